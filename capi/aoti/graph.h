@@ -1,0 +1,48 @@
+// One AOTInductor package, loaded and ready to run on the built-in provider.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::aoti {
+
+// What a package was compiled for, of one input: read from the checks in its source.
+struct InputSpec {
+  DType dtype = DType::float64;
+  Dims least;     // per axis, the least and
+  Dims greatest;  // the greatest size; equal where the axis is fixed
+};
+
+// The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
+// Empty where all were regular.
+using SingularInfo = std::vector<std::int32_t>;
+
+class Graph {
+ public:
+  // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED.
+  static std::shared_ptr<const Graph> load(const std::filesystem::path& path);
+
+  virtual ~Graph() = default;
+  virtual const std::vector<InputSpec>& inputs() const = 0;
+  virtual std::int64_t num_outputs() const = 0;
+
+  // True when the package itself checks its inputs (AOTI_RUNTIME_CHECK_INPUTS was set when it first ran): it then
+  // refuses a batch below its least size, which it would run correctly otherwise.
+  virtual bool enforces_bounds() const = 0;
+
+  // Throws NEML2_ERROR_SHAPE or _DTYPE, naming the input's position, unless `inputs` fit the specification. A batch
+  // below the least size of a dynamic axis is accepted while bounds are not enforced (but for 0).
+  virtual void check(const std::vector<Tensor>& inputs) const = 0;
+
+  // Run, on any thread. The inputs must be row-major and fit the specification: only their number is checked here.
+  // The outputs may be views of inputs, overlap, and have any strides. `singular` (or null) receives what the
+  // linear solves of the package met. Throws NEML2_ERROR_RUNTIME with the package's reason.
+  virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs, SingularInfo* singular = nullptr) const = 0;
+};
+
+}  // namespace neml2_capi::aoti

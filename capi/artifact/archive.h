@@ -1,0 +1,37 @@
+// A .pt2 package: a zip archive with stored entries.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neml2_capi::artifact {
+
+class Archive {
+ public:
+  // Read a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
+  // truncated, damaged (CRC), or has compressed entries.
+  explicit Archive(const std::filesystem::path& path);
+
+  // The content of the only entry whose name ends with `suffix`; nothing where there is none, NEML2_ERROR_ARTIFACT
+  // where there are several.
+  std::optional<std::string_view> find(std::string_view suffix) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::size_t offset;
+    std::size_t size;
+  };
+  std::filesystem::path path_;
+  std::string bytes_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace neml2_capi::artifact

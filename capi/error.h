@@ -1,0 +1,36 @@
+// What every layer throws; capi/abi turns it into a status and the thread's last error.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "neml2_capi.h"
+
+namespace neml2_capi {
+
+class Error : public std::runtime_error {
+ public:
+  // `status` is one of NEML2_ERROR_*; `subject` names the variable, option, segment or file concerned.
+  Error(std::int32_t status, std::string subject, const std::string& message)
+      : std::runtime_error(message), status_(status), subject_(std::move(subject)) {}
+
+  std::int32_t status() const noexcept { return status_; }
+  const std::string& subject() const noexcept { return subject_; }
+
+ private:
+  std::int32_t status_;
+  std::string subject_;
+};
+
+// A message from pieces: join("expected ", n, " inputs").
+template <class... Parts>
+std::string join(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+}  // namespace neml2_capi

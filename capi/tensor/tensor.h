@@ -1,0 +1,258 @@
+// The tensor of every layer: a view (element type, sizes, strides, offset) of a counted storage.
+//
+// Header only and free of state, so that libneml2_capi and the built-in provider, which is a library of its own,
+// share it: a handle of the AOTI runtime is a pointer to a Tensor.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "neml2_capi.h"
+
+namespace neml2_capi {
+
+enum class DType : std::int32_t {
+  float64 = NEML2_FLOAT64,
+  float32 = NEML2_FLOAT32,
+  int64 = NEML2_INT64,
+  int32 = NEML2_INT32,
+  int16 = NEML2_INT16,
+  int8 = NEML2_INT8,
+  uint8 = NEML2_UINT8,
+  boolean = NEML2_BOOL,
+  float16 = NEML2_FLOAT16,
+  bfloat16 = NEML2_BFLOAT16,
+};
+
+inline bool is_dtype(std::int32_t code) { return code >= NEML2_FLOAT64 && code <= NEML2_BFLOAT16; }
+
+inline std::int64_t itemsize(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+    case DType::int64: return 8;
+    case DType::float32:
+    case DType::int32: return 4;
+    case DType::int16:
+    case DType::float16:
+    case DType::bfloat16: return 2;
+    default: return 1;
+  }
+}
+
+// The name of an element type, as numpy, torch and the metadata write it.
+inline const char* name_of(DType dtype) {
+  constexpr const char* names[] = {"",     "float64", "float32", "int64",   "int32",   "int16",
+                                   "int8", "uint8",   "bool",    "float16", "bfloat16"};
+  return names[static_cast<std::int32_t>(dtype)];
+}
+
+// A short list of sizes or strides, kept in place: no allocation.
+class Dims {
+ public:
+  static constexpr std::int64_t capacity = 16;
+
+  Dims() = default;
+  Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  explicit Dims(std::span<const std::int64_t> values) {
+    for (std::int64_t value : values) push_back(value);
+  }
+
+  std::int64_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  const std::int64_t* data() const noexcept { return values_; }
+  const std::int64_t* begin() const noexcept { return values_; }
+  const std::int64_t* end() const noexcept { return values_ + size_; }
+  std::int64_t& operator[](std::int64_t i) noexcept { return values_[i]; }
+  std::int64_t operator[](std::int64_t i) const noexcept { return values_[i]; }
+  std::int64_t back() const noexcept { return values_[size_ - 1]; }
+
+  void push_back(std::int64_t value) {
+    if (size_ == capacity) throw std::length_error("a tensor has more than 16 axes");
+    values_[size_++] = value;
+  }
+  void append(const Dims& other) {
+    for (std::int64_t value : other) push_back(value);
+  }
+  Dims first(std::int64_t n) const { return Dims(std::span(values_, static_cast<std::size_t>(n))); }
+  Dims last(std::int64_t n) const { return Dims(std::span(values_ + size_ - n, static_cast<std::size_t>(n))); }
+
+  // The number of elements of a tensor of these sizes.
+  std::int64_t product() const noexcept {
+    std::int64_t n = 1;
+    for (std::int64_t value : *this) n *= value;
+    return n;
+  }
+  // Row-major strides of a tensor of these sizes. Axes of no or one element count as one.
+  Dims row_major() const {
+    Dims strides = *this;
+    std::int64_t stride = 1;
+    for (std::int64_t i = size_; i-- > 0;) {
+      strides[i] = stride;
+      stride *= std::max<std::int64_t>(values_[i], 1);
+    }
+    return strides;
+  }
+  // "(2, 6)"
+  std::string str() const {
+    std::string text = "(";
+    for (std::int64_t i = 0; i < size_; ++i) text += (i ? ", " : "") + std::to_string(values_[i]);
+    return text + (size_ == 1 ? ",)" : ")");
+  }
+
+  friend bool operator==(const Dims& a, const Dims& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+ private:
+  std::int64_t values_[capacity] = {};
+  std::int64_t size_ = 0;
+};
+
+// Counted memory. The count is atomic: constants are shared between threads.
+class Storage {
+ public:
+  using Deleter = void (*)(void* context);
+
+  Storage() = default;
+  Storage(const Storage& other) noexcept : block_(other.block_) {
+    if (block_) block_->uses.fetch_add(1, std::memory_order_relaxed);
+  }
+  Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  Storage& operator=(Storage other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~Storage() {
+    if (block_ && block_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      if (block_->deleter) block_->deleter(block_->context);
+      std::free(block_);
+    }
+  }
+
+  // Memory of its own, not initialised, aligned for any vector load.
+  static Storage allocate(std::int64_t bytes) {
+    // The block stands before the data, in one allocation.
+    const std::size_t total = (sizeof(Block) + alignment - 1) / alignment * alignment;
+    const std::size_t wanted = total + (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
+    void* memory = std::aligned_alloc(alignment, wanted);
+    if (!memory) throw std::bad_alloc();
+    return Storage(new (memory) Block{static_cast<char*>(memory) + total, bytes, nullptr, nullptr});
+  }
+  // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
+  static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context) {
+    void* memory = std::malloc(sizeof(Block));
+    if (!memory) throw std::bad_alloc();
+    return Storage(new (memory) Block{data, bytes, deleter, context});
+  }
+
+  void* data() const noexcept { return block_ ? block_->data : nullptr; }
+  std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  struct Block {
+    void* data;
+    std::int64_t bytes;
+    Deleter deleter;
+    void* context;
+    std::atomic<std::int64_t> uses{1};
+  };
+
+  explicit Storage(Block* block) : block_(block) {}
+
+  Block* block_ = nullptr;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Storage storage, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset = 0)
+      : storage_(std::move(storage)), dtype_(dtype), sizes_(sizes), strides_(strides), offset_(offset) {}
+
+  // Row-major, not initialised.
+  static Tensor empty(DType dtype, const Dims& sizes) {
+    return Tensor(Storage::allocate(sizes.product() * neml2_capi::itemsize(dtype)), dtype, sizes, sizes.row_major());
+  }
+  static Tensor zeros(DType dtype, const Dims& sizes) {
+    Tensor tensor = empty(dtype, sizes);
+    std::memset(tensor.data(), 0, static_cast<std::size_t>(tensor.numel() * tensor.itemsize()));
+    return tensor;
+  }
+  // A row-major view of memory that the caller keeps alive.
+  static Tensor borrow(void* data, DType dtype, const Dims& sizes) {
+    return Tensor(Storage::wrap(data, sizes.product() * neml2_capi::itemsize(dtype), nullptr, nullptr), dtype, sizes,
+                  sizes.row_major());
+  }
+
+  DType dtype() const noexcept { return dtype_; }
+  std::int64_t itemsize() const noexcept { return neml2_capi::itemsize(dtype_); }
+  const Dims& sizes() const noexcept { return sizes_; }
+  const Dims& strides() const noexcept { return strides_; }
+  std::int64_t ndim() const noexcept { return sizes_.size(); }
+  std::int64_t numel() const noexcept { return sizes_.product(); }
+  std::int64_t offset() const noexcept { return offset_; }
+  const Storage& storage() const noexcept { return storage_; }
+  void* data() const noexcept {
+    return storage_.data() ? static_cast<char*>(storage_.data()) + offset_ * itemsize() : nullptr;
+  }
+  template <class T>
+  T* data_as() const noexcept {
+    return static_cast<T*>(data());
+  }
+
+  bool is_row_major() const noexcept {
+    std::int64_t stride = 1;
+    for (std::int64_t i = ndim(); i-- > 0;) {
+      if (sizes_[i] == 0) return true;
+      if (sizes_[i] != 1 && strides_[i] != stride) return false;
+      stride *= sizes_[i];
+    }
+    return true;
+  }
+  // The same values in row-major order: itself where they are, else a copy.
+  Tensor row_major() const {
+    if (is_row_major()) return Tensor(storage_, dtype_, sizes_, sizes_.row_major(), offset_);
+    return copy();
+  }
+  // A row-major copy in storage of its own.
+  Tensor copy() const {
+    Tensor out = empty(dtype_, sizes_);
+    copy_to(out.data());
+    return out;
+  }
+  // Write the values to `destination` in row-major order.
+  void copy_to(void* destination) const {
+    if (numel() == 0) return;
+    if (is_row_major()) {
+      std::memcpy(destination, data(), static_cast<std::size_t>(numel() * itemsize()));
+      return;
+    }
+    char* out = static_cast<char*>(destination);
+    copy_axis(0, static_cast<const char*>(data()), out);
+  }
+
+ private:
+  void copy_axis(std::int64_t axis, const char* from, char*& to) const {
+    if (axis == ndim()) {
+      std::memcpy(to, from, static_cast<std::size_t>(itemsize()));
+      to += itemsize();
+      return;
+    }
+    for (std::int64_t i = 0; i < sizes_[axis]; ++i) copy_axis(axis + 1, from + i * strides_[axis] * itemsize(), to);
+  }
+
+  Storage storage_;
+  DType dtype_ = DType::float64;
+  Dims sizes_;
+  Dims strides_;
+  std::int64_t offset_ = 0;
+};
+
+}  // namespace neml2_capi
