@@ -1,0 +1,60 @@
+// What the built-in provider offers to libneml2_capi.
+//
+// The provider is a shared library of its own. It exports the aoti_torch_* functions that packages call, under names in
+// which the first four characters are replaced by "nml2" (aoti_torch_clone: nml2_torch_clone; Sleef_expd4_u10:
+// nml2f_expd4_u10), and the functions below. It is opened with dlopen, RTLD_LOCAL, from the folder of libneml2_capi.
+// An AtenTensorHandle is a Tensor* that was made with new.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capi/aoti/graph.h"
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::aoti::builtin {
+
+// An argument of an extern operator, as the package's *.wrapper.json records it. Tensors and integers arrive at run
+// time, in the order of the arguments; the rest is fixed.
+struct Argument {
+  enum class Kind { tensor, integer, real, boolean, text, none };
+  std::string name;
+  Kind kind = Kind::none;
+  double real = 0;
+  bool boolean = false;
+  std::string text;
+};
+
+struct OperatorNode;
+struct RunContext;
+
+// Runs an operator: `tensors` holds its tensor inputs and then its outputs, which are assigned (*tensors[i] = ...);
+// `integers` its integer inputs. Throws std::exception with the reason.
+using Operator = void (*)(RunContext& run, const OperatorNode& node, Tensor* const* tensors,
+                          const std::int64_t* integers);
+
+// One call site of an extern operator.
+struct OperatorNode {
+  std::string target;  // "aten::_linalg_solve_ex"
+  std::vector<Argument> inputs;
+  std::int64_t outputs = 0;
+  Operator function = nullptr;
+};
+
+// What one run of a package carries to the operators: the opaque proxy executor of the AOTI runtime.
+struct RunContext {
+  const std::vector<OperatorNode>* nodes = nullptr;
+  SingularInfo* singular = nullptr;  // or null: nobody asked
+};
+
+// Exported, extern "C":
+//   Operator nml2_find_operator(const char* target)   null where it is not supported
+//   const char* nml2_supported_operators()            their names, separated by spaces
+//   const char* nml2_last_error()                     why the last function failed on this thread; "" where none did;
+//                                                     reading it clears it
+using FindOperator = Operator (*)(const char* target);
+using SupportedOperators = const char* (*)();
+using LastError = const char* (*)();
+
+}  // namespace neml2_capi::aoti::builtin
