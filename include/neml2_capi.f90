@@ -1,0 +1,961 @@
+! The Fortran face of neml2_capi, written over the C ABI of neml2_capi.h alone: read its introduction and its conventions
+! first. What differs here:
+!
+! Source    Compile this file with your program: module files fit one compiler only.
+! Status    Every procedure that can fail has `stat`: 0 is success, positive is recoverable (some points failed: cut the
+!           step and try again), negative is fatal. `errmsg`, where given, receives the message, and is empty on success.
+!           Nothing here stops the program.
+! Arrays    C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order, and
+!           variables and options are counted from 1.
+! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
+!           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
+! Handles   neml2_model and neml2_call are freed with their last copy: `b = a` makes another name for the same object.
+!           The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
+!           and no copy of the model.
+module neml2_capi
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int32_t, c_int64_t, c_loc, &
+                                         c_null_char, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  implicit none(type, external)
+  private
+
+  public :: neml2_model, neml2_call
+  public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject
+
+  integer(int32), parameter, public :: neml2_ok = 0
+  integer(int32), parameter, public :: neml2_non_finite = 1
+  integer(int32), parameter, public :: neml2_not_converged = 2
+  integer(int32), parameter, public :: neml2_singular = 3
+  integer(int32), parameter, public :: neml2_error_argument = -1
+  integer(int32), parameter, public :: neml2_error_name = -2
+  integer(int32), parameter, public :: neml2_error_missing = -3
+  integer(int32), parameter, public :: neml2_error_shape = -4
+  integer(int32), parameter, public :: neml2_error_dtype = -5
+  integer(int32), parameter, public :: neml2_error_file = -6
+  integer(int32), parameter, public :: neml2_error_artifact = -7
+  integer(int32), parameter, public :: neml2_error_unsupported = -8
+  integer(int32), parameter, public :: neml2_error_runtime = -9
+  integer(int32), parameter, public :: neml2_error_memory = -10
+  integer(int32), parameter, public :: neml2_error_internal = -11
+
+  integer(int32), parameter, public :: neml2_input = 0
+  integer(int32), parameter, public :: neml2_output = 1
+  integer(int32), parameter, public :: neml2_parameter = 2
+
+  integer(int32), parameter :: float64 = 1
+  integer(int32), parameter :: report_status = 0
+  integer(int32), parameter :: report_iterations = 1
+  integer(int32), parameter :: report_residual_norm = 2
+
+  ! A handle of the C library, and the number of Fortran objects that refer to it.
+  type :: shared_handle
+    type(c_ptr) :: c = c_null_ptr
+    integer :: uses = 1
+  end type shared_handle
+
+  ! A compiled material model. Any number of threads may evaluate it at once.
+  type :: neml2_model
+    private
+    type(shared_handle), pointer :: shared => null()
+  contains
+    procedure :: load => model_load
+    procedure :: load_stub => model_load_stub
+    procedure :: is_loaded => model_is_loaded
+    procedure :: variable_count => model_variable_count
+    procedure :: variable_find => model_variable_find
+    procedure :: variable_name => model_variable_name
+    procedure :: variable_shape => model_variable_shape
+    procedure :: get_parameter => model_get_parameter
+    generic :: set_parameter => set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
+    generic :: set_option => set_option_number, set_option_text
+    generic :: get_option => get_option_number, get_option_text
+    procedure :: free => model_free
+    generic :: assignment(=) => model_assign
+    procedure, private :: set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
+    procedure, private :: set_option_number, set_option_text, get_option_number, get_option_text
+    procedure, private :: model_assign
+    final :: model_final
+  end type neml2_model
+
+  ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
+  !
+  ! In bind_input, bind_output and bind_parameter an array has any rank up to 3. `stride` is the distance from one point
+  ! to the next in elements: the product of all extents but the last unless it is given, 0 for a scalar, which is one
+  ! value for all points. `first` is the position in the array, counted from 1, of the first value: with it,
+  ! variables interleave in one array of state.
+  type :: neml2_call
+    private
+    type(shared_handle), pointer :: shared => null()
+  contains
+    procedure :: create => call_create
+    generic :: bind_input => bind_input_0, bind_input_1, bind_input_2, bind_input_3
+    generic :: bind_output => bind_output_1, bind_output_2, bind_output_3
+    generic :: bind_parameter => bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
+    procedure :: bind_status => call_bind_status
+    procedure :: bind_iterations => call_bind_iterations
+    procedure :: bind_residual_norm => call_bind_residual_norm
+    generic :: run => run_int32, run_int64
+    procedure :: free => call_free
+    generic :: assignment(=) => call_assign
+    procedure, private :: bind_input_0, bind_input_1, bind_input_2, bind_input_3
+    procedure, private :: bind_output_1, bind_output_2, bind_output_3
+    procedure, private :: bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
+    procedure, private :: run_int32, run_int64
+    procedure, private :: call_assign
+    final :: call_final
+  end type neml2_call
+
+  interface
+    ! The ABI of the library that is loaded: 1000 * major + minor.
+    function neml2_abi_version() bind(c, name="neml2_abi_version") result(version)
+      import :: c_int32_t
+      integer(c_int32_t) :: version
+    end function
+
+    function c_version() bind(c, name="neml2_version") result(text)
+      import :: c_ptr
+      type(c_ptr) :: text
+    end function
+
+    function c_error_message(buffer, capacity, needed) bind(c, name="neml2_error_message") result(stat)
+      import :: c_char, c_int32_t, c_int64_t
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(c_int64_t), value :: capacity
+      integer(c_int64_t), intent(out) :: needed
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_error_subject(buffer, capacity, needed) bind(c, name="neml2_error_subject") result(stat)
+      import :: c_char, c_int32_t, c_int64_t
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(c_int64_t), value :: capacity
+      integer(c_int64_t), intent(out) :: needed
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) &
+      bind(c, name="neml2_tensor_wrap") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: data
+      integer(c_int32_t), value :: dtype
+      integer(c_int64_t), value :: ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_ptr), value :: strides, deleter, context
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_tensor_shape(ndim, shape, strides, tensor) bind(c, name="neml2_tensor_shape") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(out) :: ndim
+      type(c_ptr), intent(out) :: shape
+      type(c_ptr), value :: strides, tensor
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_tensor_dtype(out, tensor) bind(c, name="neml2_tensor_dtype") result(stat)
+      import :: c_int32_t, c_ptr
+      integer(c_int32_t), intent(out) :: out
+      type(c_ptr), value :: tensor
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_tensor_data(out, tensor) bind(c, name="neml2_tensor_data") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), intent(out) :: out
+      type(c_ptr), value :: tensor
+      integer(c_int32_t) :: stat
+    end function
+
+    subroutine c_tensor_free(tensor) bind(c, name="neml2_tensor_free")
+      import :: c_ptr
+      type(c_ptr), intent(inout) :: tensor
+    end subroutine
+
+    function c_model_load(out, path, device, dtype) bind(c, name="neml2_model_load") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_load_stub(out, stub, name, device, dtype) bind(c, name="neml2_model_load_stub") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: stub(*), name(*)
+      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_variable_count(out, model, kind) bind(c, name="neml2_model_variable_count") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find") result(stat)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: index
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_variable_name(name, type, model, kind, index) bind(c, name="neml2_model_variable_name") &
+      result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), intent(inout) :: name, type
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_variable_shape(ndim, shape, sub_ndim, model, kind, index) &
+      bind(c, name="neml2_model_variable_shape") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: ndim
+      type(c_ptr), intent(inout) :: shape
+      integer(c_int64_t), intent(inout) :: sub_ndim
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: value
+      integer(c_int32_t) :: stat
+    end function
+
+    subroutine c_model_free(model) bind(c, name="neml2_model_free")
+      import :: c_ptr
+      type(c_ptr), intent(inout) :: model
+    end subroutine
+
+    function c_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number") result(stat)
+      import :: c_char, c_double, c_int32_t, c_ptr
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      real(c_double), value :: value
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number") result(stat)
+      import :: c_char, c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*), value(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text") result(stat)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_call_create(out, model) bind(c, name="neml2_call_create") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: call
+      integer(c_int32_t), value :: kind
+      type(c_ptr), value :: data
+      integer(c_int64_t), value :: point_stride
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_call_run(call, npoints) bind(c, name="neml2_call_run") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: call
+      integer(c_int64_t), value :: npoints
+      integer(c_int32_t) :: stat
+    end function
+
+    subroutine c_call_free(call) bind(c, name="neml2_call_free")
+      import :: c_ptr
+      type(c_ptr), intent(inout) :: call
+    end subroutine
+
+    function c_strlen(text) bind(c, name="strlen") result(length)
+      import :: c_ptr, c_size_t
+      type(c_ptr), value :: text
+      integer(c_size_t) :: length
+    end function
+  end interface
+
+  ! The three functions that bind an array to a variable have one signature.
+  abstract interface
+    function c_call_bind(call, name, data, dtype, point_stride) bind(c) result(stat)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: call
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: data
+      integer(c_int32_t), value :: dtype
+      integer(c_int64_t), value :: point_stride
+      integer(c_int32_t) :: stat
+    end function
+  end interface
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
+
+contains
+
+  ! ------------------------------------------------------------------------------------------
+  ! Version and errors
+  ! ------------------------------------------------------------------------------------------
+
+  ! The release of the library, for example "0.1.0".
+  function neml2_version() result(version)
+    character(:), allocatable :: version
+    version = text_at(c_version())
+  end function neml2_version
+
+  ! The message of this thread's last failed call: what was wrong, what was expected and what to do.
+  subroutine neml2_error_message(message)
+    character(:), allocatable, intent(out) :: message
+    call read_error(c_error_message, message)
+  end subroutine neml2_error_message
+
+  ! The name of the variable, parameter, option, segment or file that the last error is about; empty where there is none.
+  subroutine neml2_error_subject(subject)
+    character(:), allocatable, intent(out) :: subject
+    call read_error(c_error_subject, subject)
+  end subroutine neml2_error_subject
+
+  ! ------------------------------------------------------------------------------------------
+  ! Models
+  ! ------------------------------------------------------------------------------------------
+
+  ! Load the artifact at `path`, the folder that holds metadata.json. `device` is "cpu" and `dtype` is "float64" unless
+  ! given. What was loaded before is replaced on success and kept on failure.
+  subroutine model_load(self, path, stat, device, dtype, errmsg)
+    class(neml2_model), intent(inout) :: self
+    character(*), intent(in) :: path
+    integer(int32), intent(out) :: stat
+    character(*), intent(in), optional :: device, dtype
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: loaded
+    loaded = c_null_ptr
+    stat = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
+    call describe(stat, errmsg)
+    if (stat == neml2_ok) call model_take(self, loaded)
+  end subroutine model_load
+
+  ! Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
+  subroutine model_load_stub(self, stub, name, stat, device, dtype, errmsg)
+    class(neml2_model), intent(inout) :: self
+    character(*), intent(in) :: stub, name
+    integer(int32), intent(out) :: stat
+    character(*), intent(in), optional :: device, dtype
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: loaded
+    loaded = c_null_ptr
+    stat = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
+    call describe(stat, errmsg)
+    if (stat == neml2_ok) call model_take(self, loaded)
+  end subroutine model_load_stub
+
+  ! Whether a model has been loaded, and not been freed.
+  pure logical function model_is_loaded(self)
+    class(neml2_model), intent(in) :: self
+    model_is_loaded = associated(self%shared)
+  end function model_is_loaded
+
+  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter) there are.
+  subroutine model_variable_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(out) :: count
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    count = 0
+    stat = c_model_variable_count(count, c_handle(self%shared), kind)
+    call describe(stat, errmsg)
+  end subroutine model_variable_count
+
+  ! The position of a variable among its kind, counted from 1; 0 where there is none of this name.
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    character(*), intent(in) :: name
+    integer(int64), intent(out) :: index
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    index = -1
+    stat = c_model_variable_find(index, c_handle(self%shared), kind, c_text(name))
+    index = index + 1
+    call describe(stat, errmsg)
+  end subroutine model_variable_find
+
+  ! The name of a variable, counted from 1, and its mathematical type as NEML2 names it ("SR2", "Scalar").
+  subroutine model_variable_name(self, kind, index, name, stat, type, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(out) :: name
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: type, errmsg
+    type(c_ptr) :: name_text, type_text
+    name_text = c_null_ptr
+    type_text = c_null_ptr
+    stat = c_model_variable_name(name_text, type_text, c_handle(self%shared), kind, index - 1)
+    name = text_at(name_text)
+    if (present(type)) type = text_at(type_text)
+    call describe(stat, errmsg)
+  end subroutine model_variable_name
+
+  ! The shape of a variable at one point, in Fortran's order; empty for a scalar.
+  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(out) :: shape(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int64) :: ndim, sub_ndim
+    type(c_ptr) :: sizes
+    ndim = 0
+    sub_ndim = 0
+    sizes = c_null_ptr
+    stat = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self%shared), kind, index - 1)
+    shape = reversed(sizes, ndim)
+    call describe(stat, errmsg)
+  end subroutine model_variable_shape
+
+  ! The stored value of a parameter, in the order of memory; `shape`, in Fortran's order, is empty for a scalar.
+  subroutine model_get_parameter(self, name, values, stat, shape, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), allocatable, intent(out) :: values(:)
+    integer(int32), intent(out) :: stat
+    integer(int64), allocatable, intent(out), optional :: shape(:)
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: tensor, data, sizes
+    integer(int64) :: ndim
+    integer(int64), allocatable :: extents(:)
+    integer(int32) :: dtype
+    real(real64), pointer :: view(:)
+
+    tensor = c_null_ptr
+    allocate (values(0))
+    if (present(shape)) allocate (shape(0))
+    stat = c_model_parameter_get(tensor, c_handle(self%shared), c_text(name))
+    if (stat == neml2_ok) stat = c_tensor_dtype(dtype, tensor)
+    if (stat == neml2_ok) stat = c_tensor_shape(ndim, sizes, c_null_ptr, tensor)
+    if (stat == neml2_ok) stat = c_tensor_data(data, tensor)
+    call describe(stat, errmsg)
+    if (stat == neml2_ok .and. dtype /= float64) then
+      stat = neml2_error_dtype
+      if (present(errmsg)) errmsg = "parameter '"//trim(name)//"' is not of type float64"
+    end if
+    if (stat == neml2_ok) then
+      extents = reversed(sizes, ndim)
+      if (product(extents) > 0) then
+        call c_f_pointer(data, view, [product(extents)])
+        values = view
+      end if
+      if (present(shape)) shape = extents
+    end if
+    call c_tensor_free(tensor)
+  end subroutine model_get_parameter
+
+  subroutine set_parameter_0(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), target :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call set_parameter(self, name, c_loc(value), [integer(int64) ::], stat, errmsg)
+  end subroutine set_parameter_0
+
+  subroutine set_parameter_1(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), target, contiguous :: value(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+  end subroutine set_parameter_1
+
+  subroutine set_parameter_2(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), target, contiguous :: value(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+  end subroutine set_parameter_2
+
+  subroutine set_parameter_3(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), target, contiguous :: value(:, :, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+  end subroutine set_parameter_3
+
+  ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
+  ! points, one value each.
+  subroutine set_parameter(self, name, value, extents, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    type(c_ptr), intent(in) :: value
+    integer(int64), intent(in) :: extents(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: tensor
+    integer(int64) :: ndim
+    ndim = size(extents)
+    tensor = c_null_ptr
+    stat = c_tensor_wrap(tensor, value, float64, ndim, extents(ndim:1:-1), c_null_ptr, c_null_ptr, c_null_ptr)
+    if (stat == neml2_ok) stat = c_model_parameter_set(c_handle(self%shared), c_text(name), tensor)
+    call describe(stat, errmsg)
+    call c_tensor_free(tensor)
+  end subroutine set_parameter
+
+  subroutine set_option_number(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in) :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_option_set_number(c_handle(self%shared), c_text(name), value)
+    call describe(stat, errmsg)
+  end subroutine set_option_number
+
+  subroutine set_option_text(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name, value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_option_set_text(c_handle(self%shared), c_text(name), c_text(value))
+    call describe(stat, errmsg)
+  end subroutine set_option_text
+
+  ! The value of an option is not touched on failure.
+  subroutine get_option_number(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(inout) :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_option_get_number(value, c_handle(self%shared), c_text(name))
+    call describe(stat, errmsg)
+  end subroutine get_option_number
+
+  subroutine get_option_text(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    character(:), allocatable, intent(inout) :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: text
+    text = c_null_ptr
+    stat = c_option_get_text(text, c_handle(self%shared), c_text(name))
+    if (stat == neml2_ok) value = text_at(text)
+    call describe(stat, errmsg)
+  end subroutine get_option_text
+
+  ! Drop this reference; the model is freed with the last one. Freeing twice does nothing.
+  impure elemental subroutine model_free(self)
+    class(neml2_model), intent(inout) :: self
+    call release(self%shared, c_model_free)
+  end subroutine model_free
+
+  impure elemental subroutine model_final(self)
+    type(neml2_model), intent(inout) :: self
+    call release(self%shared, c_model_free)
+  end subroutine model_final
+
+  impure elemental subroutine model_assign(left, right)
+    class(neml2_model), intent(inout) :: left
+    class(neml2_model), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared, c_model_free)
+    left%shared => retained(right%shared)
+  end subroutine model_assign
+
+  subroutine model_take(self, loaded)
+    class(neml2_model), intent(inout) :: self
+    type(c_ptr), intent(in) :: loaded
+    call release(self%shared, c_model_free)
+    allocate (self%shared)
+    self%shared%c = loaded
+  end subroutine model_take
+
+  ! ------------------------------------------------------------------------------------------
+  ! Calls
+  ! ------------------------------------------------------------------------------------------
+
+  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
+  subroutine call_create(self, model, stat, errmsg)
+    class(neml2_call), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: created
+    created = c_null_ptr
+    stat = c_call_create(created, c_handle(model%shared))
+    call describe(stat, errmsg)
+    if (stat /= neml2_ok) return
+    call release(self%shared, c_call_free)
+    allocate (self%shared)
+    self%shared%c = created
+  end subroutine call_create
+
+  subroutine bind_input_0(self, name, value, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_input, self, name, c_loc(value), 1_int64, 0_int64, stat, errmsg=errmsg)
+  end subroutine bind_input_0
+
+  subroutine bind_input_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_input_1
+
+  subroutine bind_input_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_input_2
+
+  subroutine bind_input_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_input_3
+
+  subroutine bind_output_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_output_1
+
+  subroutine bind_output_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_output_2
+
+  subroutine bind_output_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_output_3
+
+  subroutine bind_parameter_0(self, name, value, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, errmsg=errmsg)
+  end subroutine bind_parameter_0
+
+  subroutine bind_parameter_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_parameter_1
+
+  subroutine bind_parameter_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_parameter_2
+
+  subroutine bind_parameter_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+  end subroutine bind_parameter_3
+
+  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
+  ! neml2_singular.
+  subroutine call_bind_status(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_call_bind_report(c_handle(self%shared), report_status, c_loc(array), 1_int64)
+    call describe(stat, errmsg)
+  end subroutine call_bind_status
+
+  ! Bind the array that receives the Newton steps made at each point.
+  subroutine call_bind_iterations(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_call_bind_report(c_handle(self%shared), report_iterations, c_loc(array), 1_int64)
+    call describe(stat, errmsg)
+  end subroutine call_bind_iterations
+
+  ! Bind the array that receives the last residual norm of each point.
+  subroutine call_bind_residual_norm(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_call_bind_report(c_handle(self%shared), report_residual_norm, c_loc(array), 1_int64)
+    call describe(stat, errmsg)
+  end subroutine call_bind_residual_norm
+
+  subroutine run_int32(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call run_int64(self, int(npoints, int64), stat, errmsg)
+  end subroutine run_int32
+
+  ! Evaluate `npoints` material points. `stat` is the greatest status of any point, or an error. The outputs of points
+  ! that are neml2_not_converged or neml2_singular are left as they were.
+  subroutine run_int64(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_call_run(c_handle(self%shared), npoints)
+    call describe(stat, errmsg)
+  end subroutine run_int64
+
+  ! Drop this reference; the call is freed with the last one. Freeing twice does nothing.
+  impure elemental subroutine call_free(self)
+    class(neml2_call), intent(inout) :: self
+    call release(self%shared, c_call_free)
+  end subroutine call_free
+
+  impure elemental subroutine call_final(self)
+    type(neml2_call), intent(inout) :: self
+    call release(self%shared, c_call_free)
+  end subroutine call_final
+
+  impure elemental subroutine call_assign(left, right)
+    class(neml2_call), intent(inout) :: left
+    class(neml2_call), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared, c_call_free)
+    left%shared => retained(right%shared)
+  end subroutine call_assign
+
+  subroutine bind(bind_variable, self, name, array, length, default_stride, stat, stride, first, errmsg)
+    procedure(c_call_bind) :: bind_variable
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    type(c_ptr), intent(in) :: array
+    integer(int64), intent(in) :: length, default_stride
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    real(real64), pointer :: values(:)
+    type(c_ptr) :: start
+    integer(int64) :: distance
+
+    distance = default_stride
+    if (present(stride)) distance = stride
+    start = array
+    if (present(first)) then
+      if (first < 1 .or. first > length) then
+        stat = neml2_error_argument
+        if (present(errmsg)) errmsg = "'first' of variable '"//trim(name)//"' lies outside its array"
+        return
+      end if
+      call c_f_pointer(array, values, [length])
+      start = c_loc(values(first))
+    end if
+    stat = bind_variable(c_handle(self%shared), c_text(name), start, float64, distance)
+    call describe(stat, errmsg)
+  end subroutine bind
+
+  pure integer(int64) function point_stride(extents)
+    integer(int64), intent(in) :: extents(:)
+    point_stride = product(extents(:size(extents) - 1))
+  end function point_stride
+
+  ! ------------------------------------------------------------------------------------------
+  ! Handles and text
+  ! ------------------------------------------------------------------------------------------
+
+  function c_handle(shared) result(handle)
+    type(shared_handle), pointer, intent(in) :: shared
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (associated(shared)) handle = shared%c
+  end function c_handle
+
+  function retained(shared) result(same)
+    type(shared_handle), pointer, intent(in) :: shared
+    type(shared_handle), pointer :: same
+    same => shared
+    if (associated(same)) same%uses = same%uses + 1
+  end function retained
+
+  subroutine release(shared, c_free)
+    type(shared_handle), pointer, intent(inout) :: shared
+    interface
+      subroutine c_free(handle) bind(c)
+        import :: c_ptr
+        type(c_ptr), intent(inout) :: handle
+      end subroutine
+    end interface
+    if (.not. associated(shared)) return
+    shared%uses = shared%uses - 1
+    if (shared%uses > 0) then
+      nullify (shared)
+    else
+      call c_free(shared%c)
+      deallocate (shared)
+    end if
+  end subroutine release
+
+  ! The message of a call that has just failed; empty for one that has not.
+  subroutine describe(stat, errmsg)
+    integer(int32), intent(in) :: stat
+    character(:), allocatable, intent(inout), optional :: errmsg
+    if (.not. present(errmsg)) return
+    if (stat == neml2_ok) then
+      errmsg = ""
+    else
+      call neml2_error_message(errmsg)
+    end if
+  end subroutine describe
+
+  subroutine read_error(c_read, text)
+    procedure(c_error_message) :: c_read
+    character(:), allocatable, intent(out) :: text
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: capacity, needed
+    integer(int32) :: stat
+    stat = c_read(nothing, 0_int64, capacity)
+    allocate (character(kind=c_char, len=capacity) :: buffer)
+    if (stat == neml2_ok) stat = c_read(buffer, capacity, needed)
+    text = buffer(:len(buffer) - 1)
+  end subroutine read_error
+
+  ! Text as C reads it, without the blanks at the end.
+  pure function c_text(text, default) result(terminated)
+    character(*), intent(in), optional :: text
+    character(*), intent(in), optional :: default
+    character(kind=c_char, len=:), allocatable :: terminated
+    if (present(text)) then
+      terminated = trim(text)//c_null_char
+    else if (present(default)) then
+      terminated = default//c_null_char
+    else
+      terminated = c_null_char
+    end if
+  end function c_text
+
+  ! The text at a C pointer; empty where it is null.
+  function text_at(pointer) result(text)
+    type(c_ptr), intent(in) :: pointer
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: letters(:)
+    integer(int64) :: i
+    text = ""
+    if (.not. c_associated(pointer)) return
+    call c_f_pointer(pointer, letters, [c_strlen(pointer)])
+    deallocate (text)
+    allocate (character(len=size(letters)) :: text)
+    do i = 1, size(letters)
+      text(i:i) = letters(i)
+    end do
+  end function text_at
+
+  ! C's sizes in Fortran's order.
+  function reversed(sizes, n) result(extents)
+    type(c_ptr), intent(in) :: sizes
+    integer(int64), intent(in) :: n
+    integer(int64), allocatable :: extents(:)
+    integer(c_int64_t), pointer :: values(:)
+    allocate (extents(n))
+    if (n == 0) return
+    call c_f_pointer(sizes, values, [n])
+    extents = values(n:1:-1)
+  end function reversed
+end module neml2_capi
