@@ -1,0 +1,23 @@
+# Where things go: lib/ and include/ of a prefix, or of the Python package when a wheel is built.
+include(GNUInstallDirs)
+
+set(headers include/neml2_capi.h include/neml2_capi.f90)
+
+if(DEFINED SKBUILD)
+  set(package neml2_capi)
+  # A wheel holds no symbolic links, and a second copy of the library could be loaded beside the first. So the library is
+  # there once, under its SONAME, and the name that `-lneml2_capi` looks for is a linker script that points to it.
+  install(FILES $<TARGET_SONAME_FILE:neml2_capi> DESTINATION ${package}/lib)
+  file(WRITE ${CMAKE_BINARY_DIR}/libneml2_capi.so "INPUT(libneml2_capi.so.1)\n")
+  install(FILES ${CMAKE_BINARY_DIR}/libneml2_capi.so DESTINATION ${package}/lib)
+  if(TARGET neml2_builtin)
+    install(FILES $<TARGET_FILE:neml2_builtin> DESTINATION ${package}/lib)
+  endif()
+  install(FILES ${headers} DESTINATION ${package}/include)
+else()
+  install(TARGETS neml2_capi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TARGET neml2_builtin)
+    install(TARGETS neml2_builtin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
