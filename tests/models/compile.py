@@ -1,0 +1,183 @@
+"""Compile the models of the tests and examples with the real neml2-compile, once.
+
+    python tests/models/compile.py                    compile every model that is not cached
+    python tests/models/compile.py NAME ...           compile these, and print where the artifacts are
+    python tests/models/compile.py --examples         renew examples/artifacts, small and free of machine paths
+
+An artifact is cached by content (the input, the options, the versions of neml2, torch and the compiler, the
+instruction set) under $XDG_CACHE_HOME/neml2_capi/artifacts, so that every checkout and process shares it.
+NEML2_CAPI_COMPILER names the Python interpreter that has neml2 and torch, where this one has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from shrink import shrink
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+MODELS = ROOT / "tests" / "models"
+
+# Code for any x86-64 of the last decade: packages are built with -march=native otherwise.
+ISA = {"TORCHINDUCTOR_CPP_MARCH": "x86-64-v3", "ATEN_CPU_CAPABILITY": "avx2"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What neml2-compile is asked for."""
+
+    input: Path
+    model: str
+    options: tuple[str, ...] = ()
+
+
+_ELASTICITY = EXAMPLES / "models" / "elasticity.i"
+
+RECIPES = {
+    "elasticity": Recipe(_ELASTICITY, "elasticity", ("-p", "elasticity.E", "-d", "stress:strain")),
+    "viscoplastic": Recipe(EXAMPLES / "models" / "viscoplastic.i", "viscoplastic"),
+    "elasticity_float32": Recipe(_ELASTICITY, "elasticity", ("--dtype", "float32")),
+    # A batch of exactly two points.
+    "elasticity_static": Recipe(
+        _ELASTICITY, "elasticity", ("--no-dynamic-batch", "--example-batch-shape", "(2,)")
+    ),
+    # Five grains per point, on a sub-batch axis of the input and the output.
+    "elasticity_grains": Recipe(
+        _ELASTICITY, "elasticity", ("--example-batch-shape", "strain=(2;5)")
+    ),
+    "isotropic_hardening": Recipe(
+        MODELS / "isotropic_hardening.i",
+        "viscoplastic",
+        (
+            *("-p", "residual.elasticity.E"),
+            *("-p", "residual.normality.yield_surface.yield_function.sy"),
+            *("--rename-parameter", "residual.normality.yield_surface.yield_function.sy:yield_stress"),
+        ),
+    ),
+    # What a caller sees has other names than what the model has inside.
+    "radial_return": Recipe(
+        MODELS / "radial_return.i",
+        "radial_return",
+        ("--rename-input", "strain:total_strain", "--rename-output", "stress:cauchy_stress"),
+    ),
+    "crystal": Recipe(MODELS / "crystal.i", "crystal"),
+}
+
+
+def cache_root() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "neml2_capi" / "artifacts"
+
+
+def compiler_python() -> str:
+    return os.environ.get("NEML2_CAPI_COMPILER") or sys.executable
+
+
+def _compile_environment() -> dict[str, str]:
+    # The compiler's own folder first, so that the tools installed beside an interpreter are found.
+    tools = str(Path(compiler_python()).parent)
+    return {**os.environ, **ISA, "PATH": tools + os.pathsep + os.environ.get("PATH", "")}
+
+
+@functools.cache
+def toolchain() -> str:
+    """The versions that decide what a compilation yields."""
+    query = (
+        "from importlib.metadata import version; import platform;"
+        "print(version('neml2'), version('torch'), platform.machine())"
+    )
+    answer = subprocess.run(
+        [compiler_python(), "-c", query], capture_output=True, text=True, env=_compile_environment()
+    )
+    if answer.returncode:
+        raise RuntimeError(
+            f"{compiler_python()} has no neml2 and torch to compile the models with; install them "
+            "with: pip install 'neml2_capi[compile]', or name an interpreter that has them in "
+            "NEML2_CAPI_COMPILER"
+        )
+    cxx = os.environ.get("CXX", "g++")
+    compiler = subprocess.run([cxx, "--version"], capture_output=True, text=True, check=True)
+    return answer.stdout + compiler.stdout
+
+
+def _key(recipe: Recipe) -> str:
+    content = [recipe.input.read_text(), recipe.model, recipe.options, sorted(ISA.items()), toolchain()]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def artifact(name: str) -> Path:
+    """The artifact of a model, compiled when it is not in the cache."""
+    recipe = RECIPES[name]
+    folder = cache_root() / _key(recipe)
+    with _locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            # Renamed when complete: a folder of this name is always whole.
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                output = Path(scratch) / name
+                _compile(name, recipe, output)
+                output.rename(folder)
+    return folder / recipe.model
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(name: str, recipe: Recipe, output: Path) -> None:
+    command = [compiler_python(), "-m", "neml2.cli.aoti_compile", str(recipe.input)]
+    command += ["--model", recipe.model, "--output-dir", str(output), *recipe.options]
+    print(f"compiling {name} (a minute or two, once) ...", file=sys.stderr, flush=True)
+    start = time.monotonic()
+    result = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_compile_environment(),
+    )
+    if result.returncode:
+        raise RuntimeError(f"neml2-compile failed for {name}:\n{result.stdout[-4000:]}")
+    print(f"compiled {name} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+def renew_examples() -> None:
+    """Write the prebuilt artifacts of the two example models."""
+    for name in ("elasticity", "viscoplastic"):
+        shrink(artifact(name), EXAMPLES / "artifacts")
+        print(f"renewed {EXAMPLES / 'artifacts' / name}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
+    parser.add_argument("--examples", action="store_true", help="renew examples/artifacts")
+    arguments = parser.parse_args()
+    if arguments.examples:
+        renew_examples()
+        return
+    for name in arguments.names or RECIPES:
+        if name not in RECIPES:
+            parser.error(f"no model {name!r}; there are {', '.join(RECIPES)}")
+        print(name, artifact(name))
+
+
+if __name__ == "__main__":
+    main()
