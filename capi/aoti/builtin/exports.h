@@ -1,0 +1,33 @@
+// How a function of the AOTI ABI is exported: its C linkage, its status and the reason that it leaves behind.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+
+#include "capi/tensor/tensor.h"
+
+#define NML2_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace neml2_capi::aoti::builtin {
+
+using Handle = Tensor*;
+using Status = std::int32_t;  // 0: success, 1: failure
+
+// Keep the reason for nml2_last_error on this thread.
+void remember_failure(const char* reason) noexcept;
+
+// No exception leaves an exported function: packages check the status.
+template <class Body>
+Status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return 0;
+  } catch (const std::exception& failure) {
+    remember_failure(failure.what());
+  } catch (...) {
+    remember_failure("an unknown exception");
+  }
+  return 1;
+}
+
+}  // namespace neml2_capi::aoti::builtin
