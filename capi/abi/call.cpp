@@ -1,0 +1,137 @@
+// Calls: evaluation in place, over arrays of the host.
+#include "capi/abi/handles.h"
+
+// The bindings of a call; arrays that are not bound are null.
+struct neml2_call {
+  std::shared_ptr<const neml2_capi::model::Model> model;
+  neml2_capi::model::Evaluation evaluation;
+  std::vector<neml2_capi::model::Points> overrides;  // of parameters
+};
+
+namespace neml2_capi::abi {
+namespace {
+
+using model::Kind;
+using model::Points;
+using model::Variable;
+
+// The array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
+Points checked(const Variable& variable, const void* data, std::int32_t dtype, std::int64_t stride, bool may_repeat) {
+  if (!data) return {};
+  if (!is_dtype(dtype) || static_cast<DType>(dtype) != variable.dtype)
+    throw Error(NEML2_ERROR_DTYPE, variable.name,
+                join("'", variable.name, "' must be ", name_of(variable.dtype), "; got ",
+                     is_dtype(dtype) ? name_of(static_cast<DType>(dtype)) : "an unknown element type", "."));
+  const std::int64_t size = variable.point_shape.product();
+  if (stride < size && !(may_repeat && stride == 0))
+    throw Error(NEML2_ERROR_SHAPE, variable.name,
+                join("'", variable.name, "' has ", size, " values per point, of shape ", variable.point_shape.str(),
+                     ": the point stride must be ", size, " or more",
+                     may_repeat ? ", or 0 for one value for all points" : "", "; got ", stride, "."));
+  return {static_cast<char*>(const_cast<void*>(data)), stride};
+}
+
+void bind(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
+          std::int32_t dtype, std::int64_t stride) {
+  const model::Model& model = *required(call, "call").model;
+  const std::size_t index = model.find(kind, &required(name, "name"));
+  arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, kind != Kind::output);
+}
+
+// A stored parameter as an array: one value, or one per point.
+Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points) {
+  const std::int64_t size = parameter.point_shape.product();
+  const std::int64_t batch = value.sizes().first(value.ndim() - parameter.point_shape.size()).product();
+  if (batch != 1 && batch != points)
+    throw Error(NEML2_ERROR_SHAPE, parameter.name,
+                join("The parameter '", parameter.name, "' holds values for ", batch, " points; the call has ", points,
+                     ". Set it again, or bind it in the call."));
+  return {value.data_as<char>(), batch == 1 ? 0 : size};
+}
+
+}  // namespace
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
+  return guarded([&] {
+    required(out, "out");
+    auto call = std::make_unique<neml2_call>();
+    call->model = required(model, "model").value;
+    call->evaluation.inputs.resize(call->model->variables(Kind::input).size());
+    call->evaluation.outputs.resize(call->model->variables(Kind::output).size());
+    call->overrides.resize(call->model->variables(Kind::parameter).size());
+    *out = call.release();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_input(neml2_call* call, const char* name, const void* data, int32_t dtype,
+                              int64_t point_stride) {
+  return guarded([&] {
+    bind(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, int32_t dtype, int64_t point_stride) {
+  return guarded([&] {
+    bind(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void* data, int32_t dtype,
+                                  int64_t point_stride) {
+  return guarded([&] {
+    bind(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
+  return guarded([&] {
+    auto& report = required(call, "call").evaluation.report;
+    if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_RESIDUAL_HISTORY)
+      throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                  join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
+    if (data && point_stride < 1)
+      throw Error(NEML2_ERROR_SHAPE, "point_stride",
+                  join("The point stride of a report must be 1 or more; got ", point_stride, "."));
+    report[kind] = {static_cast<char*>(data), point_stride};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
+  return guarded([&] {
+    model::Evaluation& evaluation = required(call, "call").evaluation;
+    const model::Model& model = *call->model;
+    if (npoints < 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
+    for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
+      if (const Variable& input = model.variables(Kind::input)[i]; !evaluation.inputs[i].data)
+        throw Error(NEML2_ERROR_MISSING, input.name,
+                    join("The input '", input.name, "' is not bound; every input must be. It has ",
+                         input.point_shape.product(), " values per point: call neml2_call_bind_input."));
+    const model::Options options = model.options();
+    const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
+    if (const std::int64_t miters = options.newton().miters; history.data && history.stride < miters)
+      throw Error(NEML2_ERROR_SHAPE, "point_stride",
+                  join("The residual history has miters = ", miters,
+                       " values per point; its array was bound with the "
+                       "point stride ",
+                       history.stride, "."));
+    const std::vector<Tensor> stored = model.copy_parameters();
+    evaluation.points = npoints;
+    evaluation.parameters = call->overrides;
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      if (!evaluation.parameters[i].data)
+        evaluation.parameters[i] = stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
+    return conclude(model.evaluate(evaluation, options), npoints);
+  });
+}
+
+void neml2_call_free(neml2_call** call) { release(call); }

@@ -1,0 +1,108 @@
+// Tensors in and out by DLPack, without a copy.
+#include "capi/abi/dlpack.h"
+
+#include <memory>
+
+#include "capi/abi/handles.h"
+
+namespace neml2_capi::abi {
+namespace {
+
+constexpr std::uint32_t major_version = 1;
+constexpr std::int32_t cpu = 1;
+// What DLPack calls the kinds of elements.
+constexpr std::uint8_t integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6;
+
+struct ElementType {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+
+constexpr ElementType element_types[] = {
+    {DType::float64, floating, 64},      {DType::float32, floating, 32}, {DType::int64, integer, 64},
+    {DType::int32, integer, 32},         {DType::int16, integer, 16},    {DType::int8, integer, 8},
+    {DType::uint8, unsigned_integer, 8}, {DType::boolean, boolean, 8},   {DType::float16, floating, 16},
+    {DType::bfloat16, bfloat, 16},
+};
+
+DType from_dlpack(const DLDataType& type) {
+  for (const ElementType& element : element_types)
+    if (element.code == type.code && element.bits == type.bits && type.lanes == 1) return element.dtype;
+  throw Error(NEML2_ERROR_DTYPE, "managed",
+              join("The DLPack element type (code ", int{type.code}, ", ", int{type.bits}, " bits, ", type.lanes,
+                   " lanes) is not supported."));
+}
+
+DLDataType to_dlpack(DType dtype) {
+  for (const ElementType& element : element_types)
+    if (element.dtype == dtype) return {element.code, element.bits, 1};
+  throw Error(NEML2_ERROR_DTYPE, "tensor", join("DLPack has no element type for ", name_of(dtype), "."));
+}
+
+// A tensor that somebody else holds through DLPack.
+struct Exported {
+  DLManagedTensorVersioned managed;
+  Tensor tensor;
+  std::int64_t shape[Dims::capacity];
+  std::int64_t strides[Dims::capacity];
+};
+
+}  // namespace
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* managed) {
+  return guarded([&] {
+    required(out, "out");
+    const DLTensor& source = required(managed, "managed").dl_tensor;
+    if (managed->version.major != major_version)
+      throw Error(
+          NEML2_ERROR_UNSUPPORTED, "managed",
+          join("The tensor speaks DLPack ", managed->version.major, "; expected major version ", major_version, "."));
+    if (source.device.device_type != cpu)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "managed",
+                  join("The tensor lies on DLPack device type ", source.device.device_type,
+                       "; expected 1, the CPU. Copy it to the CPU first."));
+    if (source.ndim < 0 || source.ndim > Dims::capacity)
+      throw Error(NEML2_ERROR_SHAPE, "managed",
+                  join("A tensor has 0 to ", Dims::capacity, " axes; got ", source.ndim, "."));
+    const auto ndim = static_cast<std::size_t>(source.ndim);
+    const Dims sizes = ndim ? Dims(std::span<const std::int64_t>(source.shape, ndim)) : Dims();
+    const Dims strides =
+        ndim && source.strides ? Dims(std::span<const std::int64_t>(source.strides, ndim)) : sizes.row_major();
+    const DType dtype = from_dlpack(source.dtype);
+    auto handle = std::make_unique<neml2_tensor>();
+    const auto deleter = [](void* context) {
+      auto* consumed = static_cast<DLManagedTensorVersioned*>(context);
+      if (consumed->deleter) consumed->deleter(consumed);
+    };
+    char* data = static_cast<char*>(source.data);
+    handle->value = view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, strides, deleter, managed);
+    *out = handle.release();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_to_dlpack(DLManagedTensorVersioned** managed, const neml2_tensor* tensor) {
+  return guarded([&] {
+    required(managed, "managed");
+    auto exported = std::make_unique<Exported>();
+    exported->tensor = required(tensor, "tensor").value;
+    const Tensor& value = exported->tensor;
+    std::copy(value.sizes().begin(), value.sizes().end(), exported->shape);
+    std::copy(value.strides().begin(), value.strides().end(), exported->strides);
+    exported->managed.version = {major_version, 0};
+    exported->managed.manager_ctx = exported.get();
+    exported->managed.deleter = [](DLManagedTensorVersioned* self) {
+      delete static_cast<Exported*>(self->manager_ctx);
+    };
+    exported->managed.flags = 0;
+    exported->managed.dl_tensor = {
+        value.data(),      {cpu, 0}, static_cast<std::int32_t>(value.ndim()), to_dlpack(value.dtype()), exported->shape,
+        exported->strides, 0};
+    *managed = &exported.release()->managed;
+    return NEML2_OK;
+  });
+}

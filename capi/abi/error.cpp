@@ -1,0 +1,78 @@
+// Version, and the last error of each thread.
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "capi/abi/guard.h"
+
+namespace neml2_capi::abi {
+namespace {
+
+struct LastError {
+  std::int32_t status = NEML2_OK;
+  std::string message;
+  std::string subject;
+};
+
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
+}
+
+std::int32_t record(std::int32_t status, const char* message, const char* subject) noexcept {
+  try {
+    last_error().status = status;
+    last_error().message = message;
+    last_error().subject = subject;
+  } catch (...) {
+    // Out of memory for the message: the status still tells.
+  }
+  return status;
+}
+
+std::int32_t copy(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
+  if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;
+  if (!buffer || capacity <= 0) return NEML2_OK;
+  const std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
+  std::memcpy(buffer, text.data(), length);
+  buffer[length] = '\0';
+  return NEML2_OK;
+}
+
+}  // namespace
+
+std::int32_t record_exception() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return record(error.status(), error.what(), error.subject().c_str());
+  } catch (const std::bad_alloc&) {
+    return record(NEML2_ERROR_MEMORY, "Out of memory. Evaluate fewer points at once.", "");
+  } catch (const std::exception& error) {
+    return record(NEML2_ERROR_INTERNAL, error.what(), "");
+  } catch (...) {
+    return record(NEML2_ERROR_INTERNAL, "An exception of an unknown type.", "");
+  }
+}
+
+std::int32_t record_recoverable(std::int32_t status, const std::string& message) {
+  return record(status, message.c_str(), "");
+}
+
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi::abi;
+
+int32_t neml2_abi_version(void) { return NEML2_ABI_VERSION; }
+
+const char* neml2_version(void) { return NEML2_CAPI_VERSION; }
+
+int32_t neml2_error_status(void) { return last_error().status; }
+
+int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
+  return copy(last_error().message, buffer, capacity, needed);
+}
+
+int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
+  return copy(last_error().subject, buffer, capacity, needed);
+}

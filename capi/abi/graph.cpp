@@ -1,0 +1,60 @@
+// Graph handles.
+#include "capi/abi/handles.h"
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_graph_load(neml2_graph** out, const char* path) {
+  return guarded([&] {
+    required(out, "out");
+    required(path, "path");
+    *out = new neml2_graph{aoti::Graph::load(path)};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_arity(int64_t* ninputs, int64_t* noutputs, const neml2_graph* graph) {
+  return guarded([&] {
+    const aoti::Graph& value = *required(graph, "graph").value;
+    if (ninputs) *ninputs = static_cast<std::int64_t>(value.inputs().size());
+    if (noutputs) *noutputs = value.num_outputs();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_input(int32_t* dtype, int64_t* ndim, const int64_t** least, const int64_t** greatest,
+                          const neml2_graph* graph, int64_t index) {
+  return guarded([&] {
+    const auto& inputs = required(graph, "graph").value->inputs();
+    if (index < 0 || index >= static_cast<std::int64_t>(inputs.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The graph has ", inputs.size(), " inputs; there is none at ", index, "."));
+    const aoti::InputSpec& input = inputs[static_cast<std::size_t>(index)];
+    if (dtype) *dtype = static_cast<std::int32_t>(input.dtype);
+    if (ndim) *ndim = input.least.size();
+    if (least) *least = input.least.data();
+    if (greatest) *greatest = input.greatest.data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph, neml2_tensor* const* inputs,
+                        int64_t ninputs) {
+  return guarded([&] {
+    const aoti::Graph& value = *required(graph, "graph").value;
+    if (ninputs != static_cast<std::int64_t>(value.inputs().size()) || noutputs != value.num_outputs())
+      throw Error(NEML2_ERROR_ARGUMENT, "inputs",
+                  join("The graph takes ", value.inputs().size(), " tensors and returns ", value.num_outputs(),
+                       "; got room for ", ninputs, " and ", noutputs, "."));
+    if (noutputs > 0) required(outputs, "outputs");
+    if (ninputs > 0) required(inputs, "inputs");
+    std::vector<Tensor> tensors;
+    for (std::int64_t i = 0; i < ninputs; ++i)
+      tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value.row_major());
+    value.check(tensors);
+    hand_out(outputs, value.run(tensors));
+    return NEML2_OK;
+  });
+}
+
+void neml2_graph_free(neml2_graph** graph) { release(graph); }

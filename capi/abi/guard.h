@@ -1,0 +1,38 @@
+// The edge of the library: the only place where an exception becomes a status.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "capi/error.h"
+#include "capi/exec/floating_point.h"
+
+namespace neml2_capi::abi {
+
+// Record the exception in flight as this thread's last error, and return its status.
+std::int32_t record_exception() noexcept;
+
+// Record that a call returned a positive status.
+std::int32_t record_recoverable(std::int32_t status, const std::string& message);
+
+// Run `body`, which returns a status, in the default floating-point environment.
+template <class Body>
+std::int32_t guarded(Body&& body) noexcept {
+  const exec::DefaultFloatingPoint environment;
+  try {
+    return std::forward<Body>(body)();
+  } catch (...) {
+    return record_exception();
+  }
+}
+
+// Throws NEML2_ERROR_ARGUMENT, naming the argument, when it is NULL.
+template <class T>
+T& required(T* argument, const char* name) {
+  if (!argument)
+    throw Error(NEML2_ERROR_ARGUMENT, name, join("The argument '", name, "' is NULL; it must point to something."));
+  return *argument;
+}
+
+}  // namespace neml2_capi::abi

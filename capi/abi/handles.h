@@ -1,0 +1,48 @@
+// What the opaque handles of the header are.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "capi/abi/guard.h"
+#include "capi/aoti/graph.h"
+#include "capi/model/model.h"
+#include "capi/tensor/tensor.h"
+
+struct neml2_tensor {
+  neml2_capi::Tensor value;
+};
+
+struct neml2_graph {
+  std::shared_ptr<const neml2_capi::aoti::Graph> value;
+};
+
+struct neml2_model {
+  std::shared_ptr<neml2_capi::model::Model> value;
+};
+
+struct neml2_report {
+  std::vector<neml2_capi::Tensor> tensors;  // by NEML2_REPORT_*
+};
+
+namespace neml2_capi::abi {
+
+// Delete what a handle points to and set it to NULL.
+template <class Handle>
+void release(Handle** handle) noexcept {
+  if (!handle) return;
+  delete *handle;
+  *handle = nullptr;
+}
+
+// A tensor over memory of somebody else; throws for what cannot be one. `deleter` is only called when this succeeded.
+Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
+               void* context);
+
+// Fill `out` with new handles, all of them or, when this throws, none.
+void hand_out(neml2_tensor** out, std::vector<Tensor> tensors);
+
+// The status of an evaluation; one that is positive is recorded with a message that says what failed.
+std::int32_t conclude(const model::Tally& tally, std::int64_t points);
+
+}  // namespace neml2_capi::abi

@@ -1,0 +1,117 @@
+// Tensor handles.
+#include <limits>
+#include <utility>
+
+#include "capi/abi/handles.h"
+
+namespace neml2_capi::abi {
+namespace {
+
+DType dtype_of(std::int32_t code) {
+  if (!is_dtype(code))
+    throw Error(NEML2_ERROR_DTYPE, "dtype",
+                join("There is no element type ", code, "; see NEML2_FLOAT64 and the others."));
+  return static_cast<DType>(code);
+}
+
+// Sizes as given, checked: no negative one, and a number of bytes that fits.
+Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
+  if (ndim < 0 || ndim > Dims::capacity)
+    throw Error(NEML2_ERROR_SHAPE, "ndim", join("A tensor has 0 to ", Dims::capacity, " axes; got ", ndim, "."));
+  if (ndim > 0) required(shape, "shape");
+  Dims sizes;
+  std::int64_t elements = 1;
+  for (std::int64_t i = 0; i < ndim; ++i) {
+    if (shape[i] < 0 || (shape[i] > 0 && elements > std::numeric_limits<std::int64_t>::max() / 64 / shape[i]))
+      throw Error(NEML2_ERROR_SHAPE, "shape",
+                  join("Axis ", i, " has the size ", shape[i], ", which no tensor can have."));
+    if (shape[i] > 0) elements *= shape[i];
+    sizes.push_back(shape[i]);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void hand_out(neml2_tensor** out, std::vector<Tensor> tensors) {
+  std::vector<std::unique_ptr<neml2_tensor>> handles;
+  for (Tensor& tensor : tensors) handles.push_back(std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)}));
+  for (std::size_t i = 0; i < handles.size(); ++i) out[i] = handles[i].release();
+}
+
+// Negative strides would reach before `data`.
+Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
+               void* context) {
+  std::int64_t elements = sizes.product() == 0 ? 0 : 1;
+  for (std::int64_t i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0)
+      throw Error(
+          NEML2_ERROR_SHAPE, "strides",
+          join("Axis ", i, " has the stride ", strides[i], "; negative strides are not supported: copy the array."));
+    if (elements > 0) elements += (sizes[i] - 1) * strides[i];
+  }
+  if (elements > 0 && !data)
+    throw Error(NEML2_ERROR_ARGUMENT, "data", "The argument 'data' is NULL; it must point to something.");
+  return Tensor(Storage::wrap(data, elements * itemsize(dtype), deleter, context), dtype, sizes, strides);
+}
+
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_tensor_create(neml2_tensor** out, int32_t dtype, int64_t ndim, const int64_t* shape) {
+  return guarded([&] {
+    required(out, "out");
+    *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), shape_of(ndim, shape))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t ndim, const int64_t* shape,
+                          const int64_t* strides, void (*deleter)(void*), void* context) {
+  return guarded([&] {
+    required(out, "out");
+    const DType type = dtype_of(dtype);
+    const Dims sizes = shape_of(ndim, shape);
+    const Dims steps = strides ? Dims(std::span(strides, static_cast<std::size_t>(ndim))) : sizes.row_major();
+    auto handle = std::make_unique<neml2_tensor>();
+    handle->value = view_of(data, type, sizes, steps, deleter, context);
+    *out = handle.release();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
+  return guarded([&] {
+    required(out, "out");
+    *out = new neml2_tensor{required(tensor, "tensor").value};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_dtype(int32_t* out, const neml2_tensor* tensor) {
+  return guarded([&] {
+    required(out, "out") = static_cast<std::int32_t>(required(tensor, "tensor").value.dtype());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_shape(int64_t* ndim, const int64_t** shape, const int64_t** strides, const neml2_tensor* tensor) {
+  return guarded([&] {
+    const Tensor& value = required(tensor, "tensor").value;
+    if (ndim) *ndim = value.ndim();
+    if (shape) *shape = value.sizes().data();
+    if (strides) *strides = value.strides().data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_data(void** out, const neml2_tensor* tensor) {
+  return guarded([&] {
+    required(out, "out") = required(tensor, "tensor").value.data();
+    return NEML2_OK;
+  });
+}
+
+void neml2_tensor_free(neml2_tensor** tensor) { release(tensor); }

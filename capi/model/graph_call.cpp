@@ -1,0 +1,65 @@
+#include "capi/model/graph_call.h"
+
+#include "capi/error.h"
+
+namespace neml2_capi::model {
+
+void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs) {
+  if (package.num_inputs() != inputs || package.num_outputs() != outputs)
+    throw Error(NEML2_ERROR_ARTIFACT, package.name(),
+                join(package.name(), " takes ", package.num_inputs(), " tensors and returns ", package.num_outputs(),
+                     "; the metadata says ", inputs, " and ", outputs,
+                     ". The folder mixes files of different compilations: compile the model again."));
+}
+
+ParameterTail::ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first,
+                             const Scope& scope) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t parameter = scope.parameter(names[i], package.name());
+    const Dims& base = scope.parameters()[parameter].base_shape;
+    const Dims& wanted = package.input_shape(first + i);
+    if (!(wanted == base))
+      throw Error(NEML2_ERROR_ARTIFACT, names[i],
+                  join(package.name(), " takes the parameter '", names[i], "' with the shape ", wanted.str(),
+                       "; the metadata says ", base.str(), "."));
+    parameters_.push_back(parameter);
+    batched_.push_back(package.batched_input(first + i));
+    if (!batched_.back()) uniform_.push_back(parameter);
+  }
+}
+
+void ParameterTail::append_to(std::vector<Tensor>& inputs, const std::vector<Tensor>& parameters) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& rows = parameters[parameters_[i]];
+    if (batched_[i]) {
+      inputs.push_back(rows);
+      continue;
+    }
+    const Dims base = rows.sizes().last(rows.ndim() - 1);
+    inputs.emplace_back(rows.storage(), rows.dtype(), base, base.row_major(), rows.offset());
+  }
+}
+
+GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope) : package_(scope.leaf() / graph.package) {
+  expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    inputs_.push_back(scope.value(graph.inputs[i]));
+    scope.declare(inputs_.back(), package_.input_shape(i), package_.input_dtype(i), package_.name());
+  }
+  tail_ = ParameterTail(graph.parameters, package_, graph.inputs.size(), scope);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    outputs_.push_back(scope.value(graph.outputs[i]));
+    scope.declare(outputs_.back(), package_.output_shape(i), package_.output_dtype(i), package_.name());
+  }
+}
+
+void GraphCall::run(Chunk& chunk) const {
+  std::vector<Tensor> inputs;
+  inputs.reserve(package_.num_inputs());
+  for (std::size_t value : inputs_) inputs.push_back(chunk.values[value]);
+  tail_.append_to(inputs, chunk.parameters);
+  std::vector<Tensor> outputs = package_.run(chunk.points, std::move(inputs));
+  for (std::size_t i = 0; i < outputs.size(); ++i) chunk.values[outputs_[i]] = outputs[i].row_major();
+}
+
+}  // namespace neml2_capi::model

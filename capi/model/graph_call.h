@@ -1,0 +1,45 @@
+// A package that is called with named values, then with promoted parameters: a forward segment, or a predictor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/model/segment.h"
+
+namespace neml2_capi::model {
+
+// The promoted parameters at the end of a package's inputs.
+class ParameterTail {
+ public:
+  ParameterTail() = default;
+  // `first`: the position of the first parameter among the inputs of `package`.
+  ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first, const Scope& scope);
+
+  void append_to(std::vector<Tensor>& inputs, const std::vector<Tensor>& parameters) const;
+  const std::vector<std::size_t>& uniform() const { return uniform_; }
+
+ private:
+  std::vector<std::size_t> parameters_;
+  std::vector<bool> batched_;
+  std::vector<std::size_t> uniform_;
+};
+
+class GraphCall {
+ public:
+  GraphCall(const artifact::NamedGraph& graph, Scope& scope);
+
+  void run(Chunk& chunk) const;
+  const Package& package() const { return package_; }
+  const std::vector<std::size_t>& uniform_parameters() const { return tail_.uniform(); }
+
+ private:
+  Package package_;
+  std::vector<std::size_t> inputs_;
+  std::vector<std::size_t> outputs_;
+  ParameterTail tail_;
+};
+
+// Throws NEML2_ERROR_ARTIFACT unless the package has this many inputs and outputs.
+void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs);
+
+}  // namespace neml2_capi::model

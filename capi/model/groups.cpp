@@ -1,0 +1,58 @@
+#include "capi/model/groups.h"
+
+#include <cstring>
+
+#include "capi/error.h"
+
+namespace neml2_capi::model {
+
+ValueGroup::ValueGroup(const artifact::Group& group, Scope& scope) {
+  if (group.block) {
+    row_shape_ = group.sub_batch_shape;
+    outer_ = group.sub_batch_shape.product();
+  }
+  std::int64_t total = 0;
+  for (const artifact::Variable& variable : group.variables) {
+    const Dims shape = variable.point_shape();
+    values_.push_back(scope.value(variable.name));
+    scope.declare(values_.back(), shape, scope.dtype(), "a residual");
+    point_shapes_.push_back(shape);
+    sizes_.push_back(shape.product() / std::max<std::int64_t>(outer_, 1));
+    total += sizes_.back();
+  }
+  row_shape_.push_back(total);
+}
+
+Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
+  Dims sizes{chunk.points};
+  sizes.append(row_shape_);
+  Tensor packed = Tensor::empty(dtype, sizes);
+  const std::int64_t item = packed.itemsize(), total = row_shape_.back() * item;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const std::int64_t piece = sizes_[i] * item;
+    const char* from = chunk.values[values_[i]].data_as<const char>();
+    for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
+      std::memcpy(packed.data_as<char>() + k * total + offset, from + k * piece, static_cast<std::size_t>(piece));
+    offset += piece;
+  }
+  return packed;
+}
+
+void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
+  const std::int64_t item = group.itemsize(), total = row_shape_.back() * item;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    Dims sizes{chunk.points};
+    sizes.append(point_shapes_[i]);
+    Tensor value = Tensor::empty(group.dtype(), sizes);
+    const std::int64_t piece = sizes_[i] * item;
+    for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
+      std::memcpy(value.data_as<char>() + k * piece, group.data_as<const char>() + k * total + offset,
+                  static_cast<std::size_t>(piece));
+    chunk.values[values_[i]] = std::move(value);
+    offset += piece;
+  }
+}
+
+}  // namespace neml2_capi::model

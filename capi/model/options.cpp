@@ -1,0 +1,102 @@
+#include "capi/model/options.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "capi/error.h"
+
+namespace neml2_capi::model {
+namespace {
+
+constexpr double unbounded = std::numeric_limits<double>::max();
+constexpr double most_iterations = 1e6;
+constexpr double most_points = 1 << 20;
+
+const Options::Info& find(std::string_view name, bool text) {
+  std::string names;
+  for (const Options::Info& info : Options::all()) {
+    names += join(names.empty() ? "" : ", ", info.name);
+    if (name != info.name) continue;
+    if ((info.choices != nullptr) == text) return info;
+    throw Error(
+        NEML2_ERROR_ARGUMENT, info.name,
+        join("The option '", name, "' is a ", text ? "number" : "text", ", not a ", text ? "text." : "number."));
+  }
+  throw Error(NEML2_ERROR_NAME, std::string(name),
+              join("There is no option '", name, "'. The options are ", names, "."));
+}
+
+}  // namespace
+
+const std::vector<Options::Info>& Options::all() {
+  static const std::vector<Info> infos = {
+      {"atol", &Options::atol_, 0, unbounded, false, nullptr, {}},
+      {"rtol", &Options::rtol_, 0, unbounded, false, nullptr, {}},
+      {"miters", &Options::miters_, 1, most_iterations, true, nullptr, {}},
+      {"ls_type", &Options::ls_type_, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
+      {"ls_max_iters", &Options::ls_max_iters_, 1, most_iterations, true, nullptr, {}},
+      {"ls_cutback", &Options::ls_cutback_, 1, unbounded, false, nullptr, {}},
+      {"ls_c", &Options::ls_c_, 0, 1, false, nullptr, {}},
+      {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
+      {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
+      {"chunk", &Options::chunk_, 1, most_points, true, nullptr, {}},
+  };
+  return infos;
+}
+
+Options::Options(const artifact::SolverConfig& config) {
+  set("atol", config.atol);
+  set("rtol", config.rtol);
+  set("miters", static_cast<double>(config.miters));
+  set("ls_type", std::string_view(config.ls_type));
+  set("ls_max_iters", static_cast<double>(config.ls_max_iters));
+  set("ls_cutback", config.ls_cutback);
+  set("ls_c", config.ls_c);
+  set("substep_del_tol", config.substep_del_tol);
+}
+
+void Options::set(std::string_view name, double value) {
+  const Info& info = find(name, false);
+  if (!(value >= info.least && value <= info.greatest))
+    throw Error(
+        NEML2_ERROR_ARGUMENT, info.name,
+        join("The option '", name, "' must lie between ", info.least, " and ", info.greatest, "; got ", value, "."));
+  if (info.whole && value != std::floor(value))
+    throw Error(NEML2_ERROR_ARGUMENT, info.name,
+                join("The option '", name, "' must be a whole number; got ", value, "."));
+  this->*info.value = value;
+}
+
+void Options::set(std::string_view name, std::string_view value) {
+  const Info& info = find(name, true);
+  for (std::size_t i = 0; i < info.each.size(); ++i)
+    if (value == info.each[i]) {
+      this->*info.value = static_cast<double>(i);
+      return;
+    }
+  throw Error(NEML2_ERROR_ARGUMENT, info.name,
+              join("The option '", name, "' must be one of: ", info.choices, "; got '", value, "'."));
+}
+
+double Options::number(std::string_view name) const { return this->*find(name, false).value; }
+
+const char* Options::text(std::string_view name) const {
+  const Info& info = find(name, true);
+  return info.each[static_cast<std::size_t>(this->*info.value)];
+}
+
+newton::Settings Options::newton() const {
+  newton::Settings settings;
+  settings.atol = atol_;
+  settings.rtol = rtol_;
+  settings.miters = static_cast<std::int64_t>(miters_);
+  settings.strong_wolfe = ls_type_ == 1;
+  settings.ls_max_iters = static_cast<std::int64_t>(ls_max_iters_);
+  settings.ls_cutback = ls_cutback_;
+  settings.ls_c = ls_c_;
+  settings.whole_batch = whole_batch();
+  return settings;
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,46 @@
+// The options of a model: read and set by name, each number within bounds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "capi/artifact/metadata.h"
+#include "capi/newton/newton.h"
+
+namespace neml2_capi::model {
+
+class Options {
+ public:
+  Options() = default;
+  explicit Options(const artifact::SolverConfig& config);
+
+  // A text is kept as the position of its choice.
+  struct Info {
+    const char* name;
+    double Options::*value;
+    double least, greatest;
+    bool whole;                     // only whole numbers
+    const char* choices;            // of a text: all of them, separated by spaces; null for a number
+    std::vector<const char*> each;  // of a text: one by one
+  };
+  static const std::vector<Info>& all();
+
+  // Throw NEML2_ERROR_NAME for an unknown name, NEML2_ERROR_ARGUMENT for a value out of bounds.
+  void set(std::string_view name, double value);
+  void set(std::string_view name, std::string_view value);
+  double number(std::string_view name) const;
+  const char* text(std::string_view name) const;
+
+  newton::Settings newton() const;
+  bool whole_batch() const { return convergence_ == 1; }
+  std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
+
+ private:
+  double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
+  double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
+  double substep_del_tol_ = 1e-6;
+  double convergence_ = 0, chunk_ = 256;
+};
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,121 @@
+#include "capi/model/package.h"
+
+#include <algorithm>
+
+#include "capi/error.h"
+
+namespace neml2_capi::model {
+namespace {
+
+Dims with_rows(std::int64_t rows, const Dims& point_shape) {
+  Dims sizes{rows};
+  sizes.append(point_shape);
+  return sizes;
+}
+
+// `rows` rows of a tensor, of which it has one or none: repeated by a stride of 0.
+Tensor repeat(const Tensor& tensor, std::int64_t rows) {
+  Dims strides{0};
+  strides.append(tensor.strides());
+  return Tensor(tensor.storage(), tensor.dtype(), with_rows(rows, tensor.sizes()), strides, tensor.offset());
+}
+
+Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
+  Dims sizes = tensor.sizes();
+  sizes[0] = rows;
+  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
+}
+
+// One row more than there is: the last again.
+Tensor padded(const Tensor& tensor, std::int64_t rows) {
+  Dims sizes = tensor.sizes();
+  const std::int64_t have = sizes[0];
+  sizes[0] = rows;
+  Tensor out = Tensor::empty(tensor.dtype(), sizes);
+  const std::int64_t bytes = have == 0 ? 0 : tensor.numel() / have * tensor.itemsize();
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memcpy(out.data_as<char>() + r * bytes, tensor.data_as<const char>() + std::min(r, have - 1) * bytes,
+                static_cast<std::size_t>(bytes));
+  return out;
+}
+
+}  // namespace
+
+Package::Package(const std::filesystem::path& path) : name_(path.filename().string()), graph_(aoti::Graph::load(path)) {
+  learn_inputs();
+  learn_outputs();
+}
+
+// The batch axis is the leading one where it is dynamic. Where no input has a dynamic axis, the batch is baked, and its
+// size is the leading one that all inputs share.
+void Package::learn_inputs() {
+  bool dynamic = false;
+  for (const aoti::InputSpec& input : graph_->inputs())
+    dynamic = dynamic || (!input.least.empty() && input.least[0] != input.greatest[0]);
+  for (const aoti::InputSpec& input : graph_->inputs()) {
+    const std::int64_t ndim = input.least.size();
+    const bool batched = ndim > 0 && (!dynamic || input.least[0] != input.greatest[0]);
+    inputs_.push_back({batched ? input.greatest.last(ndim - 1) : input.greatest, batched, input.dtype});
+    if (!batched) continue;
+    if (dynamic) {
+      least_batch_ = std::max(least_batch_, input.least[0]);
+      greatest_batch_ = std::min(greatest_batch_, input.greatest[0]);
+    } else {
+      if (baked_batch_ != 0 && baked_batch_ != input.least[0])
+        throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                    join(name_, " was compiled without a dynamic batch, for inputs of different batches (",
+                         baked_batch_, " and ", input.least[0], "). Compile it again with a dynamic batch."));
+      baked_batch_ = greatest_batch_ = input.least[0];
+    }
+  }
+}
+
+std::vector<Tensor> Package::zeros(std::int64_t points) const {
+  std::vector<Tensor> tensors;
+  for (const Slot& input : inputs_)
+    tensors.push_back(
+        Tensor::zeros(input.dtype, input.batched ? with_rows(points, input.point_shape) : input.point_shape));
+  return tensors;
+}
+
+// An output that has as many rows as there are points, in two runs of different length, has one row per point. One
+// that does not change is the same for all points.
+void Package::learn_outputs() {
+  const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
+  const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
+  aoti::SingularInfo ignored;
+  const std::vector<Tensor> a = graph_->run(zeros(few), &ignored);
+  const std::vector<Tensor> b = graph_->run(zeros(more), &ignored);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Dims& sizes = a[i].sizes();
+    const Dims& sizes_of_more = b[i].sizes();
+    const bool rows = !sizes.empty() && sizes[0] == few && sizes_of_more[0] == more;
+    if (!rows && !(sizes == sizes_of_more))
+      throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                  join("Output ", i, " of ", name_, " has the shape ", sizes.str(), " for ", few, " points and ",
+                       sizes_of_more.str(), " for ", more, ": expected one row per point in front, or no change."));
+    outputs_.push_back({rows ? sizes.last(sizes.size() - 1) : sizes, rows, a[i].dtype()});
+  }
+}
+
+std::vector<Tensor> Package::run(std::int64_t points, std::vector<Tensor> inputs, aoti::SingularInfo* singular) const {
+  const bool pad = points < least_batch_ && graph_->enforces_bounds();
+  const std::int64_t rows = pad ? least_batch_ : points;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i] = inputs[i].row_major();
+    if (pad && inputs_[i].batched) inputs[i] = padded(inputs[i], rows);
+  }
+  std::vector<Tensor> outputs = graph_->run(inputs, singular);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Slot& slot = outputs_[i];
+    const Dims expected = slot.batched ? with_rows(rows, slot.point_shape) : slot.point_shape;
+    if (!(outputs[i].sizes() == expected))
+      throw Error(NEML2_ERROR_RUNTIME, name_,
+                  join("Output ", i, " of ", name_, " came back with the shape ", outputs[i].sizes().str(),
+                       "; expected ", expected.str(), "."));
+    outputs[i] = slot.batched ? first_rows(outputs[i], points) : repeat(outputs[i], points);
+  }
+  return outputs;
+}
+
+}  // namespace neml2_capi::model

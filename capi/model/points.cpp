@@ -1,0 +1,79 @@
+#include "capi/model/points.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace neml2_capi::model {
+namespace {
+
+bool dense(const Points& array, const Variable& variable) { return array.stride == variable.point_shape.product(); }
+
+bool failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
+
+void fill_nan(char* out, DType dtype, std::int64_t count) {
+  if (dtype == DType::float64)
+    std::fill_n(reinterpret_cast<double*>(out), count, std::numeric_limits<double>::quiet_NaN());
+  else if (dtype == DType::float32)
+    std::fill_n(reinterpret_cast<float*>(out), count, std::numeric_limits<float>::quiet_NaN());
+}
+
+}  // namespace
+
+char* point(const Points& array, std::int64_t index, std::int64_t itemsize) {
+  return array.data + index * array.stride * itemsize;
+}
+
+Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
+  const std::int64_t item = itemsize(variable.dtype);
+  Dims sizes{points};
+  sizes.append(variable.point_shape);
+  if (dense(array, variable) && !copy) return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
+  Tensor out = Tensor::empty(variable.dtype, sizes);
+  const std::int64_t bytes = variable.point_shape.product() * item;
+  for (std::int64_t p = 0; p < points; ++p)
+    std::memcpy(out.data_as<char>() + p * bytes, point(array, begin + p, item), static_cast<std::size_t>(bytes));
+  return out;
+}
+
+void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+             const std::vector<std::int32_t>& status, bool mark_failed) {
+  const std::int64_t item = itemsize(variable.dtype), n = variable.point_shape.product();
+  for (std::int64_t p = 0; p < std::ssize(status); ++p) {
+    char* out = point(array, begin + p, item);
+    if (!failed(status[static_cast<std::size_t>(p)]))
+      std::memcpy(out, value.data_as<const char>() + p * n * item, static_cast<std::size_t>(n * item));
+    else if (mark_failed)
+      fill_nan(out, variable.dtype, n);
+  }
+}
+
+bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {
+  const auto extent = [points](const Points& array, const Variable& v) {
+    const std::int64_t elements = (points - 1) * array.stride + v.point_shape.product();
+    return std::pair(array.data, array.data + elements * itemsize(v.dtype));
+  };
+  const auto [a0, a1] = extent(a, va);
+  const auto [b0, b1] = extent(b, vb);
+  if (a1 <= b0 || b1 <= a0) return false;
+  // Interleaved arrays of one stride may lie beside each other in every point.
+  const std::int64_t stride = a.stride * itemsize(va.dtype);
+  if (stride == 0 || stride != b.stride * itemsize(vb.dtype)) return true;
+  const std::int64_t shift = ((b.data - a.data) % stride + stride) % stride;
+  return shift < va.point_shape.product() * itemsize(va.dtype) ||
+         shift + vb.point_shape.product() * itemsize(vb.dtype) > stride;
+}
+
+std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit) {
+  if (array.stride == 0) return limit;
+  const std::int64_t item = itemsize(variable.dtype);
+  const auto bytes = static_cast<std::size_t>(variable.point_shape.product() * item);
+  const char* first = point(array, begin, item);
+  std::int64_t length = 1;
+  while (length < limit && std::memcmp(first, point(array, begin + length, item), bytes) == 0) ++length;
+  return length;
+}
+
+}  // namespace neml2_capi::model

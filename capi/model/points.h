@@ -1,0 +1,43 @@
+// The arrays of a caller: the values of many material points of one variable.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::model {
+
+// A variable as the boundary shows it.
+struct Variable {
+  std::string name;
+  std::string type;
+  DType dtype = DType::float64;
+  Dims point_shape;
+  std::int64_t sub_ndim = 0;  // how many leading axes of the point shape are sub-batch axes
+};
+
+// The values of a point are dense and row-major, and `stride` elements lie from one point to the next.
+struct Points {
+  char* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+char* point(const Points& array, std::int64_t index, std::int64_t itemsize);
+
+// The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
+Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
+
+// Write a row-major value, one row per entry of `status`, to the points from `begin` on. Points whose solve failed are
+// left as they are, or become NaN.
+void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+             const std::vector<std::int32_t>& status, bool mark_failed);
+
+// Do two arrays share an element? Arrays of one stride may lie beside each other within it.
+bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points);
+
+// How many points from `begin` on, at most `limit`, have the same value, bit for bit.
+std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit);
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,202 @@
+#include "capi/newton/newton.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::newton {
+namespace {
+
+// Index a vector by a row.
+template <class T>
+auto& at(T& values, std::int64_t row) {
+  return values[static_cast<std::size_t>(row)];
+}
+
+template <class T>
+void select(std::vector<T>& values, const std::vector<std::int64_t>& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = at(values, rows[i]);
+  values.resize(rows.size());
+}
+
+// The points that are still iterated. A row is a position among them; `point` says which point of the batch it is.
+class Iteration {
+ public:
+  Iteration(System& system, Groups& u, const Settings& settings)
+      : system_(system), settings_(settings), solution_(u), outcome_(u.front().sizes()[0], settings.miters) {
+    for (Tensor& group : u) u_.push_back(group.copy());
+    point_.resize(static_cast<std::size_t>(u.front().sizes()[0]));
+    std::iota(point_.begin(), point_.end(), 0);
+    done_.assign(point_.size(), 0);
+  }
+
+  Outcome run() {
+    evaluate(u_);
+    initial_norm_ = norm_;
+    record(0);
+    for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
+      make_step();
+      record(i);
+    }
+    if (!finish()) fail_the_rest();
+    return std::move(outcome_);
+  }
+
+ private:
+  bool line_search() const { return settings_.ls_max_iters > 1; }
+
+  // Where every iterate is accepted as it is, the residual comes with the operator for the next step, in one run.
+  bool fused() const { return !line_search() && !settings_.whole_batch; }
+
+  void evaluate(const Groups& u) {
+    residual_ = fused() ? system_.linearize(u) : system_.residual(u);
+    norm(residual_, norm_);
+  }
+
+  void make_step() {
+    if (!fused()) system_.linearize(u_);
+    const Groups du = system_.step(singular_);
+    const std::vector<double> full(point_.size(), 1.0);
+    if (line_search())
+      search_along(du, full);
+    else
+      accept(advance(u_, full, du));
+  }
+
+  // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
+  void search_along(const Groups& du, std::vector<double> alpha) {
+    const std::vector<double> norm0 = norm_;
+    std::vector<double> slope;
+    dot(residual_, du, slope);
+    for (std::int64_t trial = 1; trial < settings_.ls_max_iters; ++trial) {
+      Groups u = advance(u_, alpha, du);
+      residual_ = system_.residual(u);
+      norm(residual_, norm_);
+      bool all = true;
+      for (std::int64_t r = 0; r < rows(); ++r) {
+        const double squared = at(norm_, r) * at(norm_, r), squared0 = at(norm0, r) * at(norm0, r);
+        const double decrease = settings_.strong_wolfe ? at(alpha, r) * squared0 : 2.0 * at(alpha, r) * at(slope, r);
+        const bool enough = squared <= squared0 - settings_.ls_c * decrease || at(norm_, r) <= settings_.atol;
+        if (enough || at(done_, r)) continue;
+        all = false;
+        at(alpha, r) /= settings_.ls_cutback;
+      }
+      if (all || trial + 1 == settings_.ls_max_iters) {
+        u_ = std::move(u);
+        return;
+      }
+    }
+  }
+
+  void accept(Groups u) {
+    u_ = std::move(u);
+    evaluate(u_);
+  }
+
+  // Note where each point stands after iteration `i`, and retire those that are done.
+  void record(std::int64_t i) {
+    const bool stepped = i > 0;
+    for (std::int64_t r = 0; r < rows(); ++r) {
+      if (at(done_, r)) continue;
+      const std::int64_t p = at(point_, r);
+      const double now = at(norm_, r);
+      at(outcome_.history, p * settings_.miters + i) = now;
+      at(outcome_.residual_norm, p) = now;
+      at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
+      const bool converged = now < settings_.atol || now / at(initial_norm_, r) < settings_.rtol;
+      if (stepped && at(singular_, r) != 0)
+        retire(r, NEML2_SINGULAR);
+      else if (!std::isfinite(now))
+        retire(r, NEML2_NOT_CONVERGED);
+      else if (converged && !settings_.whole_batch)
+        retire(r, NEML2_OK);
+      else if (settings_.whole_batch)
+        at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
+    }
+    if (settings_.whole_batch)
+      settle_the_batch();
+    else if (system_.can_shrink())
+      shrink();
+  }
+
+  void retire(std::int64_t row, std::int32_t status) {
+    at(done_, row) = 1;
+    at(outcome_.status, at(point_, row)) = status;
+    copy_row(u_, row, solution_, at(point_, row));
+  }
+
+  // One failure fails all, and all converge together.
+  void settle_the_batch() {
+    const bool failed = std::any_of(done_.begin(), done_.end(), [](char done) { return done != 0; });
+    const bool converged =
+        std::all_of(outcome_.status.begin(), outcome_.status.end(), [](std::int32_t s) { return s == NEML2_OK; });
+    if (failed) fail_the_rest();
+    if (converged)
+      for (std::int64_t r = 0; r < rows(); ++r) retire(r, NEML2_OK);
+  }
+
+  void shrink() {
+    std::vector<std::int64_t> left;
+    for (std::int64_t r = 0; r < rows(); ++r)
+      if (!at(done_, r)) left.push_back(r);
+    if (static_cast<std::int64_t>(left.size()) == rows()) return;
+    select(point_, left);
+    select(norm_, left);
+    select(initial_norm_, left);
+    done_.assign(left.size(), 0);
+    if (left.empty()) return;
+    u_ = select_rows(u_, left);
+    residual_ = select_rows(residual_, left);
+    system_.keep(left);
+  }
+
+  bool finish() const {
+    return std::all_of(done_.begin(), done_.end(), [](char done) { return done != 0; });
+  }
+
+  void fail_the_rest() {
+    for (std::int64_t r = 0; r < rows(); ++r)
+      if (!at(done_, r)) retire(r, NEML2_NOT_CONVERGED);
+  }
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(point_.size()); }
+
+  System& system_;
+  const Settings& settings_;
+  Groups& solution_;
+  Outcome outcome_;
+
+  std::vector<std::int64_t> point_;
+  std::vector<char> done_;
+  Groups u_, residual_;
+  std::vector<double> norm_, initial_norm_;
+  std::vector<std::int32_t> singular_;
+};
+
+}  // namespace
+
+Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows) {
+  Groups out;
+  out.reserve(groups.size());
+  for (const Tensor& group : groups) {
+    Dims sizes = group.sizes();
+    sizes[0] = static_cast<std::int64_t>(rows.size());
+    out.push_back(Tensor::empty(group.dtype(), sizes));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) copy_row(groups, rows[i], out, static_cast<std::int64_t>(i));
+  return out;
+}
+
+Outcome::Outcome(std::int64_t points, std::int64_t miters)
+    : status(static_cast<std::size_t>(points), NEML2_NOT_CONVERGED),
+      iterations(static_cast<std::size_t>(points), 0),
+      residual_norm(static_cast<std::size_t>(points), 0.0),
+      history(static_cast<std::size_t>(points * miters), std::numeric_limits<double>::quiet_NaN()) {}
+
+Outcome solve(System& system, Groups& u, const Settings& settings) { return Iteration(system, u, settings).run(); }
+
+}  // namespace neml2_capi::newton

@@ -1,0 +1,40 @@
+// Newton's method with line search for a batch of independent systems.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/newton/system.h"
+
+namespace neml2_capi::newton {
+
+struct Settings {
+  double atol = 1e-10;
+  double rtol = 1e-8;
+  std::int64_t miters = 25;  // at most miters - 1 steps
+  bool strong_wolfe = false;
+  std::int64_t ls_max_iters = 1;  // at most ls_max_iters - 1 trials; 1: no line search
+  double ls_cutback = 2.0;
+  double ls_c = 1e-3;
+  // All points iterate until all have converged, and one failure fails all; the residual comes from its own package.
+  bool whole_batch = false;
+};
+
+// What became of each point.
+struct Outcome {
+  std::vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
+  std::vector<std::int32_t> iterations;
+  std::vector<double> residual_norm;
+  std::vector<double> history;  // row-major (points, miters): |r| of each iterate, NaN beyond
+
+  Outcome(std::int64_t points, std::int64_t miters);
+};
+
+// Solve for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and
+// the last iterate elsewhere.
+//
+// A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2. It is then left alone: its result
+// does not depend on the points beside it.
+Outcome solve(System& system, Groups& u, const Settings& settings);
+
+}  // namespace neml2_capi::newton

@@ -1,0 +1,39 @@
+// A batch of independent nonlinear systems r(u) = 0, one per material point, as Newton's method sees it.
+//
+// Vectors are lists of tensors, one per group, each row-major with one row per point. What is called the residual here
+// is -r, as the packages return it: the Newton step then solves A du = residual, with A = dr/du.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::newton {
+
+using Groups = std::vector<Tensor>;
+
+class System {
+ public:
+  virtual ~System() = default;
+
+  virtual Groups residual(const Groups& u) = 0;
+
+  // The residual at `u`; remembers the operator A there for step().
+  virtual Groups linearize(const Groups& u) = 0;
+
+  // The Newton step of the last linearize(), by a direct solve. `singular` receives one entry per point, not zero
+  // where the operator of the point is singular.
+  virtual Groups step(std::vector<std::int32_t>& singular) = 0;
+
+  // Go on with these rows only, in this order. The operator of the last linearize() is cut down too.
+  virtual void keep(const std::vector<std::int64_t>& rows) = 0;
+
+  // False where the number of points is baked into the system: keep() is then not called.
+  virtual bool can_shrink() const = 0;
+};
+
+// The given rows of every group.
+Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows);
+
+}  // namespace neml2_capi::newton
