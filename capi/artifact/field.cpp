@@ -1,0 +1,103 @@
+// Typed access to a JSON document.
+#include "capi/artifact/field.h"
+
+#include <limits>
+
+namespace neml2_capi::artifact {
+
+namespace {
+
+// More elements than this no tensor has.
+constexpr std::int64_t element_limit = std::int64_t{1} << 40;
+
+}  // namespace
+
+Error Field::error(const std::string& problem, std::int32_t status) const {
+  return Error(status, path_.empty() ? *file_ : path_,
+               join(*file_, ": ", path_.empty() ? std::string("the document") : path_, " ", problem));
+}
+
+Error Field::mismatch(const char* expected) const {
+  return error(join("is ", value_->type_name(), ", expected ", expected, "."));
+}
+
+std::optional<Field> Field::find(const std::string& key) const {
+  if (!value_->is_object()) throw mismatch("an object");
+  const auto entry = value_->find(key);
+  if (entry == value_->end()) return std::nullopt;
+  return Field(*this, *entry, path_.empty() ? key : path_ + "." + key);
+}
+
+Field Field::operator[](const std::string& key) const {
+  std::optional<Field> field = find(key);
+  if (!field) throw error(join("has no field '", key, "'."));
+  return *field;
+}
+
+std::vector<std::pair<std::string, Field>> Field::entries() const {
+  if (!value_->is_object()) throw mismatch("an object");
+  std::vector<std::pair<std::string, Field>> fields;
+  for (const auto& [key, value] : value_->items()) fields.emplace_back(key, (*this)[key]);
+  return fields;
+}
+
+std::vector<Field> Field::list() const {
+  if (!value_->is_array()) throw mismatch("a list");
+  std::vector<Field> fields;
+  for (const nlohmann::json& value : *value_)
+    fields.push_back(Field(*this, value, join(path_, "[", fields.size(), "]")));
+  return fields;
+}
+
+std::string Field::text() const {
+  if (!value_->is_string()) throw mismatch("a text");
+  return value_->get<std::string>();
+}
+
+std::int64_t Field::integer() const {
+  if (!value_->is_number_integer()) throw mismatch("an integer");
+  if (value_->is_number_unsigned() &&
+      value_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw error(join("is ", value_->dump(), ", which is too large."));
+  return value_->get<std::int64_t>();
+}
+
+std::int64_t Field::count() const {
+  const std::int64_t value = integer();
+  if (value < 0) throw error(join("is ", value, ", expected 0 or more."));
+  return value;
+}
+
+double Field::number() const {
+  if (!value_->is_number()) throw mismatch("a number");
+  return value_->get<double>();
+}
+
+Dims Field::shape() const {
+  const std::vector<Field> sizes = list();
+  if (sizes.size() > static_cast<std::size_t>(Dims::capacity))
+    throw error(join("has ", sizes.size(), " axes, expected at most ", Dims::capacity, "."));
+  Dims shape;
+  std::int64_t elements = 1;
+  for (const Field& size : sizes) {
+    shape.push_back(size.count());
+    if (shape.back() > 0 && elements > element_limit / shape.back())
+      throw error("is too large: no tensor has so many elements.");
+    elements *= shape.back();
+  }
+  return shape;
+}
+
+std::vector<std::string> Field::texts() const {
+  std::vector<std::string> values;
+  for (const Field& field : list()) values.push_back(field.text());
+  return values;
+}
+
+std::vector<double> Field::numbers() const {
+  std::vector<double> values;
+  for (const Field& field : list()) values.push_back(field.number());
+  return values;
+}
+
+}  // namespace neml2_capi::artifact

@@ -1,0 +1,55 @@
+// A value of a JSON document that knows its path in it ("segments[0].unknowns[2].name"), for messages.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/error.h"
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::artifact {
+
+// Every function throws NEML2_ERROR_ARTIFACT, naming file and path, where the document is not what was asked for.
+class Field {
+ public:
+  // Both must outlive the field.
+  Field(const std::string& file, const nlohmann::json& document) : file_(&file), value_(&document) {}
+
+  // What stands under `key` of an object.
+  Field operator[](const std::string& key) const;
+  std::optional<Field> find(const std::string& key) const;
+  // All of an object, by its keys.
+  std::vector<std::pair<std::string, Field>> entries() const;
+  // The elements of a list.
+  std::vector<Field> list() const;
+
+  std::string text() const;
+  std::int64_t integer() const;
+  // An integer that is not negative.
+  std::int64_t count() const;
+  double number() const;
+  // A list of sizes of a tensor, which has no more elements than memory could hold.
+  Dims shape() const;
+  std::vector<std::string> texts() const;
+  std::vector<double> numbers() const;
+
+  // An error about this field; `problem` completes the sentence "<path> ...".
+  [[nodiscard]] Error error(const std::string& problem, std::int32_t status = NEML2_ERROR_ARTIFACT) const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  Field(const Field& parent, const nlohmann::json& value, std::string path)
+      : file_(parent.file_), value_(&value), path_(std::move(path)) {}
+  Error mismatch(const char* expected) const;
+
+  const std::string* file_;
+  const nlohmann::json* value_;
+  std::string path_;
+};
+
+}  // namespace neml2_capi::artifact

@@ -1,0 +1,12 @@
+// One reader for each schema of metadata.json, into the one form that the rest of the library knows.
+#pragma once
+
+#include "capi/artifact/field.h"
+#include "capi/artifact/metadata.h"
+
+namespace neml2_capi::artifact {
+
+// All but the leaf and its element type. Throws NEML2_ERROR_ARTIFACT and NEML2_ERROR_UNSUPPORTED.
+Metadata read_schema14(const Field& document);
+
+}  // namespace neml2_capi::artifact
