@@ -1,0 +1,192 @@
+// Newton's method on systems with known roots, without any package.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "capi/newton/newton.h"
+
+namespace {
+
+using neml2_capi::DType;
+using neml2_capi::Tensor;
+using neml2_capi::newton::Groups;
+using neml2_capi::newton::Outcome;
+using neml2_capi::newton::Settings;
+using neml2_capi::newton::System;
+
+void expect(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "failed: %s\n", what);
+  std::exit(1);
+}
+
+// One unknown per point: r = f(u) - a, with f and its derivative chosen by the test.
+class Scalars : public System {
+ public:
+  double (*f)(double) = [](double u) { return u * u; };
+  double (*slope)(double) = [](double u) { return 2 * u; };
+  bool shrinks = true;
+  std::vector<double> a;
+  int evaluations = 0;
+
+  explicit Scalars(std::vector<double> targets) : a(std::move(targets)) {}
+
+  Groups residual(const Groups& u) override {
+    ++evaluations;
+    Groups out = {Tensor::empty(DType::float64, u[0].sizes())};
+    for (std::size_t p = 0; p < a.size(); ++p) out[0].data_as<double>()[p] = a[p] - f(u[0].data_as<double>()[p]);
+    return out;
+  }
+  Groups linearize(const Groups& u) override {
+    slopes_.clear();
+    for (std::size_t p = 0; p < a.size(); ++p) slopes_.push_back(slope(u[0].data_as<double>()[p]));
+    residual_ = residual(u);
+    return residual_;
+  }
+  Groups step(std::vector<std::int32_t>& singular) override {
+    singular.assign(a.size(), 0);
+    Groups du = {residual_[0].copy()};
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      singular[p] = slopes_[p] == 0.0;
+      du[0].data_as<double>()[p] /= slopes_[p];
+    }
+    return du;
+  }
+  void keep(const std::vector<std::int64_t>& rows) override {
+    std::vector<double> targets, slopes;
+    for (std::int64_t row : rows) {
+      targets.push_back(a[static_cast<std::size_t>(row)]);
+      slopes.push_back(slopes_.empty() ? 0 : slopes_[static_cast<std::size_t>(row)]);
+    }
+    a = targets;
+    slopes_ = slopes;
+    if (!residual_.empty()) residual_ = neml2_capi::newton::select_rows(residual_, rows);
+  }
+  bool can_shrink() const override { return shrinks; }
+
+ private:
+  std::vector<double> slopes_;
+  Groups residual_;
+};
+
+Groups start_at(double value, std::size_t points) {
+  Groups u = {Tensor::empty(DType::float64, {static_cast<std::int64_t>(points), 1})};
+  for (std::size_t p = 0; p < points; ++p) u[0].data_as<double>()[p] = value;
+  return u;
+}
+
+double at(const Groups& u, std::size_t p) { return u[0].data_as<double>()[p]; }
+
+const double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+void each_point_converges_on_its_own() {
+  const std::vector<double> a = {4.0, 1e-6, -1.0, 2.0, nan_value, 9e8};
+  Settings settings;
+  settings.miters = 40;
+  for (const bool shrinks : {true, false}) {
+    Scalars together(a);
+    together.shrinks = shrinks;
+    Groups u = start_at(1.0, a.size());
+    const Outcome outcome = solve(together, u, settings);
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      Scalars alone({a[p]});
+      Groups v = start_at(1.0, 1);
+      const Outcome single = solve(alone, v, settings);
+      const bool solvable = a[p] > 0;
+      expect(outcome.status[p] == (solvable ? NEML2_OK : NEML2_NOT_CONVERGED), "the status of a point");
+      expect(outcome.status[p] == single.status[0], "status beside others and alone");
+      expect(outcome.iterations[p] == single.iterations[0], "iterations beside others and alone");
+      if (!solvable) continue;
+      expect(at(u, p) == at(v, 0), "a point is bitwise the same beside others and alone");
+      const double residual = std::abs(a[p] - at(u, p) * at(u, p)), first = std::abs(a[p] - 1.0);
+      expect(residual < settings.atol || residual < settings.rtol * first, "the residual is below the tolerance");
+    }
+    expect(outcome.iterations[4] == 0, "a point that starts at NaN stops at once");
+  }
+}
+
+void history_holds_every_norm() {
+  Scalars system({4.0});
+  Groups u = start_at(1.0, 1);
+  Settings settings;
+  const Outcome outcome = solve(system, u, settings);
+  // u = 1, 2.5, 2.05, ... and r = 3, 2.25, 0.2025, ...
+  expect(outcome.history[0] == 3.0 && outcome.history[1] == 2.25, "the first two norms");
+  expect(std::abs(outcome.history[2] - 0.2025) < 1e-15, "the third norm");
+  const auto last = static_cast<std::size_t>(outcome.iterations[0]);
+  expect(outcome.history[last] == outcome.residual_norm[0], "the last norm");
+  expect(std::isnan(outcome.history[last + 1]), "nothing beyond");
+}
+
+void whole_batch_fails_and_converges_as_one() {
+  Settings settings;
+  settings.whole_batch = true;
+  Scalars good({4.0, 900.0});
+  Groups u = start_at(1.0, 2);
+  const Outcome all = solve(good, u, settings);
+  expect(all.status[0] == NEML2_OK && all.status[1] == NEML2_OK, "both converge");
+  expect(all.iterations[0] == all.iterations[1], "after the same number of iterations");
+  Scalars bad({4.0, nan_value});
+  Groups v = start_at(1.0, 2);
+  const Outcome failed = solve(bad, v, settings);
+  expect(failed.status[0] == NEML2_NOT_CONVERGED && failed.status[1] == NEML2_NOT_CONVERGED, "one failure fails all");
+}
+
+// From u = 3 Newton's method for arctan(u) = 0 runs away; a line search of either kind brings it home.
+void line_search_reaches_what_full_steps_miss() {
+  const auto run = [](Settings settings) {
+    Scalars system({0.0, 0.0});
+    system.f = [](double u) { return std::atan(u); };
+    system.slope = [](double u) { return 1 / (1 + u * u); };
+    Groups u = start_at(3.0, 2);
+    const Outcome outcome = solve(system, u, settings);
+    expect(outcome.status[0] == outcome.status[1], "equal points end equally");
+    expect(outcome.status[0] != NEML2_OK || std::abs(at(u, 0)) < 1e-9, "what converged is the root");
+    return outcome.status[0];
+  };
+  Settings settings;
+  settings.miters = 20;
+  expect(run(settings) != NEML2_OK, "full steps diverge");
+  settings.ls_max_iters = 10;
+  expect(run(settings) == NEML2_OK, "backtracking converges");
+  settings.strong_wolfe = true;
+  settings.ls_c = 0.1;
+  expect(run(settings) == NEML2_OK, "the second criterion converges");
+}
+
+void a_singular_point_is_told_apart() {
+  Scalars system({4.0, 1.0});
+  system.slope = [](double u) { return u == 1.0 ? 2.0 : 2 * u; };
+  system.f = [](double u) { return u * u; };
+  system.a = {4.0, 5.0};
+  Groups u = start_at(1.0, 2);
+  u[0].data_as<double>()[1] = 0.0;  // the slope 2u vanishes here
+  Settings settings;
+  const Outcome outcome = solve(system, u, settings);
+  expect(outcome.status[0] == NEML2_OK, "the regular point converges");
+  expect(outcome.status[1] == NEML2_SINGULAR, "the other is singular");
+}
+
+void a_bound_of_one_makes_no_step() {
+  Scalars system({4.0});
+  Groups u = start_at(1.0, 1);
+  Settings settings;
+  settings.miters = 1;
+  const Outcome outcome = solve(system, u, settings);
+  expect(outcome.status[0] == NEML2_NOT_CONVERGED && outcome.iterations[0] == 0, "no step");
+  expect(at(u, 0) == 1.0, "the guess stays");
+}
+
+}  // namespace
+
+int main() {
+  each_point_converges_on_its_own();
+  history_holds_every_norm();
+  whole_batch_fails_and_converges_as_one();
+  line_search_reaches_what_full_steps_miss();
+  a_singular_point_is_told_apart();
+  a_bound_of_one_makes_no_step();
+  std::puts("newton: all passed");
+}
