@@ -1,0 +1,195 @@
+/* Broken artifacts: the error names the file and says what was expected; a model that is loaded is not disturbed.
+ *   test_bad_artifact ELASTICITY VISCOPLASTIC */
+#define _POSIX_C_SOURCE 200809L
+#include "files.h"
+#include "materials.h"
+
+static const char *const elasticity_package = "cpu/float64/elasticity.pt2";
+
+static void check_refused(const char *root, int32_t expected) {
+  neml2_model *model = NULL;
+  CHECK_STATUS(expected, neml2_model_load(&model, root, NULL, NULL));
+  CHECK(model == NULL);
+  neml2_model_free(&model);
+}
+
+static void missing_folder(void) {
+  check_refused("/nonexistent/elasticity", NEML2_ERROR_FILE);
+  CHECK_SAYS("/nonexistent/elasticity");
+  check_refused("", NEML2_ERROR_FILE);
+}
+
+static void missing_metadata(const char *root) {
+  const char *copy = copy_of(root);
+  remove_one(join_path(copy, "metadata.json"));
+  check_refused(copy, NEML2_ERROR_FILE);
+  CHECK_SAYS("metadata.json");
+  remove_copy(copy);
+}
+
+static void metadata_that_is_not_json(const char *root) {
+  const char *const contents[] = {"", "not json", "{\"schema_version\": 14", "[]", "null"};
+  for (int i = 0; i < 5; ++i) {
+    const char *copy = copy_of(root);
+    write_bytes(join_path(copy, "metadata.json"), contents[i], strlen(contents[i]));
+    check_refused(copy, NEML2_ERROR_ARTIFACT);
+    CHECK_SAYS("metadata.json");
+    remove_copy(copy);
+  }
+}
+
+static void unknown_schema(const char *root) {
+  const char *copy = copy_of(root);
+  replace_text(join_path(copy, "metadata.json"), "\"schema_version\": 14", "\"schema_version\": 9999");
+  check_refused(copy, NEML2_ERROR_UNSUPPORTED);
+  CHECK_SAYS("9999");
+  CHECK_SAYS("14"); /* what is supported */
+  remove_copy(copy);
+}
+
+static void field_of_the_wrong_kind(const char *root) {
+  const char *copy = copy_of(root);
+  replace_text(join_path(copy, "metadata.json"), "\"package\": \"elasticity.pt2\"", "\"package\": 7");
+  check_refused(copy, NEML2_ERROR_ARTIFACT);
+  CHECK_SAYS("package");
+  CHECK_SAYS("segments");
+  remove_copy(copy);
+}
+
+static void missing_leaf(const char *root) {
+  neml2_model *model = NULL;
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_model_load(&model, root, "cuda", "float32"));
+  CHECK_SAYS("cuda");
+  CHECK_SAYS("cpu/float64"); /* what is there */
+  CHECK(model == NULL);
+}
+
+static void missing_package(const char *elasticity, const char *viscoplastic) {
+  const char *copy = copy_of(elasticity);
+  remove_one(join_path(copy, elasticity_package));
+  check_refused(copy, NEML2_ERROR_FILE);
+  CHECK_SAYS("elasticity.pt2");
+  remove_copy(copy);
+
+  const char *const packages[] = {"residual", "jacobian", "solve", "predictor"};
+  for (int i = 0; i < 4; ++i) {
+    char name[64];
+    snprintf(name, sizeof name, "cpu/float64/model_%s.pt2", packages[i]);
+    copy = copy_of(viscoplastic);
+    remove_one(join_path(copy, name));
+    check_refused(copy, NEML2_ERROR_FILE);
+    CHECK_SAYS(strrchr(name, '/') + 1);
+    remove_copy(copy);
+  }
+}
+
+static void truncated_package(const char *root) {
+  size_t size;
+  char *bytes = read_bytes(join_path(root, elasticity_package), &size);
+  const size_t kept[] = {0, 10, 1000, size / 2, size - 1};
+  for (int i = 0; i < 5; ++i) {
+    const char *copy = copy_of(root);
+    write_bytes(join_path(copy, elasticity_package), bytes, kept[i]);
+    check_refused(copy, NEML2_ERROR_ARTIFACT);
+    CHECK_SAYS("elasticity.pt2");
+    remove_copy(copy);
+  }
+  free(bytes);
+}
+
+static void damaged_package(const char *root) {
+  size_t size;
+  const char *copy = copy_of(root);
+  char *bytes = read_bytes(join_path(copy, elasticity_package), &size);
+  bytes[size / 2] ^= 1; /* within the shared object */
+  write_bytes(join_path(copy, elasticity_package), bytes, size);
+  check_refused(copy, NEML2_ERROR_ARTIFACT);
+  CHECK_SAYS("elasticity.pt2");
+  free(bytes);
+  remove_copy(copy);
+}
+
+static void package_for_another_machine(const char *root) {
+  const char *copy = copy_of(root);
+  CHECK(patch_archive(join_path(copy, elasticity_package), "metadata.json",
+                      "\"AOTI_MACHINE\": \"x86_64\", \"AOTI_CPU_ISA\": \"AVX2\"",
+                      "\"AOTI_MACHINE\":\"aarch64\", \"AOTI_CPU_ISA\":\"ASIMD\"") > 0);
+  check_refused(copy, NEML2_ERROR_UNSUPPORTED);
+  CHECK_SAYS("elasticity.pt2");
+  CHECK_SAYS("aarch64");
+  remove_copy(copy);
+}
+
+static void package_for_another_instruction_set(const char *root) {
+  const char *copy = copy_of(root);
+  CHECK(patch_archive(join_path(copy, elasticity_package), "metadata.json", "\"AVX2\"", "\"VSX4\"") > 0);
+  check_refused(copy, NEML2_ERROR_UNSUPPORTED);
+  CHECK_SAYS("elasticity.pt2");
+  CHECK_SAYS("VSX4");
+  remove_copy(copy);
+}
+
+static void package_for_another_device(const char *root) {
+  const char *copy = copy_of(root);
+  CHECK(patch_archive(join_path(copy, elasticity_package), "metadata.json", "\"AOTI_DEVICE_KEY\": \"cpu\"",
+                      "\"AOTI_DEVICE_KEY\":\"cuda\"") > 0);
+  check_refused(copy, NEML2_ERROR_UNSUPPORTED);
+  CHECK_SAYS("elasticity.pt2");
+  CHECK_SAYS("cuda");
+  CHECK_SAYS("cpu");
+  remove_copy(copy);
+}
+
+static void graph_of_a_file_that_is_no_package(const char *root) {
+  neml2_graph *graph = NULL;
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_load(&graph, "/nonexistent/graph.pt2"));
+  CHECK_SAYS("/nonexistent/graph.pt2");
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load(&graph, join_path(root, "metadata.json")));
+  CHECK_SAYS("metadata.json");
+  CHECK(graph == NULL);
+}
+
+static void stubs(const char *root) {
+  char stub[PATH_SIZE];
+  neml2_model *model = NULL;
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_model_load_stub(&model, "/nonexistent/stub.i", "elasticity", NULL, NULL));
+  CHECK_SAYS("/nonexistent/stub.i");
+
+  const char *copy = copy_of(root); /* .../artifact; a stub beside it refers to it */
+  snprintf(stub, sizeof stub, "%s_aoti.i", copy);
+  const char *text = "[Models]\n  [elasticity]\n    type = AOTIModel\n    artifact_path = 'artifact'\n  []\n[]\n";
+  write_bytes(stub, text, strlen(text));
+  if (CHECK_OK(neml2_model_load_stub(&model, stub, "elasticity", NULL, NULL))) CHECK_ELASTICITY(model);
+  neml2_model_free(&model);
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_load_stub(&model, stub, "plasticity", NULL, NULL));
+  CHECK_SAYS("plasticity");
+  CHECK_SAYS("elasticity");
+  write_bytes(stub, "[Models", 7);
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_model_load_stub(&model, stub, "elasticity", NULL, NULL));
+  CHECK(model == NULL);
+  remove_copy(copy);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) return 2;
+  neml2_model *model = load(argv[1]);
+  missing_folder();
+  missing_metadata(argv[1]);
+  metadata_that_is_not_json(argv[1]);
+  unknown_schema(argv[1]);
+  field_of_the_wrong_kind(argv[1]);
+  missing_leaf(argv[1]);
+  missing_package(argv[1], argv[2]);
+  truncated_package(argv[1]);
+  damaged_package(argv[1]);
+#ifdef __x86_64__
+  package_for_another_machine(argv[1]);
+  package_for_another_instruction_set(argv[1]);
+#endif
+  package_for_another_device(argv[1]);
+  graph_of_a_file_that_is_no_package(argv[1]);
+  stubs(argv[1]);
+  CHECK_ELASTICITY(model);
+  neml2_model_free(&model);
+  return CHECK_RESULT();
+}

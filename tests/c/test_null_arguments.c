@@ -1,0 +1,147 @@
+/* NULL where a pointer is needed is an error in every function, never a crash.
+ *   test_null_arguments ELASTICITY */
+#include "materials.h"
+
+#define REFUSED(call) CHECK_STATUS(NEML2_ERROR_ARGUMENT, call)
+
+static void of_tensors(void) {
+  const int64_t shape[1] = {6};
+  double data[6] = {0};
+  neml2_tensor *tensor = NULL;
+  struct DLManagedTensorVersioned *managed = NULL;
+  int32_t dtype;
+  void *values;
+  REQUIRE_OK(neml2_tensor_create(&tensor, NEML2_FLOAT64, 1, shape));
+  REFUSED(neml2_tensor_create(NULL, NEML2_FLOAT64, 1, shape));
+  REFUSED(neml2_tensor_wrap(NULL, data, NEML2_FLOAT64, 1, shape, NULL, NULL, NULL));
+  REFUSED(neml2_tensor_share(NULL, tensor));
+  REFUSED(neml2_tensor_from_dlpack(NULL, managed));
+  REFUSED(neml2_tensor_to_dlpack(NULL, tensor));
+  REFUSED(neml2_tensor_to_dlpack(&managed, NULL));
+  REFUSED(neml2_tensor_dtype(NULL, tensor));
+  REFUSED(neml2_tensor_dtype(&dtype, NULL));
+  REFUSED(neml2_tensor_shape(NULL, NULL, NULL, NULL));
+  REFUSED(neml2_tensor_data(NULL, tensor));
+  REFUSED(neml2_tensor_data(&values, NULL));
+  CHECK_OK(neml2_tensor_shape(NULL, NULL, NULL, tensor));
+
+  neml2_tensor *out = NULL;
+  REFUSED(neml2_tensor_create(&out, NEML2_FLOAT64, 1, NULL));
+  REFUSED(neml2_tensor_wrap(&out, NULL, NEML2_FLOAT64, 1, shape, NULL, NULL, NULL));
+  REFUSED(neml2_tensor_wrap(&out, data, NEML2_FLOAT64, 1, NULL, NULL, NULL, NULL));
+  REFUSED(neml2_tensor_share(&out, NULL));
+  REFUSED(neml2_tensor_from_dlpack(&out, NULL));
+  CHECK(out == NULL && managed == NULL);
+  neml2_tensor_free(&tensor);
+  neml2_tensor_free(&tensor);
+  neml2_tensor_free(NULL);
+}
+
+static void of_graphs(void) {
+  neml2_graph *graph = NULL;
+  neml2_tensor *output = NULL;
+  REFUSED(neml2_graph_load(NULL, "x.pt2"));
+  REFUSED(neml2_graph_load(&graph, NULL));
+  REFUSED(neml2_graph_arity(NULL, NULL, NULL));
+  REFUSED(neml2_graph_input(NULL, NULL, NULL, NULL, NULL, 0));
+  REFUSED(neml2_graph_run(&output, 1, NULL, NULL, 0));
+  CHECK(graph == NULL && output == NULL);
+  neml2_graph_free(&graph);
+  neml2_graph_free(NULL);
+}
+
+static void of_models(const char *root) {
+  neml2_model *model = load(root), *out = NULL;
+  neml2_tensor *tensor = NULL, *value = NULL;
+  double number = 0;
+  int64_t count;
+  int32_t dtype;
+  const char *text;
+  REQUIRE_OK(neml2_tensor_create(&value, NEML2_FLOAT64, 0, NULL));
+
+  REFUSED(neml2_model_load(NULL, root, NULL, NULL));
+  REFUSED(neml2_model_load(&out, NULL, NULL, NULL));
+  REFUSED(neml2_model_load_stub(NULL, "stub.i", "model", NULL, NULL));
+  REFUSED(neml2_model_load_stub(&out, NULL, "model", NULL, NULL));
+  REFUSED(neml2_model_load_stub(&out, "stub.i", NULL, NULL, NULL));
+  CHECK(out == NULL);
+  REFUSED(neml2_model_dtype(NULL, model));
+  REFUSED(neml2_model_dtype(&dtype, NULL));
+  REFUSED(neml2_model_variable_count(NULL, model, NEML2_INPUT));
+  REFUSED(neml2_model_variable_count(&count, NULL, NEML2_INPUT));
+  REFUSED(neml2_model_variable_find(NULL, model, NEML2_INPUT, "strain"));
+  REFUSED(neml2_model_variable_find(&count, NULL, NEML2_INPUT, "strain"));
+  REFUSED(neml2_model_variable_find(&count, model, NEML2_INPUT, NULL));
+  REFUSED(neml2_model_variable_name(NULL, NULL, NULL, NEML2_INPUT, 0));
+  REFUSED(neml2_model_variable_shape(NULL, NULL, NULL, NULL, NEML2_INPUT, 0));
+  REFUSED(neml2_model_variable_dtype(NULL, model, NEML2_INPUT, 0));
+  REFUSED(neml2_model_variable_dtype(&dtype, NULL, NEML2_INPUT, 0));
+  REFUSED(neml2_model_parameter_get(NULL, model, "elasticity.E"));
+  REFUSED(neml2_model_parameter_get(&tensor, NULL, "elasticity.E"));
+  REFUSED(neml2_model_parameter_get(&tensor, model, NULL));
+  REFUSED(neml2_model_parameter_set(NULL, "elasticity.E", value));
+  REFUSED(neml2_model_parameter_set(model, NULL, value));
+  REFUSED(neml2_model_parameter_set(model, "elasticity.E", NULL));
+  REFUSED(neml2_model_option_count(NULL, model));
+  REFUSED(neml2_model_option_count(&count, NULL));
+  REFUSED(neml2_model_option_info(NULL, NULL, NULL, NULL, NULL, 0));
+  REFUSED(neml2_model_option_set_number(NULL, "atol", 1));
+  REFUSED(neml2_model_option_set_number(model, NULL, 1));
+  REFUSED(neml2_model_option_get_number(NULL, model, "atol"));
+  REFUSED(neml2_model_option_get_number(&number, NULL, "atol"));
+  REFUSED(neml2_model_option_get_number(&number, model, NULL));
+  REFUSED(neml2_model_option_set_text(NULL, "ls_type", "BACKTRACKING"));
+  REFUSED(neml2_model_option_set_text(model, NULL, "BACKTRACKING"));
+  REFUSED(neml2_model_option_set_text(model, "ls_type", NULL));
+  REFUSED(neml2_model_option_get_text(NULL, model, "ls_type"));
+  REFUSED(neml2_model_option_get_text(&text, NULL, "ls_type"));
+  REFUSED(neml2_model_option_get_text(&text, model, NULL));
+  REFUSED(neml2_model_forward(NULL, NULL, model, &value, NULL));
+  REFUSED(neml2_model_forward(&tensor, NULL, NULL, &value, NULL));
+  REFUSED(neml2_model_forward(&tensor, NULL, model, NULL, NULL));
+  REFUSED(neml2_report_get(NULL, NULL, NEML2_REPORT_STATUS));
+  REFUSED(neml2_report_get(&tensor, NULL, NEML2_REPORT_STATUS));
+  CHECK(tensor == NULL);
+  CHECK_ELASTICITY(model);
+
+  neml2_tensor_free(&value);
+  neml2_model_free(&model);
+  neml2_model_free(NULL);
+  neml2_report_free(NULL);
+}
+
+static void of_calls(const char *root) {
+  double strain[6] = {0}, stress[6];
+  neml2_model *model = load(root);
+  neml2_call *call = NULL;
+  REFUSED(neml2_call_create(NULL, model));
+  REFUSED(neml2_call_create(&call, NULL));
+  CHECK(call == NULL);
+  REQUIRE_OK(neml2_call_create(&call, model));
+  REFUSED(neml2_call_bind_input(NULL, "strain", strain, NEML2_FLOAT64, 6));
+  REFUSED(neml2_call_bind_input(call, NULL, strain, NEML2_FLOAT64, 6));
+  REFUSED(neml2_call_bind_output(NULL, "stress", stress, NEML2_FLOAT64, 6));
+  REFUSED(neml2_call_bind_output(call, NULL, stress, NEML2_FLOAT64, 6));
+  REFUSED(neml2_call_bind_parameter(NULL, "elasticity.E", strain, NEML2_FLOAT64, 0));
+  REFUSED(neml2_call_bind_parameter(call, NULL, strain, NEML2_FLOAT64, 0));
+  REFUSED(neml2_call_bind_report(NULL, NEML2_REPORT_STATUS, strain, 1));
+  REFUSED(neml2_call_run(NULL, 1));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, NULL, 1)); /* takes a binding back */
+  neml2_call_free(&call);
+  neml2_call_free(NULL);
+  CHECK_ELASTICITY(model);
+  neml2_model_free(&model);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  CHECK(neml2_error_status() == NEML2_OK); /* none failed yet */
+  CHECK(neml2_abi_version() == NEML2_ABI_VERSION);
+  CHECK(strlen(neml2_version()) > 0);
+  CHECK_OK(neml2_error_message(NULL, 0, NULL));
+  of_tensors();
+  of_graphs();
+  of_models(argv[1]);
+  of_calls(argv[1]);
+  return CHECK_RESULT();
+}

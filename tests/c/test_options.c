@@ -1,0 +1,104 @@
+/* Solver options: listed, bounded, and set by name.
+ *   test_options VISCOPLASTIC */
+#include "materials.h"
+
+static void every_option_is_listed_and_bounded(neml2_model *model) {
+  const char *const expected[] = {"atol",       "rtol", "miters",          "ls_type",     "ls_max_iters",
+                                  "ls_cutback", "ls_c", "substep_del_tol", "convergence", "chunk"};
+  int found[10] = {0};
+  int64_t count = 0;
+  CHECK_OK(neml2_model_option_count(&count, model));
+  for (int64_t i = 0; i < count; ++i) {
+    const char *name = "", *choices = NULL;
+    double least = 0, greatest = 0, value = 0, after = 0;
+    CHECK_OK(neml2_model_option_info(&name, &least, &greatest, &choices, model, i));
+    for (int k = 0; k < 10; ++k) found[k] |= strcmp(name, expected[k]) == 0;
+    if (choices) {
+      const char *text = NULL;
+      CHECK_OK(neml2_model_option_get_text(&text, model, name));
+      CHECK(text && strstr(choices, text));
+      CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_text(model, name, "nonsense"));
+      CHECK_ABOUT(name);
+      CHECK_SAYS("nonsense");
+      CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_number(model, name, 1));
+      CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_get_number(&value, model, name));
+      continue;
+    }
+    CHECK(least < greatest);
+    CHECK_OK(neml2_model_option_get_number(&value, model, name));
+    CHECK(least <= value && value <= greatest);
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_number(model, name, least - 1));
+    CHECK_ABOUT(name);
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_number(model, name, NAN));
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_text(model, name, "1"));
+    CHECK_OK(neml2_model_option_get_number(&after, model, name));
+    CHECK(after == value);
+    CHECK_OK(neml2_model_option_set_number(model, name, least));
+    CHECK_OK(neml2_model_option_get_number(&after, model, name));
+    CHECK(after == least);
+    CHECK_OK(neml2_model_option_set_number(model, name, value));
+  }
+  for (int k = 0; k < 10; ++k) CHECK(found[k]);
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_info(NULL, NULL, NULL, NULL, model, count));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_info(NULL, NULL, NULL, NULL, model, -1));
+}
+
+static void counts_are_whole_numbers(neml2_model *model) {
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_set_number(model, "miters", 2.5));
+  CHECK_ABOUT("miters");
+}
+
+static void unknown_option_is_named(neml2_model *model) {
+  double value = 7;
+  const char *text = "kept";
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_option_set_number(model, "tolerance", 1));
+  CHECK_SAYS("tolerance");
+  CHECK_SAYS("atol"); /* the names there are */
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_option_get_number(&value, model, "tolerance"));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_option_set_text(model, "tolerance", "1"));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_option_get_text(&text, model, "tolerance"));
+  CHECK(value == 7 && strcmp(text, "kept") == 0);
+}
+
+/* The artifact's values are where the model starts. */
+static void the_artifact_sets_the_start(neml2_model *model) {
+  double value = 0;
+  CHECK_OK(neml2_model_option_get_number(&value, model, "atol"));
+  CHECK(value == 1e-10);
+  CHECK_OK(neml2_model_option_get_number(&value, model, "rtol"));
+  CHECK(value == 1e-8);
+  CHECK_OK(neml2_model_option_get_number(&value, model, "miters"));
+  CHECK(value == 25);
+}
+
+/* With one Newton step allowed nothing plastic converges; the option takes effect in calls that exist. */
+static void options_take_effect(neml2_model *model) {
+  viscoplastic_block b = viscoplastic_create(2);
+  neml2_call *call = viscoplastic_call(model, &b, 0);
+  viscoplastic_load(&b, 5);
+  CHECK_OK(neml2_model_option_set_number(model, "miters", 2));
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, 2));
+  for (int p = 0; p < 2; ++p) {
+    CHECK(b.status[p] == NEML2_NOT_CONVERGED);
+    CHECK(b.iterations[p] == 1);
+    CHECK(b.residual_norm[p] > 0);
+  }
+  for (int i = 0; i < 2 * STATE_SIZE; ++i) CHECK(b.state[i] == 0); /* not written */
+  CHECK_OK(neml2_model_option_set_number(model, "miters", 25));
+  CHECK_OK(neml2_call_run(call, 2));
+  CHECK(b.iterations[0] > 1);
+  neml2_call_free(&call);
+  viscoplastic_free(&b);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  neml2_model *model = load(argv[1]);
+  the_artifact_sets_the_start(model);
+  every_option_is_listed_and_bounded(model);
+  counts_are_whole_numbers(model);
+  unknown_option_is_named(model);
+  options_take_effect(model);
+  neml2_model_free(&model);
+  return CHECK_RESULT();
+}
