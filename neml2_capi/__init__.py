@@ -1,0 +1,41 @@
+"""Run material models that were compiled ahead of time with AOTInductor.
+
+    import neml2_capi
+
+    model = neml2_capi.Model("aoti/elasticity")
+    stress = model.forward({"strain": strain})["stress"]
+
+`neml2_capi.torch.Model` is the same with torch tensors by default; torch is otherwise optional.
+"""
+
+from neml2_capi._library import version as _version
+from neml2_capi._tensor import Tensor
+from neml2_capi._variables import Variable
+from neml2_capi.errors import (
+    AggregateError,
+    ConvergenceError,
+    Error,
+    FatalError,
+    UnknownNameError,
+)
+from neml2_capi.graph import Graph, GraphInput
+from neml2_capi.model import Model
+from neml2_capi.stub import CompiledModel, load_model
+
+__version__ = _version()
+
+__all__ = [
+    "AggregateError",
+    "CompiledModel",
+    "ConvergenceError",
+    "Error",
+    "FatalError",
+    "Graph",
+    "GraphInput",
+    "Model",
+    "Tensor",
+    "UnknownNameError",
+    "Variable",
+    "__version__",
+    "load_model",
+]

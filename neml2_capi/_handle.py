@@ -1,0 +1,63 @@
+"""Ownership of what the library creates."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, TypeVar
+
+from neml2_capi._library import ffi, lib
+from neml2_capi.errors import FatalError
+
+_Self = TypeVar("_Self", bound="Handle")
+
+
+class Handle:
+    """Owns one handle of the library: freed by close(), at the end of a `with`, or with the object.
+
+    The owner is a cffi object that frees the handle with its last reference. A call that runs on
+    another thread holds one, so closing never pulls a handle away from under it, and neither the
+    order of closing nor the exit of the interpreter matters.
+    """
+
+    _owner: Any = None
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def _open(self) -> Any:
+        """The owner, whose [0] is the handle. Keep it in a local variable during its use."""
+        owner = self._owner
+        if owner is None:
+            raise FatalError(f"this {type(self).__name__} is closed", lib.NEML2_ERROR_ARGUMENT)
+        return owner
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._owner is None
+
+    def close(self) -> None:
+        """Free what is held. Arrays that were handed out stay valid. Closing twice is allowed."""
+        self._owner = None
+
+    def __enter__(self: _Self) -> _Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def owned(kind: str) -> Any:
+    """An empty `neml2_<kind> **` for the library to fill; it frees its handle with itself."""
+    return ffi.gc(ffi.new(_OUT[kind]), _FREE[kind])
+
+
+_KINDS = ("tensor", "graph", "model", "report")
+_OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
+_FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}

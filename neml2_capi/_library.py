@@ -1,0 +1,69 @@
+"""Find the shared library, open it, and check that it speaks the ABI that is needed here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from neml2_capi import _raw
+
+ffi: Any = _raw.ffi
+
+_VARIABLE = "NEML2_CAPI_LIBRARY"
+_FILE = "libneml2_capi.so.1"
+
+
+def _path() -> Path:
+    """Where the library is: what the environment variable says, else beside this package."""
+    chosen = os.environ.get(_VARIABLE)
+    path = Path(chosen) if chosen else Path(__file__).resolve().parent / "lib" / _FILE
+    if path.is_file():
+        return path
+    if chosen:
+        raise ImportError(f"{_VARIABLE} is set to {chosen}, and there is no such file")
+    raise ImportError(
+        f"the library of neml2_capi is missing: there is no {path}. Install the wheel, or set "
+        f"{_VARIABLE} to the path of a {_FILE} that you have built"
+    )
+
+
+def _open(path: Path) -> Any:
+    # Handles may be freed after this module at the exit of the interpreter: keep the library
+    # mapped.
+    flags = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_NODELETE", 0)
+    try:
+        library = ffi.dlopen(str(path), flags)
+        found = library.neml2_abi_version()
+    except (OSError, AttributeError) as error:
+        raise ImportError(f"{path} is not a usable neml2_capi library: {error}") from error
+    wanted = library.NEML2_ABI_VERSION
+    if found // 1000 != wanted // 1000 or found < wanted:
+        raise ImportError(
+            f"{path} has the ABI version {found}; needed is {wanted}, or a later one of the same "
+            f"thousand: install the library and the package from the same release"
+        )
+    return library
+
+
+lib: Any = _open(_path())
+
+
+def version() -> str:
+    """The release of the library."""
+    return text(lib.neml2_version())
+
+
+def text(pointer: Any) -> str:
+    """A C string, copied; "" for NULL."""
+    return ffi.string(pointer).decode("utf-8", "replace") if pointer else ""
+
+
+def c_string(value: str | os.PathLike[str] | None) -> Any:
+    """What a `const char *` argument takes; None becomes NULL."""
+    if value is None:
+        return ffi.NULL
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ValueError(f"{value!r} holds a zero character")
+    return encoded

@@ -1,0 +1,110 @@
+"""The solver options of a model as a live mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from neml2_capi._library import c_string, ffi, lib, text
+from neml2_capi.errors import FatalError, check, unknown_name
+
+if TYPE_CHECKING:
+    from neml2_capi.model import Model
+
+
+class _Option(NamedTuple):
+    least: float
+    greatest: float
+    choices: tuple[str, ...]  # empty for a number
+
+
+class Options(Mapping[str, "float | str"]):
+    """The solver options of a model: `model.options["atol"] = 1e-12`.
+
+    Numbers are floats, choices are text; include/neml2_capi.h explains each under "Solver options".
+    A value out of bounds is a FatalError and changes nothing.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        handle = model._open()
+        count = ffi.new("int64_t *")
+        check(lib.neml2_model_option_count(count, handle[0]))
+        self._known = dict(_read(handle[0], index) for index in range(count[0]))
+
+    def __getitem__(self, name: str) -> float | str:
+        handle, option = self._model._open(), self._find(name)
+        if option.choices:
+            word = ffi.new("const char **")
+            check(lib.neml2_model_option_get_text(word, handle[0], c_string(name)))
+            return text(word[0])
+        number = ffi.new("double *")
+        check(lib.neml2_model_option_get_number(number, handle[0], c_string(name)))
+        return float(number[0])
+
+    def __setitem__(self, name: str, value: float | str) -> None:
+        handle, option = self._model._open(), self._find(name)
+        if option.choices:
+            if not isinstance(value, str):
+                raise _refused(name, value, f"one of {', '.join(option.choices)}")
+            check(lib.neml2_model_option_set_text(handle[0], c_string(name), c_string(value)))
+            return
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise _refused(name, value, "a number") from None
+        check(lib.neml2_model_option_set_number(handle[0], c_string(name), number))
+
+    def update(self, values: Mapping[str, float | str]) -> None:
+        """Set several options; when one is refused, none is changed."""
+        before = {name: self[name] for name in values}
+        try:
+            for name, value in values.items():
+                self[name] = value
+        except FatalError:
+            for name, value in before.items():
+                self[name] = value
+            raise
+
+    def bounds(self, name: str) -> tuple[float, float]:
+        """The least and the greatest value of a number."""
+        option = self._find(name)
+        if option.choices:
+            raise FatalError(
+                f"option {name!r} is a text and has no bounds: see choices()",
+                lib.NEML2_ERROR_ARGUMENT,
+                name,
+            )
+        return option.least, option.greatest
+
+    def choices(self, name: str) -> tuple[str, ...]:
+        """What a text can be; empty for a number."""
+        return self._find(name).choices
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _find(self, name: str) -> _Option:
+        try:
+            return self._known[name]
+        except KeyError:
+            raise unknown_name("option", name, self._known) from None
+
+
+def _read(model: Any, index: int) -> tuple[str, _Option]:
+    name, choices = ffi.new("const char **"), ffi.new("const char **")
+    bounds = ffi.new("double[2]")
+    check(lib.neml2_model_option_info(name, bounds, bounds + 1, choices, model, index))
+    return text(name[0]), _Option(bounds[0], bounds[1], tuple(text(choices[0]).split()))
+
+
+def _refused(name: str, value: Any, wanted: str) -> FatalError:
+    return FatalError(
+        f"option {name!r} takes {wanted}, not {value!r}", lib.NEML2_ERROR_ARGUMENT, name
+    )

@@ -1,0 +1,397 @@
+"""Tensors: arrays in from whatever holds them, numpy arrays and torch tensors out, no copies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._handle import Handle, owned
+from neml2_capi._library import ffi, lib
+from neml2_capi.errors import FatalError, check
+
+Array = NDArray[Any]
+
+#: Element types by the codes of neml2_capi.h.
+DTYPE_NAMES: dict[int, str] = {
+    lib.NEML2_FLOAT64: "float64",
+    lib.NEML2_FLOAT32: "float32",
+    lib.NEML2_INT64: "int64",
+    lib.NEML2_INT32: "int32",
+    lib.NEML2_INT16: "int16",
+    lib.NEML2_INT8: "int8",
+    lib.NEML2_UINT8: "uint8",
+    lib.NEML2_BOOL: "bool",
+    lib.NEML2_FLOAT16: "float16",
+    lib.NEML2_BFLOAT16: "bfloat16",
+}
+
+# numpy has no bfloat16. Types of the other byte order are not equal to these, and so not found.
+_NUMPY = {code: np.dtype(name) for code, name in DTYPE_NAMES.items() if name != "bfloat16"}
+_CODES = {dtype: code for code, dtype in _NUMPY.items()}
+
+_HANDLES = ffi.typeof("neml2_tensor *[]")
+_INT32 = ffi.typeof("int32_t *")
+_INT64 = ffi.typeof("int64_t *")
+_INTPTR = ffi.typeof("intptr_t")
+_AXES = ffi.typeof("const int64_t *[2]")
+_ADDRESS = ffi.typeof("void **")
+_BYTES = ffi.typeof("char *")
+_VOID = ffi.typeof("void *")
+
+
+class Label(NamedTuple):
+    """What an array is for, to name it in an error."""
+
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}" if self.name else f"the {self.kind}"
+
+    def refuse(self, reason: str, status: int) -> FatalError:
+        return FatalError(f"{self} {reason}", status, self.name)
+
+
+class Tensor(Handle):
+    """An n-dimensional array in host memory, shared with where it came from.
+
+    `Tensor(value)` takes a numpy array, a torch tensor (detached), any object with `__dlpack__`, a
+    number or nested lists of numbers (float64). The memory of an array is used as it is, with its
+    strides, and kept alive; a write through one is seen through the other. Only an array with
+    negative strides is copied.
+
+    Numpy, torch and every other DLPack consumer can take it: `numpy.asarray(tensor)`,
+    `torch.from_dlpack(tensor)`; neither copies.
+    """
+
+    # What the memory belongs to, where that is not the library.
+    _source: Any = None
+
+    def __init__(self, value: Any) -> None:
+        owner = owned("tensor")
+        self._source = wrap(owner, value, Label("tensor"), "float64")
+        super().__init__(owner)
+
+    @classmethod
+    def zeros(cls, shape: Iterable[int], dtype: str = "float64") -> Tensor:
+        """A new row-major tensor of zeros, in memory of the library."""
+        sizes = tuple(shape)
+        owner = owned("tensor")
+        check(lib.neml2_tensor_create(owner, dtype_code(dtype), len(sizes), sizes))
+        return cls._adopt(owner, None)
+
+    @classmethod
+    def _adopt(cls, owner: Any, source: Any) -> Tensor:
+        tensor = cls.__new__(cls)
+        Handle.__init__(tensor, owner)
+        tensor._source = source
+        return tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return sizes_and_strides(self._open())[0]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of the axes, in elements."""
+        return sizes_and_strides(self._open())[1]
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type, "float64" for example."""
+        return DTYPE_NAMES[_code(self._open())]
+
+    def share(self) -> Tensor:
+        """Another handle to the same memory, which lives on when this one is closed."""
+        owner, other = self._open(), owned("tensor")
+        check(lib.neml2_tensor_share(other, owner[0]))
+        return self._adopt(other, self._source)
+
+    def numpy(self) -> Array:
+        """A numpy array over the same memory; it stays valid when the tensor is closed."""
+        array = as_numpy(self._open(), self._source)
+        if self._is_read_only():
+            array.flags.writeable = False
+        return array
+
+    def torch(self) -> Any:
+        """A torch tensor over the same memory; it stays valid when the tensor is closed.
+
+        torch cannot protect memory from writes: that of a read-only numpy array is copied.
+        """
+        tensor = as_torch(self._open(), self._source)
+        return tensor.clone() if self._is_read_only() else tensor
+
+    def close(self) -> None:
+        """Free the handle. Arrays over its memory stay valid."""
+        super().close()
+        self._source = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a {array.dtype} tensor cannot become {dtype} without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **request: Any) -> Any:
+        return self.numpy().__dlpack__(**request)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
+
+    def _is_read_only(self) -> bool:
+        return isinstance(self._source, np.ndarray) and not self._source.flags.writeable
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<Tensor, closed>"
+        return f"<Tensor {self.shape}, {self.dtype}>"
+
+
+class Arguments:
+    """Handles over a caller's arrays, for the length of one call; NULL where nothing was given."""
+
+    __slots__ = ("_size", "_sources", "handles", "torch")
+
+    def __init__(self, size: int) -> None:
+        self.handles = ffi.new(_HANDLES, size)
+        self.torch = False  # whether one of them is a torch tensor
+        self._size = size
+        self._sources: list[Any] = []
+
+    def fill(self, index: int, value: Any, label: Label, dtype: str) -> None:
+        """Put `value` at `index`; numbers and lists become `dtype`."""
+        self._sources.append(wrap(self.handles + index, value, label, dtype))
+        if not self.torch and is_torch(value):
+            self.torch = True
+
+    def __enter__(self) -> Arguments:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        free(self.handles, self._size)
+
+
+def results(size: int) -> Any:
+    """Room for the handles that a call returns."""
+    return ffi.new(_HANDLES, size)
+
+
+def take(handles: Any, index: int) -> Any:
+    """The handle at `index` as an owner of its own."""
+    owner = owned("tensor")
+    owner[0] = handles[index]
+    handles[index] = ffi.NULL
+    return owner
+
+
+def free(handles: Any, size: int) -> None:
+    """Free the handles that are still there."""
+    for index in range(size):
+        lib.neml2_tensor_free(handles + index)
+
+
+def is_torch(value: Any) -> bool:
+    """Whether `value` is a torch tensor; there is none where torch was never imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def dtype_code(name: str) -> int:
+    """The code of an element type."""
+    for code, known in DTYPE_NAMES.items():
+        if known == name:
+            return code
+    raise FatalError(
+        f"unknown element type {name!r}; there are: {', '.join(DTYPE_NAMES.values())}",
+        lib.NEML2_ERROR_DTYPE,
+        str(name),
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# In
+# ------------------------------------------------------------------------------------------------
+
+
+def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
+    """Fill `out` with a handle over the memory of `value`, and return what must outlive the handle.
+
+    Arrays keep their element type; Python numbers and lists, which have none, become `dtype`.
+    """
+    if isinstance(value, np.ndarray):
+        return _wrap_numpy(out, value, label)
+    if isinstance(value, Tensor):
+        owner = value._open()
+        check(lib.neml2_tensor_share(out, owner[0]))
+        return value._source
+    if is_torch(value):
+        return _wrap_torch(out, value, label)
+    return _wrap_numpy(out, _as_array(value, label, dtype), label)
+
+
+def _as_array(value: Any, label: Label, dtype: str) -> Array:
+    try:
+        if isinstance(value, (int, float, list, tuple)):
+            return np.asarray(value).astype(dtype, casting="same_kind")
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(value)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise label.refuse(
+            f"cannot be made an array, from a {type(value).__name__}: {error}",
+            lib.NEML2_ERROR_DTYPE,
+        ) from error
+
+
+def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
+    code = _CODES.get(array.dtype)
+    if code is None:
+        known = ", ".join(map(str, _CODES))
+        raise label.refuse(
+            f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order",
+            lib.NEML2_ERROR_DTYPE,
+        )
+    if array.flags.c_contiguous and array.flags.aligned:
+        data, strides = ffi.from_buffer(array), ffi.NULL
+    else:
+        if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
+            raise label.refuse(
+                f"is not aligned to its element type {array.dtype}: pass a copy, array.copy()",
+                lib.NEML2_ERROR_ARGUMENT,
+            )
+        if any(stride < 0 for stride in array.strides):  # the library has none
+            return _wrap_numpy(out, array.copy(), label)
+        data = ffi.cast(_VOID, array.__array_interface__["data"][0])
+        strides = [stride // array.itemsize for stride in array.strides]
+    status = lib.neml2_tensor_wrap(
+        out, data, code, array.ndim, array.shape, strides, ffi.NULL, ffi.NULL
+    )
+    check(status)
+    return array
+
+
+def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
+    if not tensor.is_cpu:
+        raise label.refuse(
+            f"is on the device {tensor.device}: pass it on the cpu, tensor.cpu()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    code = _torch_codes(sys.modules["torch"]).get(tensor.dtype)
+    if code is None:
+        raise label.refuse(
+            f"has the element type {tensor.dtype}; possible are {', '.join(DTYPE_NAMES.values())}",
+            lib.NEML2_ERROR_DTYPE,
+        )
+    try:
+        if tensor.is_neg():  # negated lazily: the memory holds the other sign
+            tensor = tensor.resolve_neg()
+        data, strides = ffi.cast(_VOID, tensor.data_ptr()), tensor.stride()
+    except RuntimeError as error:
+        raise label.refuse(f"has no plain memory: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
+    status = lib.neml2_tensor_wrap(
+        out, data, code, tensor.dim(), tensor.shape, strides, ffi.NULL, ffi.NULL
+    )
+    check(status)
+    return tensor
+
+
+@cache
+def _torch_codes(torch: Any) -> Mapping[Any, int]:
+    return {getattr(torch, name): code for code, name in DTYPE_NAMES.items()}
+
+
+# ------------------------------------------------------------------------------------------------
+# Out
+# ------------------------------------------------------------------------------------------------
+
+
+def as_numpy(owner: Any, source: Any = None) -> Array:
+    """A numpy array over the tensor of `owner`; it keeps `owner` and `source` alive."""
+    code = _code(owner)
+    dtype = _NUMPY.get(code)
+    if dtype is None:
+        raise FatalError(
+            f"numpy has no element type {DTYPE_NAMES[code]}: ask for a torch tensor",
+            lib.NEML2_ERROR_DTYPE,
+        )
+    return _view(owner, source, dtype)
+
+
+def as_torch(owner: Any, source: Any = None) -> Any:
+    """A torch tensor over the tensor of `owner`; it keeps `owner` and `source` alive."""
+    import torch
+
+    dtype = _NUMPY.get(_code(owner))
+    if dtype is None:  # bfloat16 travels as the integers that have its bits
+        return torch.from_numpy(_view(owner, source, np.dtype("int16"))).view(torch.bfloat16)
+    return torch.from_numpy(_view(owner, source, dtype))
+
+
+def sizes_and_strides(owner: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The sizes and the strides, in elements, of the tensor of `owner`."""
+    ndim, axes = ffi.new(_INT64), ffi.new(_AXES)
+    check(lib.neml2_tensor_shape(ndim, axes, axes + 1, owner[0]))
+    shape, strides = axes
+    return tuple(shape[0 : ndim[0]]), tuple(strides[0 : ndim[0]])
+
+
+def memory(owner: Any) -> range:
+    """The addresses that the elements of the tensor of `owner` cover."""
+    shape, strides = sizes_and_strides(owner)
+    address = int(ffi.cast(_INTPTR, _data(owner)))
+    itemsize = _itemsize(owner)
+    if 0 in shape:
+        return range(0)
+    reaches = [(n - 1) * stride * itemsize for n, stride in zip(shape, strides, strict=True)]
+    before, after = sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
+    return range(address + before, address + after + itemsize)
+
+
+def _view(owner: Any, source: Any, dtype: np.dtype[Any]) -> Array:
+    shape, strides = sizes_and_strides(owner)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    covered = memory(owner)
+    address = int(ffi.cast(_INTPTR, _data(owner)))
+    # The array keeps the buffer, the buffer its pointer, and the pointer's destructor the rest.
+    start = ffi.gc(ffi.cast(_BYTES, covered.start), lambda _, held=(owner, source): None)
+    array: Array = np.ndarray(
+        shape,
+        dtype,
+        ffi.buffer(start, len(covered)),
+        address - covered.start,
+        [stride * dtype.itemsize for stride in strides],
+    )
+    return array
+
+
+def _code(owner: Any) -> int:
+    code = ffi.new(_INT32)
+    check(lib.neml2_tensor_dtype(code, owner[0]))
+    return int(code[0])
+
+
+def _itemsize(owner: Any) -> int:
+    dtype = _NUMPY.get(_code(owner))
+    return 2 if dtype is None else dtype.itemsize
+
+
+def _data(owner: Any) -> Any:
+    address = ffi.new(_ADDRESS)
+    check(lib.neml2_tensor_data(address, owner[0]))
+    return address[0]

@@ -1,0 +1,90 @@
+"""What a model's variables are called, and what shape and type they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from neml2_capi._library import ffi, lib, text
+from neml2_capi._tensor import DTYPE_NAMES, Label
+from neml2_capi.errors import check, unknown_name
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An input, an output or a parameter of a model.
+
+    An array of it has the shape (*B, *sub_batch_shape, *base_shape), with B the batch of points.
+    """
+
+    name: str
+    #: The mathematical type as NEML2 names it, "SR2" or "Scalar"; "" for a parameter.
+    type: str
+    base_shape: tuple[int, ...]
+    sub_batch_shape: tuple[int, ...]
+    #: The element type, "float64" for example.
+    dtype: str
+
+
+class Variables(Sequence[Variable]):
+    """The variables of one kind, in the order of the model."""
+
+    def __init__(self, model: Any, kind: int) -> None:
+        self.kind = {
+            lib.NEML2_INPUT: "input",
+            lib.NEML2_OUTPUT: "output",
+            lib.NEML2_PARAMETER: "parameter",
+        }[kind]
+        count = ffi.new("int64_t *")
+        check(lib.neml2_model_variable_count(count, model, kind))
+        self._variables = tuple(_read(model, kind, index) for index in range(count[0]))
+        self.names = [variable.name for variable in self]
+        self.index_of = {name: index for index, name in enumerate(self.names)}
+        self.labels = [Label(self.kind, name) for name in self.names]
+
+    @overload
+    def __getitem__(self, index: int) -> Variable: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Variable, ...]: ...
+    def __getitem__(self, index: int | slice) -> Variable | tuple[Variable, ...]:
+        return self._variables[index]
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._variables)
+
+    def resolve(self, name: str) -> int:
+        """The position of the variable `name`, or of the only one whose last component it is."""
+        index = self.index_of.get(name)
+        if index is not None:
+            return index
+        matches = [full for full in self.names if full.endswith(f".{name}")]
+        if len(matches) == 1:
+            return self.index_of[matches[0]]
+        error = unknown_name(self.kind, name, self.names)
+        if matches:
+            error.args = (f"{self.kind} {name!r} is ambiguous; it can be: {', '.join(matches)}",)
+        raise error
+
+    def __repr__(self) -> str:
+        return repr(self._variables)
+
+
+def _read(model: Any, kind: int, index: int) -> Variable:
+    name, type_ = ffi.new("const char **"), ffi.new("const char **")
+    check(lib.neml2_model_variable_name(name, type_, model, kind, index))
+    ndim, shape, sub_ndim = ffi.new("int64_t *"), ffi.new("const int64_t **"), ffi.new("int64_t *")
+    check(lib.neml2_model_variable_shape(ndim, shape, sub_ndim, model, kind, index))
+    dtype = ffi.new("int32_t *")
+    check(lib.neml2_model_variable_dtype(dtype, model, kind, index))
+    sizes = tuple(shape[0][0 : ndim[0]])
+    return Variable(
+        name=text(name[0]),
+        type=text(type_[0]),
+        base_shape=sizes[sub_ndim[0] :],
+        sub_batch_shape=sizes[: sub_ndim[0]],
+        dtype=DTYPE_NAMES[dtype[0]],
+    )

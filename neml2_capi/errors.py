@@ -1,0 +1,143 @@
+"""What can go wrong, by what the caller can do: cut the step and retry, or mend the request."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from neml2_capi._library import ffi, lib
+
+__all__ = [
+    "AggregateError",
+    "ConvergenceError",
+    "Error",
+    "FatalError",
+    "UnknownNameError",
+    "check",
+    "last_message",
+    "unknown_name",
+]
+
+
+class Error(RuntimeError):
+    """The base of every error of this package."""
+
+    #: Whether the same call can succeed with other inputs, for example a smaller step.
+    recoverable: bool = False
+    #: One of the status codes of neml2_capi.h, NEML2_NOT_CONVERGED or NEML2_ERROR_SHAPE for
+    #: example.
+    status: int
+    #: The variable, parameter, option, segment or file that the error is about; "" where there is
+    #: none.
+    subject: str
+
+    def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
+        super().__init__(message)
+        self.status = lib.NEML2_ERROR_ARGUMENT if status is None else status
+        self.subject = subject
+
+    # An unknown name is a KeyError too, whose text would be the repr of the message.
+    __str__ = BaseException.__str__
+
+
+class FatalError(Error):
+    """The request cannot be met: a wrong name, shape, type or file. Nothing was changed."""
+
+
+class UnknownNameError(FatalError, KeyError):
+    """There is no input, output, parameter or option of this name."""
+
+
+class ConvergenceError(Error):
+    """Some material points did not converge. The others hold good results.
+
+    The arrays are torch tensors where the results of the call would have been; B is the common
+    batch.
+    """
+
+    recoverable = True
+
+    #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" (float64), each
+    #: (*B,).
+    report: Mapping[str, Any]
+    #: True where a point has converged, (*B,).
+    converged_mask: Any
+    #: What forward() would have returned; the values of the points that failed are NaN.
+    outputs: Mapping[str, Any]
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        subject: str = "",
+        *,
+        report: Mapping[str, Any] | None = None,
+        converged_mask: Any = None,
+        outputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, lib.NEML2_NOT_CONVERGED if status is None else status, subject)
+        self.report = {} if report is None else report
+        self.converged_mask = converged_mask
+        self.outputs = {} if outputs is None else outputs
+
+
+class AggregateError(Error):
+    """Several evaluations failed at once; recoverable only if each failure is."""
+
+    #: The failures, in the order of the evaluations.
+    errors: tuple[Exception, ...]
+
+    def __init__(self, errors: Sequence[Exception]) -> None:
+        if not errors:
+            raise ValueError("an AggregateError needs at least one error")
+        lines = "".join(f"\n  {type(error).__name__}: {error}" for error in errors)
+        worst = min(errors, key=lambda error: getattr(error, "status", lib.NEML2_ERROR_INTERNAL))
+        super().__init__(
+            f"{len(errors)} evaluations failed:{lines}",
+            getattr(worst, "status", lib.NEML2_ERROR_INTERNAL),
+            getattr(worst, "subject", ""),
+        )
+        self.errors = tuple(errors)
+        self.recoverable = all(getattr(error, "recoverable", False) for error in errors)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.errors,)
+
+
+def check(status: int) -> int:
+    """`status`, unless it is negative: then the exception for this thread's last error."""
+    if status < 0:
+        _raise_last()
+    return status
+
+
+def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:
+    """The error for a name that is not among `names`, with the nearest one."""
+    known = list(names)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    message = f"unknown {kind} {name!r}"
+    if near:
+        message += f"; did you mean {near[0]!r}?"
+    message += f" The {kind}s are: {', '.join(known)}" if known else f" There are no {kind}s"
+    return UnknownNameError(message, lib.NEML2_ERROR_NAME, str(name))
+
+
+def last_message() -> str:
+    """What the library said of this thread's last call that did not return NEML2_OK."""
+    return _last(lib.neml2_error_message)
+
+
+def _raise_last() -> NoReturn:
+    status = lib.neml2_error_status()
+    kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
+    raise kind(last_message(), status, _last(lib.neml2_error_subject))
+
+
+def _last(read: Any) -> str:
+    needed = ffi.new("int64_t *")
+    read(ffi.NULL, 0, needed)
+    buffer = ffi.new("char[]", max(needed[0], 1))
+    read(buffer, len(buffer), ffi.NULL)
+    message: str = ffi.string(buffer).decode("utf-8", "replace")
+    return message

@@ -1,0 +1,114 @@
+"""One compiled graph: any AOTInductor package, not only a material model's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neml2_capi._handle import Handle, owned
+from neml2_capi._library import c_string, ffi, lib
+from neml2_capi._tensor import (
+    DTYPE_NAMES,
+    Arguments,
+    Label,
+    as_numpy,
+    as_torch,
+    free,
+    memory,
+    results,
+    take,
+)
+from neml2_capi.errors import FatalError, check
+
+__all__ = ["Graph", "GraphInput"]
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """What a graph was compiled for, of one input."""
+
+    #: The element type, "float64" for example.
+    dtype: str
+    #: The least and the greatest size of each axis; equal where it is fixed.
+    least: tuple[int, ...]
+    greatest: tuple[int, ...]
+
+
+class Graph(Handle):
+    """A .pt2 package for the CPU: tensors in, tensors out. Any number of threads may call it.
+
+    graph = Graph("elasticity.pt2")
+    stress, = graph(strain, E)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Load the package; FatalError names what it needs and is missing."""
+        owner = owned("graph")
+        check(lib.neml2_graph_load(owner, c_string(path)))
+        super().__init__(owner)
+        ninputs, noutputs = ffi.new("int64_t *"), ffi.new("int64_t *")
+        check(lib.neml2_graph_arity(ninputs, noutputs, owner[0]))
+        self._inputs = tuple(_input(owner[0], index) for index in range(ninputs[0]))
+        self._num_outputs = int(noutputs[0])
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        """What each input must be."""
+        return self._inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors a call returns."""
+        return self._num_outputs
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run the graph: torch tensors where an input is one, else numpy arrays.
+
+        Outputs never share memory with the inputs; they may with one another.
+        """
+        owner = self._open()
+        size = len(self._inputs)
+        if len(inputs) != size:
+            raise FatalError(
+                f"the graph takes {size} inputs, {len(inputs)} were given", lib.NEML2_ERROR_ARGUMENT
+            )
+        outputs = results(self._num_outputs)
+        with Arguments(size) as given:
+            for index, (value, wanted) in enumerate(zip(inputs, self._inputs, strict=True)):
+                given.fill(index, value, Label("input", str(index)), wanted.dtype)
+            try:
+                check(
+                    lib.neml2_graph_run(outputs, self._num_outputs, owner[0], given.handles, size)
+                )
+                borrowed = [memory(given.handles + index) for index in range(size)]
+                owners = [take(outputs, index) for index in range(self._num_outputs)]
+                hand_out = as_torch if given.torch else as_numpy
+                return tuple(_independent(output, borrowed, hand_out) for output in owners)
+            finally:
+                free(outputs, self._num_outputs)
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self.closed else ""
+        return f"<Graph, {len(self._inputs)} inputs, {self._num_outputs} outputs{closed}>"
+
+
+def _input(graph: Any, index: int) -> GraphInput:
+    dtype, ndim = ffi.new("int32_t *"), ffi.new("int64_t *")
+    least, greatest = ffi.new("const int64_t **"), ffi.new("const int64_t **")
+    check(lib.neml2_graph_input(dtype, ndim, least, greatest, graph, index))
+    return GraphInput(
+        dtype=DTYPE_NAMES[dtype[0]],
+        least=tuple(least[0][0 : ndim[0]]),
+        greatest=tuple(greatest[0][0 : ndim[0]]),
+    )
+
+
+def _independent(owner: Any, borrowed: list[range], hand_out: Any) -> Any:
+    """The output of `owner`, copied where it lies in the memory of an input."""
+    output, covered = hand_out(owner), memory(owner)
+    if not any(covered.start < r.stop and r.start < covered.stop for r in borrowed):
+        return output
+    return output.copy() if isinstance(output, np.ndarray) else output.clone()

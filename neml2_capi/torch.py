@@ -1,0 +1,41 @@
+"""The same model with torch tensors by default: the drop-in for neml2.aoti.Model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from neml2_capi._tensor import as_torch
+from neml2_capi.model import Model as _Model
+from neml2_capi.stub import CompiledModel
+
+__all__ = ["Model", "load_model"]
+
+
+class Model(_Model):
+    """A neml2_capi.Model whose results and parameters are torch tensors, whatever the inputs are.
+
+    `model.named_parameters()["elasticity.E"].fill_(100e3)` takes effect from the next call on.
+    """
+
+    @property
+    def device(self) -> Any:
+        """Where the model runs, a torch.device."""
+        return torch.device(super().device)
+
+    @property
+    def dtype(self) -> Any:
+        """The element type of the floating-point variables, a torch.dtype."""
+        return getattr(torch, self._dtype)
+
+    def _hand_out(self, owner: Any, source: Any = None) -> Any:
+        return as_torch(owner, source)
+
+
+def load_model(
+    stub: str | os.PathLike[str], name: str, device: Any = None, dtype: Any = None
+) -> CompiledModel:
+    """neml2_capi.load_model() with torch tensors as results."""
+    return CompiledModel(Model.from_stub(stub, name, device, dtype))
