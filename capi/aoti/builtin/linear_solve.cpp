@@ -1,4 +1,5 @@
 // Batches of linear systems: the extern operators of torch.linalg.
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
