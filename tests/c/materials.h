@@ -1,4 +1,4 @@
-/* The two models of the tests and what is known of them.
+/* The two models of the tests and what is known of them. NEML2_TEST_ARTIFACTS is the folder that holds their artifacts.
  *
  * elasticity    stress(strain), isotropic, E = 200e3 (a parameter), nu = 0.3
  * viscoplastic  one backward Euler step of Perzyna viscoplasticity with Voce hardening and two back stresses
@@ -10,6 +10,18 @@
 
 #define YOUNG 200e3
 #define POISSON 0.3
+
+static inline const char *artifact(const char *name) {
+  static char paths[2][4096];
+  char *path = paths[strcmp(name, "elasticity") != 0];
+  const char *folder = getenv("NEML2_TEST_ARTIFACTS");
+  if (!folder) {
+    fprintf(stderr, "set NEML2_TEST_ARTIFACTS to the folder of the artifacts: examples/artifacts\n");
+    exit(EXIT_FAILURE);
+  }
+  snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+  return path;
+}
 
 static inline neml2_model *load(const char *root) {
   neml2_model *model = NULL;

@@ -1,5 +1,4 @@
-/* Bad input: the error names the variable and says what was expected, and the model is usable afterwards.
- *   test_bad_input ELASTICITY VISCOPLASTIC */
+/* Bad input: the error names the variable and says what was expected, and the model is usable afterwards. */
 #include "materials.h"
 
 static neml2_call *elasticity_call(const neml2_model *model, const double *strain, double *stress) {
@@ -242,9 +241,8 @@ static void errors_are_kept_in_full(neml2_model *elasticity) {
   CHECK(neml2_error_status() == NEML2_ERROR_NAME);
 }
 
-int main(int argc, char **argv) {
-  if (argc != 3) return 2;
-  neml2_model *elasticity = load(argv[1]), *viscoplastic = load(argv[2]);
+int main(void) {
+  neml2_model *elasticity = load(artifact("elasticity")), *viscoplastic = load(artifact("viscoplastic"));
   missing_input(elasticity, viscoplastic);
   unknown_input(elasticity);
   wrong_trailing_shape(elasticity);
@@ -254,7 +252,7 @@ int main(int argc, char **argv) {
   nan_in_an_explicit_model(elasticity);
   nan_in_an_implicit_model(viscoplastic);
   not_contiguous(elasticity);
-  closed_handles(argv[1]);
+  closed_handles(artifact("elasticity"));
   errors_are_kept_in_full(elasticity);
   CHECK_ELASTICITY(elasticity);
   neml2_model_free(&elasticity);

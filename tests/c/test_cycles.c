@@ -1,14 +1,15 @@
 /* Loading, running and freeing a model again and again leaves nothing behind.
- *   test_cycles ARTIFACT [CYCLES]
+ *   test_cycles [ARTIFACT [CYCLES]]
  *
- * Mappings and file descriptors after CYCLES cycles (1000 unless given) equal those after 100. So does the resident
- * memory, but for what the allocator keeps: it returns freed memory to the system in blocks, and the caches of its
- * size classes fill for some time. 1 MiB is allowed for that, which is 100 bytes per cycle at 10,000 cycles. */
+ * Mappings and file descriptors after CYCLES cycles (1000, of elasticity, unless given) equal those after 100. So does
+ * the resident memory, but for what the allocator keeps: it returns freed memory to the system in blocks, and the
+ * caches of its size classes fill for some time. 1 MiB is allowed for that, which is 100 bytes per cycle at 10,000
+ * cycles. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "materials.h"
 
 enum { WARM_UP = 100, PERMITTED_KIB = 1024 };
 
@@ -67,11 +68,11 @@ static void cycle(const char *root) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2 || argc > 3) return 2;
-  const long cycles = argc == 3 ? atol(argv[2]) : 1000;
-  for (int i = 0; i < WARM_UP; ++i) cycle(argv[1]);
+  const char *root = argc > 1 ? argv[1] : artifact("elasticity");
+  const long cycles = argc > 2 ? atol(argv[2]) : 1000;
+  for (int i = 0; i < WARM_UP; ++i) cycle(root);
   const footprint before = measure();
-  for (long i = WARM_UP; i < cycles; ++i) cycle(argv[1]);
+  for (long i = WARM_UP; i < cycles; ++i) cycle(root);
   const footprint after = measure();
 
   printf("after %8d cycles: %lld mappings, %lld descriptors, %lld KiB\n", WARM_UP, (long long)before.mappings,

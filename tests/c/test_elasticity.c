@@ -1,5 +1,4 @@
-/* Elasticity through tensors and through calls equals Hooke's law.
- *   test_elasticity ELASTICITY */
+/* Elasticity through tensors and through calls equals Hooke's law. */
 #include "materials.h"
 
 /* Over a tensor of shape (*batch, 6). */
@@ -154,9 +153,8 @@ static void variables_are_listed(const neml2_model *model) {
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_name(NULL, NULL, model, 7, 0));
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2) return 2;
-  neml2_model *model = load(argv[1]);
+int main(void) {
+  neml2_model *model = load(artifact("elasticity"));
 
   const int64_t sizes[] = {1, 2, 7, 1000, 1000000, 0};
   tensors_match_closed_form(model, 0, NULL);

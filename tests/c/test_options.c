@@ -1,5 +1,4 @@
-/* Solver options: listed, bounded, and set by name.
- *   test_options VISCOPLASTIC */
+/* Solver options: listed, bounded, and set by name. */
 #include "materials.h"
 
 static void every_option_is_listed_and_bounded(neml2_model *model) {
@@ -91,9 +90,8 @@ static void options_take_effect(neml2_model *model) {
   viscoplastic_free(&b);
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2) return 2;
-  neml2_model *model = load(argv[1]);
+int main(void) {
+  neml2_model *model = load(artifact("viscoplastic"));
   the_artifact_sets_the_start(model);
   every_option_is_listed_and_bounded(model);
   counts_are_whole_numbers(model);

@@ -1,5 +1,4 @@
-/* Parameters: stored, batched, overridden in one call; what does not fit changes nothing.
- *   test_parameters ELASTICITY */
+/* Parameters: stored, batched, overridden in one call; what does not fit changes nothing. */
 #include "materials.h"
 
 #define E "elasticity.E"
@@ -146,9 +145,8 @@ static void what_does_not_fit_changes_nothing(neml2_model *model) {
   neml2_tensor_free(&wrong_dtype);
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2) return 2;
-  neml2_model *model = load(argv[1]);
+int main(void) {
+  neml2_model *model = load(artifact("elasticity"));
   half_the_modulus_is_half_the_stress(model);
   write_through_a_handle_takes_effect(model);
   one_value_per_point(model);

@@ -1,5 +1,4 @@
-/* One model, several threads: the same results as one after another, while another thread meets nothing but errors.
- *   test_threads ELASTICITY VISCOPLASTIC */
+/* One model, several threads: the same results as one after another, while another thread meets nothing but errors. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 
@@ -124,9 +123,8 @@ static void setting_a_parameter_is_atomic(neml2_model *model) {
   CHECK_ELASTICITY(model);
 }
 
-int main(int argc, char **argv) {
-  if (argc != 3) return 2;
-  neml2_model *elasticity = load(argv[1]), *viscoplastic = load(argv[2]);
+int main(void) {
+  neml2_model *elasticity = load(artifact("elasticity")), *viscoplastic = load(artifact("viscoplastic"));
   threads_agree_with_one(viscoplastic);
   setting_a_parameter_is_atomic(elasticity);
   neml2_model_free(&elasticity);

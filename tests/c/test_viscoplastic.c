@@ -1,5 +1,4 @@
-/* The viscoplastic model over a cyclic history: a point is a point, whatever batch it came in.
- *   test_viscoplastic VISCOPLASTIC */
+/* The viscoplastic model over a cyclic history: a point is a point, whatever batch it came in. */
 #include "materials.h"
 
 enum { N = 13, STEPS = 20 };
@@ -164,9 +163,8 @@ static void one_bad_point_fails_alone(neml2_model *model) {
   free(good);
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2) return 2;
-  neml2_model *model = load(argv[1]);
+int main(void) {
+  neml2_model *model = load(artifact("viscoplastic"));
   results_do_not_depend_on_the_batch(model);
   tensors_and_calls_agree(model);
   residual_is_below_tolerance(model);
