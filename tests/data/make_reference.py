@@ -2,20 +2,20 @@
 
     python tests/data/make_reference.py
 
-The published neml2 3.1.0 wheel does not run with torch 2.13, so its runtime is built from source, into an
-environment of its own with torch 2.13.0 installed (some minutes):
+The published neml2 3.1.0 wheel does not run with torch 2.13, so its runtime is built from source,
+into an environment of its own with torch 2.13.0 (some minutes):
 
     pip download --no-deps --no-binary :all: neml2==3.1.0 && tar xf neml2-3.1.0.tar.gz
     touch neml2-3.1.0/cmake/pkgconfig.cmake
     pip install scikit-build-core cmake ninja pybind11 nmhit numpy pyzag==2.0.0
-    pip install --no-deps --no-build-isolation ./neml2-3.1.0        # needs the nlohmann-json headers
+    pip install --no-deps --no-build-isolation ./neml2-3.1.0    # needs the nlohmann-json headers
 
-Recorded, with axes [step, point, ...] and `~1` for values of the previous step:
+Recorded, with the axes [step, point, ...]:
 
-    MODEL/in/NAME, MODEL/out/NAME    inputs of a history, and the outputs
-    MODEL/norms                      [step, iteration, point]: the residual norm of each Newton iteration when all
-                                     points iterate until all have converged; NaN beyond
-    MODEL/printed                    [step, iteration]: the greatest of them, as the runtime logs it (7 digits)
+    MODEL/in/NAME, MODEL/out/NAME  inputs of a history, and the outputs
+    MODEL/norms    [step, iteration, point]: the residual norms of each Newton iteration when all
+                   points iterate until all have converged; NaN beyond
+    MODEL/printed  [step, iteration]: the greatest of them, as the runtime logs it, in 7 digits
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Arrays = dict[str, np.ndarray]
 
 
 def cyclic_strain(amplitudes: np.ndarray, steps: int, period: int) -> np.ndarray:
-    """[step, point, 6]: proportional, with six distinct components; row 0 is the unstrained state."""
+    """[step, point, 6]: proportional, six distinct components; unstrained at step 0."""
     direction = np.array([1.0, -0.3, -0.25, 0.35, -0.2, 0.15])
     phase = 2.0 * np.pi * np.arange(steps + 1) / period
     return np.sin(phase)[:, np.newaxis, np.newaxis] * amplitudes[:, np.newaxis] * direction
 
 
 def run_history(model: Model, forces: Arrays, state: Arrays) -> tuple[list[Arrays], list[Arrays]]:
-    """Step through `forces`, [step, point, ...] with the initial values first, and feed the state back."""
+    """Step through `forces`, [step, point, ...] from step 0 on, and feed the state back."""
     inputs, outputs = [], []
     for step in range(1, len(next(iter(forces.values())))):
         given = {}
@@ -84,7 +84,7 @@ def printed_norms(model: Model, given: Arrays) -> np.ndarray:
 
 
 class NewtonByHand:
-    """The same iteration, with the packages of the only segment called one by one, in full precision."""
+    """The same iteration in full precision: the packages of the segment, called one by one."""
 
     def __init__(self, root: Path) -> None:
         metadata = json.loads((root / "metadata.json").read_text())
@@ -168,7 +168,9 @@ def main() -> None:
         record(data, name, inputs, outputs)
         record_newton(data, name, root, inputs)
 
-    state = zeros("plastic_strain", "equivalent_plastic_strain", "kinematic_plastic_strain", "gamma")
+    state = zeros(
+        "plastic_strain", "equivalent_plastic_strain", "kinematic_plastic_strain", "gamma"
+    )
     forces = {"total_strain": forces["strain"], "t": time}
     model = Model(str(artifact("radial_return")))
     record(data, "radial_return", *run_history(model, forces, state))
@@ -179,7 +181,9 @@ def main() -> None:
     record(data, "elasticity_grains", [given], [outputs])
 
     # Four crystals, sheared and rotated; time steps of 10 ms.
-    rates = np.array([[0.1, -0.05, -0.05, 0.02, 0.0, -0.01]]) * np.array([[1.0], [0.5], [-0.7], [0.1]])
+    rates = np.array([[0.1, -0.05, -0.05, 0.02, 0.0, -0.01]]) * np.array(
+        [[1.0], [0.5], [-0.7], [0.1]]
+    )
     forces = {
         "deformation_rate": np.broadcast_to(rates, (9, 4, 6)),
         "vorticity": np.broadcast_to(np.array([0.1, -0.05, -0.05]), (9, 4, 3)),

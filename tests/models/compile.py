@@ -1,12 +1,13 @@
 """Compile the models of the tests and examples with the real neml2-compile, once.
 
-    python tests/models/compile.py                    compile every model that is not cached
-    python tests/models/compile.py NAME ...           compile these, and print where the artifacts are
-    python tests/models/compile.py --examples         renew examples/artifacts, small and free of machine paths
+    python tests/models/compile.py             compile every model that is not cached
+    python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
+    python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
 
-An artifact is cached by content (the input, the options, the versions of neml2, torch and the compiler, the
-instruction set) under $XDG_CACHE_HOME/neml2_capi/artifacts, so that every checkout and process shares it.
-NEML2_CAPI_COMPILER names the Python interpreter that has neml2 and torch, where this one has not.
+An artifact is cached by content (the input, the options, the versions of neml2, torch and the
+compiler, the instruction set) under $XDG_CACHE_HOME/neml2_capi/artifacts, so that every checkout
+and process shares it. NEML2_CAPI_COMPILER names the Python interpreter that has neml2 and torch,
+where this one has not.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Recipe:
     options: tuple[str, ...] = ()
 
 
+_SY = "residual.normality.yield_surface.yield_function.sy"
 _ELASTICITY = EXAMPLES / "models" / "elasticity.i"
 
 RECIPES = {
@@ -62,11 +64,7 @@ RECIPES = {
     "isotropic_hardening": Recipe(
         MODELS / "isotropic_hardening.i",
         "viscoplastic",
-        (
-            *("-p", "residual.elasticity.E"),
-            *("-p", "residual.normality.yield_surface.yield_function.sy"),
-            *("--rename-parameter", "residual.normality.yield_surface.yield_function.sy:yield_stress"),
-        ),
+        ("-p", "residual.elasticity.E", "-p", _SY, "--rename-parameter", f"{_SY}:yield_stress"),
     ),
     # What a caller sees has other names than what the model has inside.
     "radial_return": Recipe(
@@ -115,7 +113,8 @@ def toolchain() -> str:
 
 
 def _key(recipe: Recipe) -> str:
-    content = [recipe.input.read_text(), recipe.model, recipe.options, sorted(ISA.items()), toolchain()]
+    wanted = [recipe.input.read_text(), recipe.model, recipe.options]
+    content = [*wanted, sorted(ISA.items()), toolchain()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
@@ -166,7 +165,8 @@ def renew_examples() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    layout = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
     parser.add_argument("--examples", action="store_true", help="renew examples/artifacts")
     arguments = parser.parse_args()

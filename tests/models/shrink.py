@@ -1,8 +1,8 @@
 """Make an artifact small enough to commit, and free of the paths of the machine that compiled it.
 
-Symbols for debugging, the source of the kernels and the commands of the compiler go; everything that a
-runtime reads stays: the shared object, its metadata and the source of its wrapper. Entries are stored
-uncompressed, as torch writes them.
+Symbols for debugging, the source of the kernels and the commands of the compiler go; everything
+that a runtime reads stays: the shared object, its metadata and the source of its wrapper. Entries
+are stored uncompressed, as torch writes them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# The folder part of a path that assertions carry into the object: up to the package that the file is of, or
-# all of it for the compiler's scratch folder.
+# The folder part of a path that assertions carry into the object: up to the package that the file
+# is of, or all of it for the compiler's scratch folder.
 _MACHINE_PATH = re.compile(rb"/[\w.+/-]*?(?:/site-packages/|/torchinductor_\w+/\w+/)")
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -60,5 +60,5 @@ def _stripped(shared_object: bytes) -> bytes:
 
 
 def _without_machine_paths(shared_object: bytes) -> bytes:
-    # The length is kept, and the ends of the strings stay where they are: linkers let strings share their ends.
+    # The length is kept: linkers let strings share their ends.
     return _MACHINE_PATH.sub(lambda match: b"." * (len(match[0]) - 1) + b"/", shared_object)

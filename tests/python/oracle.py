@@ -1,7 +1,7 @@
-"""The constitutive equations of the test models in numpy, solved independently of any compiled graph.
+"""The equations of the test models in numpy, solved independently of any compiled graph.
 
-Symmetric second-order tensors are stored in Mandel notation, so that a double contraction is the
-dot product of two 6-vectors. All functions broadcast over leading batch axes.
+Symmetric second-order tensors are stored in Mandel notation: a double contraction is the dot
+product of two 6-vectors. All functions broadcast over leading batch axes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ REGULARIZATION = float(np.finfo(np.float64).eps)
 
 
 def deviator(tensor: Array) -> Array:
-    return tensor - tensor[..., :3].mean(axis=-1, keepdims=True) * IDENTITY
+    result: Array = tensor - tensor[..., :3].mean(axis=-1, keepdims=True) * IDENTITY
+    return result
 
 
 def elastic_stress(strain: ArrayLike, E: ArrayLike, nu: float) -> Array:
-    """Hooke's law in Lame's form, lambda tr(strain) I + 2 mu strain; `E` broadcasts with the batch."""
+    """Hooke's law, lambda tr(strain) I + 2 mu strain; `E` broadcasts with the batch."""
     strain = np.asarray(strain)
     E = np.asarray(E)[..., np.newaxis]
     lame = E * nu / ((1.0 + nu) * (1.0 - 2.0 * nu))
@@ -54,7 +55,7 @@ class BackStress:
 class Viscoplasticity:
     """J2 viscoplasticity in rate form, integrated by backward Euler.
 
-    The unknowns of a point are [stress (6), equivalent plastic strain (1), one back stress (6) each].
+    The unknowns of a point are [stress (6), equivalent plastic strain (1), each back stress (6)].
     With S the deviator of the stress less the back stresses, and s = sqrt(3/2 S:S):
 
         f      = sqrt(2/3) (s - yield stress - h(p))     yield function
@@ -79,13 +80,14 @@ class Viscoplasticity:
         return 7 + 6 * len(self.back_stresses)
 
     def isotropic_hardening(self, p: Array) -> Array:
-        h: Array = self.linear_modulus * p + self.voce_saturation * (1.0 - np.exp(-self.voce_rate * p))
+        voce = self.voce_saturation * (1.0 - np.exp(-self.voce_rate * p))
+        h: Array = self.linear_modulus * p + voce
         return h
 
     def residual(
         self, state: Array, old_state: Array, strain: Array, old_strain: Array, dt: Array
     ) -> Array:
-        """state - old state - dt * rate(state). `state` may be complex, for complex-step derivatives."""
+        """state - old state - dt * rate(state); `state` may be complex, for its derivatives."""
         dt = np.asarray(dt)[..., np.newaxis]
         stress, p = state[..., :6], state[..., 6]
         X = [state[..., 7 + 6 * i : 13 + 6 * i] for i in range(len(self.back_stresses))]
@@ -101,9 +103,11 @@ class Viscoplasticity:
         strain_rate = (strain - old_strain) / dt
         stress_rate = elastic_stress(strain_rate - flow_rate[..., np.newaxis] * N, self.E, self.nu)
         p_rate = np.sqrt(2.0 / 3.0) * flow_rate[..., np.newaxis]
-        X_rates = [law.rate(Xi, N, flow_rate) for law, Xi in zip(self.back_stresses, X, strict=True)]
+        laws = zip(self.back_stresses, X, strict=True)
+        X_rates = [law.rate(Xi, N, flow_rate) for law, Xi in laws]
         rate = np.concatenate([stress_rate, p_rate, *X_rates], axis=-1)
-        return state - old_state - dt * rate
+        residual: Array = state - old_state - dt * rate
+        return residual
 
     def jacobian(
         self, state: Array, old_state: Array, strain: Array, old_strain: Array, dt: Array

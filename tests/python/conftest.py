@@ -1,0 +1,55 @@
+"""What every Python test shares: the installed package, and compiled models by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import neml2_capi
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "models"))
+
+from compile import RECIPES, artifact  # noqa: E402  (tests/models is no package)
+
+PREBUILT = ROOT / "examples" / "artifacts"
+
+
+def pytest_configure() -> None:
+    package = Path(neml2_capi.__file__).resolve()
+    if "site-packages" not in package.parts or package.is_relative_to(ROOT / "neml2_capi"):
+        raise pytest.UsageError(
+            f"the tests are for the installed package, but neml2_capi is {package.parent}; "
+            "install it first: python3 build.py test"
+        )
+
+
+class Artifacts(Mapping[str, Path]):
+    """Artifact roots by the name of the recipe in tests/models/compile.py.
+
+    The two examples are prebuilt. The others are compiled on first use, which needs neml2 and
+    torch; with NEML2_CAPI_COMPILE=0, a test that uses one is skipped.
+    """
+
+    def __getitem__(self, name: str) -> Path:
+        prebuilt = PREBUILT / name
+        if prebuilt.is_dir():
+            return prebuilt
+        if name in RECIPES and os.environ.get("NEML2_CAPI_COMPILE") == "0":
+            pytest.skip(f"{name} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+        return artifact(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RECIPES)
+
+    def __len__(self) -> int:
+        return len(RECIPES)
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Artifacts:
+    return Artifacts()
