@@ -69,7 +69,7 @@ fs::path artifact_of_stub(const fs::path& stub, const std::string& name) {
   try {
     recorded = artifact_path(stub, name);
   } catch (const nmhit::Error& error) {  // a field that is not a value
-    throw Error(NEML2_ERROR_ARTIFACT, stub.string(), join(stub.string(), ": ", error.what()));
+    throw Error(NEML2_ERROR_ARTIFACT, stub.string(), error.what());
   }
   const fs::path folder = stub.parent_path();
   if (recorded.is_relative()) return folder / recorded;

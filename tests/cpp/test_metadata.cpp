@@ -1,0 +1,292 @@
+// Reading metadata.json and stubs: what is understood, and what each kind of damage is answered with.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "capi/artifact/metadata.h"
+#include "capi/error.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using neml2_capi::Dims;
+using neml2_capi::DType;
+using neml2_capi::Error;
+using nlohmann::json;
+namespace artifact = neml2_capi::artifact;
+
+void expect(bool condition, const std::string& what) {
+  if (condition) return;
+  std::fprintf(stderr, "failed: %s\n", what.c_str());
+  std::exit(1);
+}
+
+// One forward segment with a parameter, then an implicit one with sub-batch axes and an iterated predictor.
+const char* const sample = R"({
+  "schema_version": 14,
+  "type": "composed",
+  "inputs": [
+    {"name": "strain", "var_size": 6, "var_type": "SR2", "base_shape": [6]},
+    {"name": "slip~1", "var_size": 1, "var_type": "Scalar", "base_shape": [], "sub_batch_shape": [12]}
+  ],
+  "outputs": [{"name": "slip", "var_size": 1, "var_type": "Scalar", "base_shape": []}],
+  "segments": [
+    {"kind": "forward", "package": "elastic.pt2", "inputs": [{"name": "strain"}], "outputs": [{"name": "stress"}],
+     "param_inputs": ["elasticity.E"], "jvp_package": "not there.pt2"},
+    {"kind": "implicit",
+     "residual_package": "r.pt2", "jacobian_package": "j.pt2", "solve_package": "s.pt2", "param_inputs": [],
+     "unknowns": [{"name": "slip", "var_size": 12, "sub_batch_shape": [12], "base_shape": []}],
+     "givens": [{"name": "stress", "var_size": 6, "sub_batch_shape": [], "base_shape": [6]},
+                {"name": "slip~1", "var_size": 12, "sub_batch_shape": [12], "base_shape": [], "role": "old_state"}],
+     "residuals": [{"name": "slip_residual", "var_size": 12, "sub_batch_shape": [12], "base_shape": []}],
+     "unknown_group_infos": [{"structure": "block", "sub_batch_shape": [12], "var_names": ["slip"]}],
+     "given_group_infos": [{"structure": "dense", "sub_batch_shape": [], "var_names": ["stress", "slip~1"]}],
+     "residual_group_infos": [{"structure": "block", "sub_batch_shape": [12], "var_names": ["slip_residual"]}],
+     "max_substepping_level": 3,
+     "predictor_package": "p.pt2",
+     "predictor_inputs": [{"name": "guess"}, {"name": "slip~1"}], "predictor_outputs": [{"name": "slip"}],
+     "predictor_feedback": {"input": "guess", "output": "slip", "iterations": 4, "sub_batch_shape": [12],
+                            "base_shape": []}}
+  ],
+  "parameters": [{"name": "elasticity.E", "shape": [2], "param_base_shape": [], "values": [200000.0, 1e5]}],
+  "boundary_aliases": {"inputs": {"strain": "E"}},
+  "solver_config": {"atol": 1e-9, "rtol": 1e-7, "miters": 30, "ls_type": "STRONG_WOLFE", "ls_max_iters": 8,
+                    "ls_cutback": 3.0, "ls_c": 0.01, "substep_del_tol": 1e-5, "solver_kind": "direct"}
+})";
+
+// An artifact in a folder of its own, removed at the end.
+class Artifact {
+ public:
+  Artifact() {
+    std::string pattern = (fs::temp_directory_path() / "neml2_capi_XXXXXX").string();
+    expect(mkdtemp(pattern.data()) != nullptr, "a temporary folder");
+    root = pattern;
+    fs::create_directories(leaf());
+    for (const char* package : {"elastic.pt2", "r.pt2", "j.pt2", "s.pt2", "p.pt2"})
+      std::ofstream(leaf() / package) << "x";
+  }
+  ~Artifact() { fs::remove_all(root); }
+
+  fs::path leaf() const { return root / "cpu" / "float64"; }
+  void write(const std::string& text) const { std::ofstream(root / "metadata.json") << text; }
+  artifact::Metadata read(const std::string& device = "cpu", const std::string& dtype = "float64") const {
+    return artifact::read_metadata(root, device, dtype);
+  }
+
+  fs::path root;
+};
+
+// `action` fails with `status`, and the message contains `text`.
+void expect_error(const std::string& what, std::int32_t status, const std::string& text,
+                  const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    expect(error.status() == status, what + ": status " + std::to_string(error.status()) + ": " + error.what());
+    expect(std::string(error.what()).find(text) != std::string::npos, what + ": '" + text + "' in: " + error.what());
+    return;
+  }
+  expect(false, what + ": no error");
+}
+
+void reads_every_field() {
+  const Artifact a;
+  a.write(sample);
+  const artifact::Metadata metadata = a.read();
+  expect(metadata.leaf == a.leaf() && metadata.dtype == DType::float64, "the leaf");
+  expect(metadata.inputs.size() == 2 && metadata.inputs[0].type == "SR2", "inputs");
+  expect(metadata.inputs[1].point_shape() == Dims{12}, "a sub-batch shape");
+  expect(metadata.parameters[0].shape == Dims{2} && metadata.parameters[0].base_shape.empty(), "a batched parameter");
+  expect(metadata.parameters[0].values[1] == 1e5 && !metadata.parameters[0].dtype, "its values");
+  expect(metadata.aliases.inputs.at("strain") == "E", "aliases");
+  expect(metadata.solver.miters == 30 && metadata.solver.ls_type == "STRONG_WOLFE" && metadata.solver.ls_c == 0.01,
+         "the solver's configuration");
+
+  const auto& forward = std::get<artifact::ForwardSegment>(metadata.segments.at(0)).value;
+  expect(forward.package == "elastic.pt2" && forward.parameters.at(0) == "elasticity.E", "the forward segment");
+  const auto& implicit = std::get<artifact::ImplicitSegment>(metadata.segments.at(1));
+  expect(implicit.unknowns.at(0).block && implicit.unknowns[0].sub_batch_shape == Dims{12}, "a block group");
+  expect(!implicit.givens.at(0).block && implicit.givens[0].variables.at(1).name == "slip~1", "a dense group");
+  expect(implicit.max_substepping_level == 3, "substepping");
+  expect(implicit.predictor->inputs.at(0) == "guess" && implicit.feedback->iterations == 4, "the predictor");
+}
+
+// Each value of the document, one after another, is removed and is replaced by something of another kind.
+void names_the_path_of_every_damaged_field() {
+  const Artifact a;
+  const json document = json::parse(sample);
+  const json flat = document.flatten();
+  int refused = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    // Read by nobody, or of no consequence when it is absent.
+    if (pointer.find("/role") != std::string::npos || pointer.find("/jvp_package") != std::string::npos) continue;
+    json damaged = document;
+    damaged[json::json_pointer(pointer)] = json{{"not", "expected"}};
+    a.write(damaged.dump());
+    std::string path = json::json_pointer(pointer).back();
+    if (path.find_first_not_of("0123456789") == std::string::npos) path = "[" + path + "]";
+    expect_error(pointer, NEML2_ERROR_ARTIFACT, path + " is object, expected ", [&] { a.read(); });
+    ++refused;
+  }
+  expect(refused > 60, "many fields were damaged");
+
+  for (const char* pointer : {"/schema_version",
+                              "/type",
+                              "/inputs",
+                              "/outputs",
+                              "/segments",
+                              "/parameters",
+                              "/inputs/0/name",
+                              "/inputs/1/base_shape",
+                              "/outputs/0/var_type",
+                              "/inputs/0/var_size",
+                              "/segments/0/kind",
+                              "/segments/0/package",
+                              "/segments/0/inputs",
+                              "/segments/0/outputs/0/name",
+                              "/segments/1/residual_package",
+                              "/segments/1/jacobian_package",
+                              "/segments/1/solve_package",
+                              "/segments/1/unknowns",
+                              "/segments/1/givens/1/name",
+                              "/segments/1/residuals/0/sub_batch_shape",
+                              "/segments/1/unknown_group_infos",
+                              "/segments/1/given_group_infos/0/structure",
+                              "/segments/1/residual_group_infos/0/var_names",
+                              "/segments/1/max_substepping_level",
+                              "/segments/1/predictor_inputs",
+                              "/segments/1/predictor_feedback/iterations",
+                              "/parameters/0/values",
+                              "/parameters/0/shape",
+                              "/parameters/0/param_base_shape",
+                              "/solver_config/atol",
+                              "/solver_config/solver_kind"}) {
+    json damaged = document;
+    const json::json_pointer field(pointer);
+    damaged[field.parent_pointer()].erase(field.back());
+    a.write(damaged.dump());
+    expect_error(pointer, NEML2_ERROR_ARTIFACT, "has no field '" + field.back() + "'", [&] { a.read(); });
+  }
+}
+
+struct Damage {
+  const char* pointer;
+  const char* value;
+  std::int32_t status;
+  const char* message;
+};
+
+void refuses_what_is_inconsistent() {
+  const Artifact a;
+  const Damage damages[] = {
+      {"/schema_version", "12", NEML2_ERROR_UNSUPPORTED, "schema_version is 12. This version reads schema 14"},
+      {"/type", "\"monolithic\"", NEML2_ERROR_UNSUPPORTED, "expected 'composed'"},
+      {"/segments", "[]", NEML2_ERROR_ARTIFACT, "nothing to run"},
+      {"/segments/0/kind", "\"explicit\"", NEML2_ERROR_UNSUPPORTED, "segments[0].kind is 'explicit'"},
+      {"/segments/0/package", "\"../elastic.pt2\"", NEML2_ERROR_ARTIFACT, "segments[0].package is '../elastic.pt2'"},
+      {"/segments/0/package", "\"gone.pt2\"", NEML2_ERROR_FILE, "segments[0] of the metadata names, is missing"},
+      {"/solver_config/solver_kind", "\"krylov\"", NEML2_ERROR_UNSUPPORTED, "segments[1] is solved with a 'krylov'"},
+      {"/inputs/1/name", "\"strain\"", NEML2_ERROR_ARTIFACT, "inputs[1].name repeats the name 'strain'"},
+      {"/inputs/0/var_size", "7", NEML2_ERROR_ARTIFACT, "inputs[0].var_size is 7"},
+      {"/inputs/0/base_shape", "[-1]", NEML2_ERROR_ARTIFACT, "inputs[0].base_shape[0] is -1"},
+      {"/inputs/0/base_shape", "[9007199254740993, 9007199254740993]", NEML2_ERROR_ARTIFACT, "too large"},
+      {"/inputs/0/base_shape", "[18446744073709551615]", NEML2_ERROR_ARTIFACT, "too large"},
+      {"/inputs/0/base_shape", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", NEML2_ERROR_ARTIFACT, "17 axes"},
+      {"/segments/1/unknown_group_infos/0/structure", "\"sparse\"", NEML2_ERROR_ARTIFACT, "'block' or 'dense'"},
+      {"/segments/1/unknown_group_infos/0/var_names", "[\"slap\"]", NEML2_ERROR_ARTIFACT,
+       "segments[1].unknowns does not list"},
+      {"/segments/1/unknown_group_infos/0/sub_batch_shape", "[3]", NEML2_ERROR_ARTIFACT, "in a block of (3,)"},
+      {"/segments/1/unknown_group_infos", "[]", NEML2_ERROR_ARTIFACT, "nothing to solve for"},
+      {"/segments/1/residual_group_infos", "[]", NEML2_ERROR_ARTIFACT, "0 equations for 12 unknowns"},
+      {"/segments/1/predictor_feedback/iterations", "0", NEML2_ERROR_ARTIFACT, "iterations is 0"},
+      {"/segments/1/predictor_feedback/output", "\"slap\"", NEML2_ERROR_ARTIFACT, "not among the predictor's outputs"},
+      {"/segments/1/max_substepping_level", "-1", NEML2_ERROR_ARTIFACT, "max_substepping_level is -1"},
+      {"/parameters/0/values", "[1.0]", NEML2_ERROR_ARTIFACT, "parameters[0].values has 1 numbers"},
+      {"/parameters/0/param_base_shape", "[3]", NEML2_ERROR_ARTIFACT, "does not end in it"},
+      {"/parameters/0/dtype", "\"complex128\"", NEML2_ERROR_UNSUPPORTED, "parameters[0].dtype is 'complex128'"},
+      {"/boundary_aliases/inputs", "{\"strain\": \"slip~1\"}", NEML2_ERROR_ARTIFACT, "repeats the name 'slip~1'"},
+      {"/boundary_aliases/outputs", "{\"x\": \"y\"}", NEML2_ERROR_ARTIFACT, "boundary_aliases.outputs.x renames"},
+  };
+  for (const Damage& damage : damages) {
+    json damaged = json::parse(sample);
+    damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
+    a.write(damaged.dump());
+    expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
+  }
+}
+
+void refuses_what_is_not_json() {
+  const Artifact a;
+  for (const std::string& text :
+       {std::string(), std::string("not json"), std::string(sample).substr(0, 700),
+        std::string("{\"schema_version\": 1e999}"), std::string("\xff\xfe{}"), std::string(200000, '[')}) {
+    a.write(text);
+    expect_error("not JSON", NEML2_ERROR_ARTIFACT, "metadata.json is not JSON", [&] { a.read(); });
+  }
+  // Valid JSON, but nested deeper than a recursive reader could go.
+  a.write("{\"schema_version\": 14, \"type\": " + std::string(200000, '[') + std::string(200000, ']') + "}");
+  expect_error("deep", NEML2_ERROR_ARTIFACT, "type is array, expected a text", [&] { a.read(); });
+  a.write("[]");
+  expect_error("a list", NEML2_ERROR_ARTIFACT, "the document is array, expected an object", [&] { a.read(); });
+}
+
+void names_the_leaves_that_are_present() {
+  const Artifact a;
+  expect_error("no metadata", NEML2_ERROR_FILE, "metadata.json", [&] { a.read(); });
+  expect_error("no folder", NEML2_ERROR_FILE, "There is no folder",
+               [&] { artifact::read_metadata(a.root / "nowhere", "cpu", "float64"); });
+  a.write(sample);
+  expect_error("dtype", NEML2_ERROR_UNSUPPORTED, "Present: cpu/float64", [&] { a.read("cpu", "float32"); });
+  expect_error("device", NEML2_ERROR_UNSUPPORTED, "not compiled for cuda/float64", [&] { a.read("cuda:0"); });
+  fs::create_directories(a.root / "cuda" / "float64");
+  expect_error("cuda leaf", NEML2_ERROR_UNSUPPORTED, "are for the device 'cuda'", [&] { a.read("cuda"); });
+  expect_error("family", NEML2_ERROR_UNSUPPORTED, "no device '../cpu'", [&] { a.read("../cpu"); });
+  expect_error("type", NEML2_ERROR_UNSUPPORTED, "not 'int8'", [&] { a.read("cpu", "int8"); });
+}
+
+void finds_the_artifact_of_a_stub() {
+  const Artifact a;
+  const fs::path stub = a.root / "model_aoti.i";
+  const auto write = [&](const std::string& text) { std::ofstream(stub) << text; };
+  const auto model = [](const std::string& path) {
+    return "[Models]\n [m]\n type = AOTIModel\n artifact_path = " + path + "\n []\n [n]\n type = Chaboche\n []\n[]\n";
+  };
+  expect_error("no stub", NEML2_ERROR_FILE, "There is no file", [&] { artifact::artifact_of_stub(stub, "m"); });
+  write(model("'cpu'"));
+  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "a relative path");
+  write(model("'/nowhere/cpu'"));
+  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "an absolute path that is gone, beside the stub");
+  write(model("'/nowhere/cpu/'"));
+  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "the same with a slash at its end");
+  write(model("'" + a.leaf().string() + "'"));
+  expect(artifact::artifact_of_stub(stub, "m") == a.leaf(), "an absolute path");
+
+  expect_error("unknown", NEML2_ERROR_NAME, "Compiled models in it: m", [&] { artifact::artifact_of_stub(stub, "k"); });
+  expect_error("type", NEML2_ERROR_NAME, "of type 'Chaboche'", [&] { artifact::artifact_of_stub(stub, "n"); });
+  write("[Models]\n [m]\n type = AOTIModel\n []\n[]\n");
+  expect_error("no path", NEML2_ERROR_ARTIFACT, "artifact_path", [&] { artifact::artifact_of_stub(stub, "m"); });
+  write("[Models]\n [m]\n [type]\n []\n []\n[]\n");
+  expect_error("a section", NEML2_ERROR_ARTIFACT, "model_aoti.i:3:2: node has no value",
+               [&] { artifact::artifact_of_stub(stub, "m"); });
+  for (const std::string& text : {std::string("[Models"), std::string("[Models]\n [m]\n"), std::string("\x01\x02 = ["),
+                                  std::string(1, '\0') + "x"}) {
+    write(text);
+    expect_error("not HIT", NEML2_ERROR_ARTIFACT, "is not a HIT file", [&] { artifact::artifact_of_stub(stub, "m"); });
+  }
+}
+
+}  // namespace
+
+int main() {
+  reads_every_field();
+  names_the_path_of_every_damaged_field();
+  refuses_what_is_inconsistent();
+  refuses_what_is_not_json();
+  names_the_leaves_that_are_present();
+  finds_the_artifact_of_a_stub();
+  return 0;
+}
