@@ -345,8 +345,7 @@ NEML2_CAPI void neml2_report_free(neml2_report **report);
  * Evaluation in place: calls
  *
  * A call binds arrays of the host to the model's variables by name, once, and evaluates the points in them any number
- * of times. It keeps what it needs of the model, and its workspace: after its first run with the greatest number of
- * points it allocates little or nothing.
+ * of times.
  *
  * An array is a pointer to the first point, an element type and a *point stride*: the distance in elements from one
  * point to the next. Within a point the values are row-major and dense. A point stride of 0 means one value for all
@@ -377,7 +376,9 @@ NEML2_CAPI int32_t neml2_call_bind_parameter(neml2_call *call, const char *name,
 NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *data, int64_t point_stride);
 
 /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point, or an error. The
- *  outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they were. Since 1.0. */
+ *  outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they were. Everything is checked
+ *  before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME) can the outputs of points before the
+ *  failure have been written. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
 /** Free the handle and set it to NULL. Since 1.0. */
