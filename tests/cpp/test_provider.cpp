@@ -24,12 +24,12 @@ using namespace aoti::builtin;
 
 namespace {
 
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
+#define EXPECT(condition)                                                           \
+  do {                                                                              \
+    if (!(condition)) {                                                             \
       std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                \
-    }                                                                              \
+      std::exit(1);                                                                 \
+    }                                                                               \
   } while (0)
 
 using Status = std::int32_t;
@@ -155,14 +155,14 @@ double residual(const Tensor& a, const Tensor& x, const Tensor& b) {
 void a_storage_lives_as_long_as_its_last_handle() {
   static int freed = 0;
   static double values[6] = {};
-  auto* tensor = new Tensor(Storage::wrap(values, sizeof values, [](void*) { ++freed; }, nullptr), DType::float64,
-                            {2, 3}, {3, 1});
+  auto* tensor = new Tensor(Storage::wrap(
+                                values, sizeof values, [](void*) { ++freed; }, nullptr),
+                            DType::float64, {2, 3}, {3, 1});
   Owned original = own(tensor);
   Owned second = make<Status(Tensor*, Tensor**)>("nml2_torch_new_tensor_handle", original.get());
   const Ints sizes = {3}, strides = {2};
   Owned view = make<Status(Tensor*, std::int64_t, const std::int64_t*, const std::int64_t*, std::int64_t, Tensor**)>(
-      "nml2_torch__reinterpret_tensor", original.get(), std::int64_t{1}, sizes.data(), strides.data(),
-      std::int64_t{1});
+      "nml2_torch__reinterpret_tensor", original.get(), std::int64_t{1}, sizes.data(), strides.data(), std::int64_t{1});
   EXPECT(view->data() == values + 1);
   Owned assigned = make<Status(Tensor**)>("nml2_torch_new_uninitialized_tensor");
   find<Status(Tensor*, Tensor*)>("nml2_torch_assign_tensors")(view.get(), assigned.get());
@@ -187,8 +187,8 @@ void only_cpu_tensors_of_known_types_are_made() {
   using Create = Status(std::int64_t, const std::int64_t*, const std::int64_t*, std::int32_t, std::int32_t,
                         std::int32_t, Tensor**);
   const Ints sizes = {0, 4}, strides = {4, 1};
-  Owned empty = make<Create>("nml2_torch_empty_strided", std::int64_t{2}, sizes.data(), strides.data(), torch_float64,
-                             0, 0);
+  Owned empty =
+      make<Create>("nml2_torch_empty_strided", std::int64_t{2}, sizes.data(), strides.data(), torch_float64, 0, 0);
   EXPECT(empty->numel() == 0);
   Tensor* none = nullptr;
   EXPECT(find<Create>("nml2_torch_empty_strided")(2, sizes.data(), strides.data(), torch_float64, 1, 0, &none) == 1);
@@ -342,8 +342,7 @@ void a_product_takes_any_strides_and_depends_on_no_other_row() {
   Tensor added = numbers({6}), sum = Tensor::zeros(DType::float64, {1, 6});
   EXPECT(find<Status(Tensor*, Tensor*, Tensor*, Tensor*, double, double)>("nml2_torch_cpu_addmm_out")(
              &sum, &added, &row, &matrix, 2.0, 3.0) == 0);
-  for (std::int64_t j = 0; j < 6; ++j)
-    EXPECT(at(sum, {0, j}) == 2.0 * at(added, {j}) + 3.0 * at(product, {0, j}));
+  for (std::int64_t j = 0; j < 6; ++j) EXPECT(at(sum, {0, j}) == 2.0 * at(added, {j}) + 3.0 * at(product, {0, j}));
   EXPECT(find<Product>("nml2_torch_cpu_mm_out")(&product, &matrix, &row) == 1);
   EXPECT(last_error().find("matrix product") != std::string::npos);
 }
@@ -373,9 +372,10 @@ void a_call_that_wrapper_json_does_not_describe_fails() {
 
 #if defined(__x86_64__)
 
-const double samples[] = {0.0,  -0.0,   0.3,   -0.7, 1.0,  2.5,
-                          -4.0, 1e-310, 40.25, 1e3,  -1e3, std::numeric_limits<double>::infinity(),
-                          0.99, -0.2,   17.0,  std::numeric_limits<double>::quiet_NaN()};
+const double samples[] = {0.0,   -0.0, 0.3,  -0.7,
+                          1.0,   2.5,  -4.0, 1e-310,
+                          40.25, 1e3,  -1e3, std::numeric_limits<double>::infinity(),
+                          0.99,  -0.2, 17.0, std::numeric_limits<double>::quiet_NaN()};
 
 // What stands in `lanes` against the scalar function, bit by bit.
 template <class Real, std::size_t n, class Scalar>
@@ -406,8 +406,7 @@ __attribute__((target("avx512f"))) void check_16_floats(const char* name, float 
 
 __attribute__((target("avx"))) void check_pairs() {
   double x[4] = {0.1, 2.0, 3.0, 0.5}, y[4] = {2.0, -1.5, 0.3, 7.0}, lanes[4];
-  _mm256_storeu_pd(lanes,
-                   find<__m256d(__m256d, __m256d)>("nml2f_powd4_u10")(_mm256_loadu_pd(x), _mm256_loadu_pd(y)));
+  _mm256_storeu_pd(lanes, find<__m256d(__m256d, __m256d)>("nml2f_powd4_u10")(_mm256_loadu_pd(x), _mm256_loadu_pd(y)));
   for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::pow(x[i], y[i]));
   struct SinCos {
     __m256d sine, cosine;

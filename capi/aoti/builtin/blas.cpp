@@ -93,8 +93,7 @@ NML2_EXPORT Status nml2_torch_cpu_bmm_out(Handle out, Handle a, Handle b) {
   return guarded([&] { multiply(*out, 0, *out, 1, *a, *b, 3); });
 }
 
-NML2_EXPORT Status nml2_torch_cpu_baddbmm_out(Handle out, Handle added, Handle a, Handle b, double beta,
-                                              double alpha) {
+NML2_EXPORT Status nml2_torch_cpu_baddbmm_out(Handle out, Handle added, Handle a, Handle b, double beta, double alpha) {
   return guarded([&] { multiply(*out, beta, *added, alpha, *a, *b, 3); });
 }
 

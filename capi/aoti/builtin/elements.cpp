@@ -112,12 +112,31 @@ Tensor empty_strided(DType dtype, const Dims& sizes, const Dims& strides) {
 
 namespace {
 
-template <class To, class From>
-void convert(const Tensor& destination, const Tensor& source, const Dims& source_strides) {
-  To* to = destination.data_as<To>();
-  const From* from = source.data_as<From>();
+template <class T>
+void copy_strided(const Tensor& destination, const Tensor& source, const Dims& source_strides) {
+  T* to = destination.data_as<T>();
+  const T* from = source.data_as<T>();
   walk<2>(destination.sizes(), {destination.strides(), source_strides},
-          [&](const auto& at) { to[at[0]] = static_cast<To>(from[at[1]]); });
+          [&](const auto& at) { to[at[0]] = from[at[1]]; });
+}
+
+using Conversion = void (*)(void* to, const void* from);
+
+Conversion conversion(DType to, DType from) {
+  return visit(to, [&]<class To>(std::type_identity<To>) {
+    return visit(from, []<class From>(std::type_identity<From>) -> Conversion {
+      return [](void* out, const void* in) { *static_cast<To*>(out) = static_cast<To>(*static_cast<const From*>(in)); };
+    });
+  });
+}
+
+// Rare in compiled code, so one function per pair of types that converts one element is fast enough.
+void convert(const Tensor& destination, const Tensor& source, const Dims& source_strides) {
+  const Conversion one = conversion(destination.dtype(), source.dtype());
+  char* to = destination.data_as<char>();
+  const char* from = source.data_as<char>();
+  walk<2>(destination.sizes(), {destination.strides(), source_strides},
+          [&](const auto& at) { one(to + at[0] * destination.itemsize(), from + at[1] * source.itemsize()); });
 }
 
 }  // namespace
@@ -125,21 +144,16 @@ void convert(const Tensor& destination, const Tensor& source, const Dims& source
 void copy_elements(const Tensor& destination, const Tensor& source) {
   const Dims strides = broadcast_strides(source.sizes(), source.strides(), destination.sizes());
   if (destination.numel() == 0) return;
-  if (destination.dtype() != source.dtype())
-    return visit(destination.dtype(), [&]<class To>(std::type_identity<To>) {
-      visit(source.dtype(),
-            [&]<class From>(std::type_identity<From>) { convert<To, From>(destination, source, strides); });
-    });
-  const auto bytes = static_cast<std::size_t>(source.itemsize());
+  if (destination.dtype() != source.dtype()) return convert(destination, source, strides);
   if (strides == destination.strides() && is_dense(destination.sizes(), strides)) {
-    std::memmove(destination.data(), source.data(), static_cast<std::size_t>(destination.numel()) * bytes);
+    std::memmove(destination.data(), source.data(), static_cast<std::size_t>(source.numel() * source.itemsize()));
     return;
   }
-  switch (bytes) {
-    case 8: return convert<std::int64_t, std::int64_t>(destination, source, strides);
-    case 4: return convert<std::int32_t, std::int32_t>(destination, source, strides);
-    case 2: return convert<std::int16_t, std::int16_t>(destination, source, strides);
-    default: return convert<std::int8_t, std::int8_t>(destination, source, strides);
+  switch (source.itemsize()) {
+    case 8: return copy_strided<std::int64_t>(destination, source, strides);
+    case 4: return copy_strided<std::int32_t>(destination, source, strides);
+    case 2: return copy_strided<std::int16_t>(destination, source, strides);
+    default: return copy_strided<std::int8_t>(destination, source, strides);
   }
 }
 

@@ -154,8 +154,7 @@ void linalg_inv_ex(RunContext& run, const OperatorNode& node, Tensor* const* ten
     for (std::int64_t i = 0; i < n; ++i) identity.data_as<T>()[i * (n + 1)] = T(1);
   });
   const Tensor inverse = empty_strided(a.dtype(), a.sizes(), column_major(a.sizes()));
-  solve(factors, identity, {identity.sizes(), identity.strides()}, inverse, {inverse.sizes(), inverse.strides()},
-        true);
+  solve(factors, identity, {identity.sizes(), identity.strides()}, inverse, {inverse.sizes(), inverse.strides()}, true);
   *tensors[1] = inverse;
   *tensors[2] = factors.info;
   if (flag(node, "check_errors", false)) report(run, factors.info);

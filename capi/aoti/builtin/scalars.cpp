@@ -10,9 +10,8 @@ Status item(const Tensor& tensor, T* ret) {
   return guarded([&] {
     if (tensor.numel() != 1)
       throw std::invalid_argument("one value expected, of a tensor of sizes " + tensor.sizes().str());
-    *ret = visit(tensor.dtype(), [&]<class From>(std::type_identity<From>) {
-      return static_cast<T>(*tensor.data_as<From>());
-    });
+    *ret = visit(tensor.dtype(),
+                 [&]<class From>(std::type_identity<From>) { return static_cast<T>(*tensor.data_as<From>()); });
   });
 }
 
@@ -34,13 +33,13 @@ void fill(const Tensor& tensor, double value) {
 
 }  // namespace
 
-#define NML2_SCALARS(SCALAR)      \
-  SCALAR(float64, double)         \
-  SCALAR(float32, float)          \
-  SCALAR(int64, std::int64_t)     \
-  SCALAR(int32, std::int32_t)     \
-  SCALAR(int16, std::int16_t)     \
-  SCALAR(int8, std::int8_t)       \
+#define NML2_SCALARS(SCALAR)  \
+  SCALAR(float64, double)     \
+  SCALAR(float32, float)      \
+  SCALAR(int64, std::int64_t) \
+  SCALAR(int32, std::int32_t) \
+  SCALAR(int16, std::int16_t) \
+  SCALAR(int8, std::int8_t)   \
   SCALAR(uint8, std::uint8_t)
 
 #define NML2_ITEM(name, T) \
@@ -48,9 +47,9 @@ void fill(const Tensor& tensor, double value) {
 NML2_SCALARS(NML2_ITEM)
 NML2_ITEM(bool, bool)
 
-#define NML2_SCALAR_TO_TENSOR(name, T)                                            \
-  NML2_EXPORT Status nml2_torch_scalar_to_tensor_##name(T value, Handle* ret) {   \
-    return scalar_to_tensor(value, DType::name, ret);                             \
+#define NML2_SCALAR_TO_TENSOR(name, T)                                          \
+  NML2_EXPORT Status nml2_torch_scalar_to_tensor_##name(T value, Handle* ret) { \
+    return scalar_to_tensor(value, DType::name, ret);                           \
   }
 NML2_SCALARS(NML2_SCALAR_TO_TENSOR)
 NML2_EXPORT Status nml2_torch_scalar_to_tensor_bool(bool value, Handle* ret) {
