@@ -1,0 +1,69 @@
+// The code of packages in the process, and the provider that it is bound to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "capi/aoti/builtin/provider.h"
+
+namespace neml2_capi::aoti::builtin {
+
+// The provider library, opened when it is first needed.
+struct Provider {
+  void* library;
+  FindOperator find_operator;
+  SupportedOperators supported_operators;
+  LastError last_error;
+
+  // The file name, which is the SONAME, too.
+  static const char* file_name();
+  // Throws Error NEML2_ERROR_FILE.
+  static const Provider& get();
+};
+
+// What a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
+struct EntryPoints {
+  using Container = struct ContainerOpaque*;
+  std::int32_t (*create)(Container*, std::size_t num_models, const char* device, const char* cubin_folder);
+  std::int32_t (*destroy)(Container);
+  std::int32_t (*num_inputs)(Container, std::size_t*);
+  std::int32_t (*num_outputs)(Container, std::size_t*);
+  std::int32_t (*run)(Container, Tensor** inputs, std::size_t, Tensor** outputs, std::size_t, void* stream,
+                      void* proxy);
+  std::int32_t (*last_error)(const char**);  // may be null: it came with torch 2.13
+
+  // Of the OpenMP run time that the package is bound to; null where it has no parallel regions.
+  int (*openmp_levels)();
+  void (*set_openmp_levels)(int);
+};
+
+// The code of one package. It stays for the life of the process: packages cannot be unmapped (a thread_local pins
+// them), so each content is mapped once, however often it is loaded.
+class Image {
+ public:
+  // The image of an edited object. `name` is for people. Throws Error NEML2_ERROR_UNSUPPORTED with the reason of the
+  // dynamic loader, NEML2_ERROR_ARTIFACT where it does not export what a package does.
+  static Image& map(std::string_view name, std::string_view object, bool openmp);
+
+  const EntryPoints& entry() const { return entry_; }
+
+  // Packages read AOTI_RUNTIME_CHECK_INPUTS when they first run, and never again. Call it before each run.
+  void note_run() {
+    if (checks_inputs_.load(std::memory_order_relaxed) == unknown) remember_checks();
+  }
+  // Whether the package checks its inputs itself; before it first ran, whether it would.
+  bool checks_inputs() const;
+
+ private:
+  Image(std::string_view name, std::string_view object, bool openmp);
+  void remember_checks();
+
+  static constexpr int unknown = -1;
+  EntryPoints entry_{};
+  std::atomic<int> checks_inputs_ = unknown;
+};
+
+}  // namespace neml2_capi::aoti::builtin

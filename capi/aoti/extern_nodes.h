@@ -1,0 +1,16 @@
+// The operators that a package does not compile but calls: its *.wrapper.json.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "capi/aoti/builtin/provider.h"
+
+namespace neml2_capi::aoti {
+
+// In the order of the indices by which the package calls them; `function` is left to the provider. Throws Error
+// NEML2_ERROR_ARTIFACT where the text is not what it should be, NEML2_ERROR_UNSUPPORTED for arguments of a kind that no
+// operator here takes.
+std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view json);
+
+}  // namespace neml2_capi::aoti

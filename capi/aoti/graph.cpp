@@ -1,0 +1,305 @@
+// A package on the built-in provider: everything is checked at load, and what remains for a run is one call.
+#include "capi/aoti/graph.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "capi/aoti/builtin/elf.h"
+#include "capi/aoti/builtin/image.h"
+#include "capi/aoti/builtin/isa.h"
+#include "capi/aoti/builtin/provider.h"
+#include "capi/aoti/extern_nodes.h"
+#include "capi/aoti/source.h"
+#include "capi/artifact/archive.h"
+#include "capi/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+using builtin::EntryPoints;
+using builtin::Image;
+using builtin::Provider;
+
+// ---- Loading
+// ---------------------------------------------------------------------------------------------------------
+
+std::string_view entry_of(const artifact::Archive& archive, std::string_view suffix) {
+  const auto entry = archive.find(suffix);
+  if (!entry)
+    throw Error(NEML2_ERROR_ARTIFACT, "",
+                join("the archive has no entry *", suffix,
+                     ". It should be a .pt2 package as neml2-compile writes it, with its source."));
+  return *entry;
+}
+
+builtin::Target read_target(std::string_view text) {
+  try {
+    const auto metadata = nlohmann::json::parse(text);
+    builtin::Target target;
+    target.device = metadata.at("AOTI_DEVICE_KEY").get<std::string>();
+    target.machine = metadata.at("AOTI_MACHINE").get<std::string>();
+    target.instruction_sets = metadata.at("AOTI_CPU_ISA").get<std::string>();
+    return target;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(NEML2_ERROR_ARTIFACT, "", join("the metadata in the package is malformed: ", error.what()));
+  }
+}
+
+// Give every node its function, and name all that the provider lacks at once.
+void resolve(const builtin::Object& object, std::vector<builtin::OperatorNode>& nodes) {
+  const Provider& provider = Provider::get();
+  std::set<std::string> missing;
+  for (const builtin::Import& import : object.imports)
+    if (import.required && !dlsym(provider.library, builtin::provided_name(import.name).c_str()))
+      missing.insert(import.name);
+  for (builtin::OperatorNode& node : nodes) {
+    node.function = provider.find_operator(node.target.c_str());
+    if (!node.function) missing.insert(node.target);
+  }
+  if (missing.empty()) return;
+  std::string list;
+  for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package calls what the built-in runtime does not have: ", list,
+                   ". There is no other runtime in this version: write the model without it, and compile it again. "
+                   "Operators that may be called: ",
+                   provider.supported_operators()));
+}
+
+// ---- Running
+// ---------------------------------------------------------------------------------------------------------
+
+// An array of handles that crosses the AOTI ABI, and owns those that are in it. Few are kept in place: a run for one
+// point takes less time than an allocation or two.
+class Handles {
+ public:
+  explicit Handles(std::size_t count) : count_(count) {
+    if (count > few_.size()) many_.resize(count);
+  }
+  ~Handles() {
+    for (std::size_t i = 0; i < count_; ++i) delete data()[i];
+  }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  Tensor** data() { return many_.empty() ? few_.data() : many_.data(); }
+  Tensor*& operator[](std::size_t i) { return data()[i]; }
+
+ private:
+  std::size_t count_;
+  std::array<Tensor*, 16> few_{};
+  std::vector<Tensor*> many_;
+};
+
+// Keeps a package's parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per
+// thread.
+class SerialRegions {
+ public:
+  explicit SerialRegions(const EntryPoints& entry) : entry_(entry) {
+    if (!entry_.set_openmp_levels) return;
+    levels_ = entry_.openmp_levels();
+    entry_.set_openmp_levels(0);
+  }
+  ~SerialRegions() {
+    if (entry_.set_openmp_levels) entry_.set_openmp_levels(levels_);
+  }
+  SerialRegions(const SerialRegions&) = delete;
+  SerialRegions& operator=(const SerialRegions&) = delete;
+
+ private:
+  const EntryPoints& entry_;
+  int levels_ = 0;
+};
+
+// Call into the package. Its C functions return a status, but some throw all the same. What the provider says about a
+// failure comes first, since a package only knows that a call failed.
+template <class Call>
+void call_package(const EntryPoints& entry, const std::string& package, Call&& call) {
+  std::string reason;
+  try {
+    if (call() == 0) return;
+    reason = Provider::get().last_error();
+    const char* own = nullptr;
+    if (reason.empty() && entry.last_error && entry.last_error(&own) == 0 && own) reason = own;
+  } catch (const std::exception& error) {
+    reason = error.what();
+  } catch (...) {
+  }
+  if (reason.empty()) reason = "no reason was given";
+  throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": the compiled package failed: ", reason));
+}
+
+// "(2..1048576, 6)"
+std::string describe(const InputSpec& spec) {
+  std::string text = "(";
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis) {
+    const std::int64_t least = spec.least[axis], greatest = spec.greatest[axis];
+    text += axis ? ", " : "";
+    text += least == greatest ? std::to_string(least) : join(least, "..", greatest);
+  }
+  return text + (spec.least.size() == 1 ? ",)" : ")");
+}
+
+class BuiltinGraph final : public Graph {
+ public:
+  BuiltinGraph(std::string package, Signature signature, std::vector<builtin::OperatorNode> nodes, Image& image)
+      : package_(std::move(package)), signature_(std::move(signature)), nodes_(std::move(nodes)), image_(image) {
+    call_package(entry(), package_, [&] { return entry().create(&container_, 1, "cpu", nullptr); });
+    try {
+      require_arity();
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+  ~BuiltinGraph() override { destroy(); }
+
+  const std::vector<InputSpec>& inputs() const override { return signature_.inputs; }
+  std::int64_t num_outputs() const override { return signature_.num_outputs; }
+  bool enforces_bounds() const override { return image_.checks_inputs(); }
+
+  void check(const std::vector<Tensor>& inputs) const override {
+    require_count(inputs.size());
+    const bool exact = enforces_bounds();
+    for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i], exact);
+    for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
+  }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, SingularInfo* singular) const override {
+    require_count(inputs.size());
+    if (singular) singular->clear();
+    builtin::RunContext context;
+    context.nodes = &nodes_;
+    context.singular = singular;
+
+    // The package takes over each input handle and leaves a null; a failure before that leaves them to us.
+    Handles in(inputs.size()), out(static_cast<std::size_t>(num_outputs()));
+    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = new Tensor(inputs[i]);
+    run_container(in, inputs.size(), out, context);
+
+    std::vector<Tensor> outputs;
+    outputs.reserve(static_cast<std::size_t>(num_outputs()));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(num_outputs()); ++i) {
+      if (!out[i]) throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": output ", i, " was not returned"));
+      outputs.push_back(std::move(*out[i]));
+    }
+    return outputs;
+  }
+
+ private:
+  const EntryPoints& entry() const { return image_.entry(); }
+
+  void destroy() noexcept {
+    try {
+      entry().destroy(container_);
+    } catch (...) {  // nothing more can be done for it
+    }
+  }
+
+  void require_arity() const {
+    std::size_t ninputs = 0, noutputs = 0;
+    call_package(entry(), package_, [&] { return entry().num_inputs(container_, &ninputs); });
+    call_package(entry(), package_, [&] { return entry().num_outputs(container_, &noutputs); });
+    if (ninputs == signature_.inputs.size() && noutputs == static_cast<std::size_t>(signature_.num_outputs)) return;
+    throw Error(NEML2_ERROR_ARTIFACT, package_,
+                join("the code in the package has ", ninputs, " inputs and ", noutputs, " outputs, its source has ",
+                     signature_.inputs.size(), " and ", signature_.num_outputs, ": compile the model again"));
+  }
+
+  void require_count(std::size_t count) const {
+    if (count == signature_.inputs.size()) return;
+    throw Error(NEML2_ERROR_ARGUMENT, package_,
+                join(package_, " takes ", signature_.inputs.size(), " inputs, and was given ", count));
+  }
+
+  void check_input(std::size_t i, const Tensor& input, bool exact) const {
+    const InputSpec& spec = signature_.inputs[i];
+    if (input.dtype() != spec.dtype)
+      throw Error(
+          NEML2_ERROR_DTYPE, package_,
+          join("input ", i, " of ", package_, " must be ", name_of(spec.dtype), ", and is ", name_of(input.dtype())));
+    bool fits = input.ndim() == spec.least.size();
+    for (std::int64_t axis = 0; fits && axis < input.ndim(); ++axis) {
+      const bool is_dynamic = spec.least[axis] != spec.greatest[axis];
+      // Kernels run a batch of one as any other; that they state 2 comes from how torch traces.
+      const std::int64_t least = is_dynamic && !exact ? std::min<std::int64_t>(spec.least[axis], 1) : spec.least[axis];
+      fits = least <= input.sizes()[axis] && input.sizes()[axis] <= spec.greatest[axis];
+    }
+    if (fits) return;
+    throw Error(NEML2_ERROR_SHAPE, package_,
+                join("input ", i, " of ", package_, " must have the sizes ", describe(spec), ", and has ",
+                     input.sizes().str()));
+  }
+
+  void check_equal(const std::vector<Tensor>& inputs, const std::vector<Axis>& group) const {
+    const auto size_of = [&](const Axis& at) { return inputs[static_cast<std::size_t>(at.input)].sizes()[at.axis]; };
+    for (const Axis& other : group) {
+      if (size_of(other) == size_of(group.front())) continue;
+      throw Error(NEML2_ERROR_SHAPE, package_,
+                  join("axis ", other.axis, " of input ", other.input, " of ", package_, " must have the size of axis ",
+                       group.front().axis, " of input ", group.front().input, ", ", size_of(group.front()),
+                       ", and has ", size_of(other)));
+    }
+  }
+
+  // The first run folds constants into the container: it is alone. Later ones only read.
+  void run_container(Handles& in, std::size_t ninputs, Handles& out, builtin::RunContext& context) const {
+    std::unique_lock first(first_run_, std::defer_lock);
+    if (!has_run_.load(std::memory_order_acquire)) first.lock();
+    image_.note_run();
+    const SerialRegions serial(entry());
+    call_package(entry(), package_, [&] {
+      return entry().run(container_, in.data(), ninputs, out.data(), static_cast<std::size_t>(num_outputs()), nullptr,
+                         &context);
+    });
+    if (first) has_run_.store(true, std::memory_order_release);
+  }
+
+  std::string package_;
+  Signature signature_;
+  std::vector<builtin::OperatorNode> nodes_;
+  Image& image_;
+  EntryPoints::Container container_ = nullptr;
+  mutable std::mutex first_run_;
+  mutable std::atomic<bool> has_run_ = false;
+};
+
+std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, const std::string& package) {
+  const artifact::Archive archive(path);
+  const builtin::Target target = read_target(entry_of(archive, ".wrapper_metadata.json"));
+  builtin::check_processor(target, {});  // a package for another device may have no code for this one
+  Signature signature = read_signature(entry_of(archive, ".wrapper.cpp"));
+  std::vector<builtin::OperatorNode> nodes;
+  if (const auto json = archive.find(".wrapper.json")) nodes = parse_extern_nodes(*json);
+
+  const builtin::Object object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), Provider::file_name());
+  builtin::check_processor(target, object.producers);
+  builtin::check_c_library(object.versions);
+  resolve(object, nodes);
+  Image& image = Image::map(path.stem().string(), object.bytes, object.openmp);
+  return std::make_shared<BuiltinGraph>(package, std::move(signature), std::move(nodes), image);
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> Graph::load(const std::filesystem::path& path) {
+  const std::string package = path.filename().string();
+  try {
+    return load_builtin(path, package);
+  } catch (const Error& error) {
+    if (!error.subject().empty()) throw;
+    throw Error(error.status(), package, join(package, ": ", error.what()));
+  } catch (const std::length_error& error) {
+    throw Error(NEML2_ERROR_UNSUPPORTED, package, join(package, ": ", error.what()));
+  }
+}
+
+}  // namespace neml2_capi::aoti

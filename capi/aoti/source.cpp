@@ -1,0 +1,313 @@
+#include "capi/aoti/source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "capi/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+
+[[noreturn]] void malformed(const std::string& what) {
+  throw Error(NEML2_ERROR_ARTIFACT, "", join("the source in the package cannot be understood: ", what));
+}
+
+[[noreturn]] void malformed_input(std::int64_t input, const std::string& what) {
+  malformed(join("input ", input, ": ", what));
+}
+
+// Lines, without the blanks around them.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+  std::optional<std::string_view> next() {
+    if (rest_.empty()) return std::nullopt;
+    const std::size_t end = rest_.find('\n');
+    std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+// What stands between `before` and `after` in `text`, where it begins with the one and ends with the other.
+std::optional<std::string_view> between(std::string_view text, std::string_view before, std::string_view after) {
+  if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
+    return std::nullopt;
+  return text.substr(before.size(), text.size() - before.size() - after.size());
+}
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool is_identifier(std::string_view text) {
+  return !text.empty() && (text[0] < '0' || text[0] > '9') && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+// "arg1_1_size[0]"
+struct Element {
+  std::string_view array;
+  std::int64_t index;
+};
+
+std::optional<Element> to_element(std::string_view text) {
+  const std::size_t bracket = text.find('[');
+  if (bracket == std::string_view::npos || !text.ends_with(']') || !is_identifier(text.substr(0, bracket)))
+    return std::nullopt;
+  const auto index = to_integer(text.substr(bracket + 1, text.size() - bracket - 2));
+  if (!index || *index < 0 || *index >= Dims::capacity) return std::nullopt;
+  return Element{text.substr(0, bracket), *index};
+}
+
+DType to_dtype(std::int64_t input, std::string_view name) {
+  for (std::int32_t code = NEML2_FLOAT64; is_dtype(code); ++code)
+    if (name == name_of(static_cast<DType>(code))) return static_cast<DType>(code);
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package takes input ", input, " in the element type ", name, ", which is not supported"));
+}
+
+// The body of the function whose definition contains `signature`; generated functions end with a brace at the margin.
+std::optional<std::string_view> body_of(std::string_view source, std::string_view signature) {
+  const std::size_t begin = source.find(signature);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = source.find("\n}", begin);
+  if (end == std::string_view::npos) return std::nullopt;
+  return source.substr(begin, end - begin);
+}
+
+// What the checks of one input say.
+struct Checks {
+  std::string name;  // of the variable that holds it
+  std::optional<DType> dtype;
+  std::map<std::int64_t, std::int64_t> fixed, least, greatest, strides;
+};
+
+// The lines that matter:
+//   ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
+//   int32_t arg1_1_expected_dtype = aoti_torch_dtype_float64();
+//   if (arg1_1_size[0] < 2) {
+//   if (arg1_1_size[0] > 1048576) {
+//   if (6 != arg1_1_size[1]) {
+//   if (1 != arg1_1_stride[1]) {
+//   int32_t arg1_1_expected_device_type = 0;
+Checks read_checks(std::int64_t input, std::string_view body) {
+  Checks checks;
+  Lines lines(body);
+  while (const auto line = lines.next()) {
+    if (line->starts_with("ConstantHandle ")) checks.name = line->substr(15, line->find(' ', 15) - 15);
+    const std::string dtype = "int32_t " + checks.name + "_expected_dtype = aoti_torch_dtype_";
+    const std::string device = "int32_t " + checks.name + "_expected_device_type = ";
+    if (const auto name = between(*line, dtype, "();")) checks.dtype = to_dtype(input, *name);
+    if (const auto type = between(*line, device, ";"); type && *type != "0")
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package takes input ", input, " on a device other than the CPU"));
+
+    const auto condition = between(*line, "if (", ") {");
+    if (!condition) continue;
+    const std::size_t first = condition->find(' ');
+    const std::size_t second = condition->rfind(' ');
+    if (first == std::string_view::npos || second <= first) continue;
+    const std::string_view left = condition->substr(0, first), right = condition->substr(second + 1);
+    const std::string_view comparison = condition->substr(first + 1, second - first - 1);
+    const auto number = to_integer(comparison == "!=" ? left : right);
+    const auto element = to_element(comparison == "!=" ? right : left);
+    if (!number || !element) continue;
+    const bool is_size = element->array == checks.name + "_size";
+    if (is_size && comparison == "!=") checks.fixed[element->index] = *number;
+    if (is_size && comparison == "<") checks.least[element->index] = *number;
+    if (is_size && comparison == ">") checks.greatest[element->index] = *number;
+    if (element->array == checks.name + "_stride" && comparison == "!=") checks.strides[element->index] = *number;
+  }
+  if (checks.name.empty()) malformed_input(input, "its variable is not named");
+  if (!checks.dtype) malformed_input(input, "its element type is not stated");
+  return checks;
+}
+
+InputSpec to_spec(std::int64_t input, const Checks& checks) {
+  std::int64_t ndim = 0;
+  for (const auto* stated : {&checks.fixed, &checks.least, &checks.greatest, &checks.strides})
+    if (!stated->empty()) ndim = std::max(ndim, stated->rbegin()->first + 1);
+
+  const auto lookup = [](const auto& map, std::int64_t key, std::int64_t otherwise) {
+    const auto found = map.find(key);
+    return found == map.end() ? otherwise : found->second;
+  };
+  InputSpec spec;
+  spec.dtype = *checks.dtype;
+  for (std::int64_t axis = 0; axis < ndim; ++axis) {
+    const std::int64_t least = lookup(checks.fixed, axis, lookup(checks.least, axis, 0));
+    const std::int64_t greatest = lookup(checks.fixed, axis, lookup(checks.greatest, axis, unbounded));
+    if (least < 0 || greatest < least) malformed_input(input, join("its axis ", axis, " has impossible bounds"));
+    spec.least.push_back(least);
+    spec.greatest.push_back(greatest);
+  }
+  return spec;
+}
+
+bool is_fixed(const InputSpec& spec, std::int64_t axis) { return spec.least[axis] == spec.greatest[axis]; }
+
+// Inputs are handed over in row-major order. The kernels must expect that: a stride is stated where it is a number,
+// which is the case where all later axes are fixed.
+void require_row_major(std::int64_t input, const InputSpec& spec, const Checks& checks) {
+  constexpr std::int64_t unstated = -1;
+  std::int64_t expected = 1;
+  for (std::int64_t axis = spec.least.size(); axis-- > 0;) {
+    const auto found = checks.strides.find(axis);
+    const std::int64_t stride = found == checks.strides.end() ? unstated : found->second;
+    const bool has_one_element = is_fixed(spec, axis) && spec.least[axis] <= 1;
+    if (stride != expected && !has_one_element)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package takes input ", input,
+                       " in an order other than row-major: compile it with contiguous example inputs"));
+    if (!is_fixed(spec, axis)) expected = unstated;
+    if (expected != unstated &&
+        __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[axis], 1), &expected))
+      malformed_input(input, "it is too large");
+  }
+}
+
+// The symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
+//   int64_t s35 = arg1_1_size[0];
+//   int64_t s74 = s35;
+// and states the shape of inputs that kernels read:
+//   if (_check...()) { assert_size_stride(arg1_1, {s35, 6L}, {6L, 1L}, "input"); }
+class Symbols {
+ public:
+  Symbols(std::string_view body, const std::vector<Checks>& checks) {
+    Lines lines(body);
+    while (const auto line = lines.next()) {
+      if (const auto declaration = between(*line, "int64_t ", ";")) declare(*declaration, checks);
+      if (const std::size_t at = line->find("assert_size_stride("); at != std::string_view::npos)
+        read_shape(line->substr(at + 19), checks);
+    }
+  }
+
+  // Groups of axes that have one size.
+  std::vector<std::vector<Axis>> equal_axes(const std::vector<InputSpec>& inputs) const {
+    if (count_ == 1) return by_bounds(inputs);
+    std::vector<std::vector<Axis>> groups;
+    for (const auto& [symbol, axes] : axes_)
+      if (axes.size() > 1) groups.push_back(axes);
+    return groups;
+  }
+
+ private:
+  static std::optional<std::int64_t> input_named(std::string_view name, const std::vector<Checks>& checks) {
+    for (std::size_t i = 0; i < checks.size(); ++i)
+      if (checks[i].name == name) return static_cast<std::int64_t>(i);
+    return std::nullopt;
+  }
+
+  void declare(std::string_view declaration, const std::vector<Checks>& checks) {
+    const std::size_t equals = declaration.find(" = ");
+    if (equals == std::string_view::npos || !is_identifier(declaration.substr(0, equals))) return;
+    const std::string symbol(declaration.substr(0, equals));
+    const std::string_view value = declaration.substr(equals + 3);
+    if (const auto found = names_.find(value); found != names_.end()) names_.emplace(symbol, found->second);
+    const auto element = to_element(value);
+    if (!element) return;
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+      if (element->array == checks[i].name + "_stride")
+        throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                    join("the package takes input ", i, " with strides of its own: compile it with contiguous inputs"));
+      if (element->array != checks[i].name + "_size") continue;
+      names_.emplace(symbol, symbol);
+      axes_[symbol].push_back({static_cast<std::int64_t>(i), element->index});
+      ++count_;
+    }
+  }
+
+  // "arg1_1, {s35, 6L}, {6L, 1L}, "input"); }"
+  void read_shape(std::string_view text, const std::vector<Checks>& checks) {
+    const std::size_t comma = text.find(", {");
+    const std::size_t end = text.find('}');
+    if (comma == std::string_view::npos || end == std::string_view::npos || end < comma + 3) return;
+    const auto input = input_named(text.substr(0, comma), checks);
+    if (!input) return;
+    std::string_view sizes = text.substr(comma + 3, end - comma - 3);
+    for (std::int64_t axis = 0; !sizes.empty(); ++axis) {
+      const std::size_t next = sizes.find(", ");
+      if (const auto found = names_.find(sizes.substr(0, next)); found != names_.end()) {
+        auto& axes = axes_[found->second];
+        const auto is_this = [&](const Axis& other) { return other.input == *input && other.axis == axis; };
+        if (std::none_of(axes.begin(), axes.end(), is_this)) axes.push_back({*input, axis});
+      }
+      sizes.remove_prefix(next == std::string_view::npos ? sizes.size() : next + 2);
+    }
+  }
+
+  // With one symbol every dynamic axis depends on it, whether or not a kernel reads the input; axes that are a function
+  // of it have other bounds than itself.
+  static std::vector<std::vector<Axis>> by_bounds(const std::vector<InputSpec>& inputs) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Axis>> groups;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::int64_t axis = 0; axis < inputs[i].least.size(); ++axis)
+        if (!is_fixed(inputs[i], axis))
+          groups[{inputs[i].least[axis], inputs[i].greatest[axis]}].push_back({static_cast<std::int64_t>(i), axis});
+    std::vector<std::vector<Axis>> equal;
+    for (const auto& [bounds, axes] : groups)
+      if (axes.size() > 1) equal.push_back(axes);
+    return equal;
+  }
+
+  std::map<std::string, std::string, std::less<>> names_;  // every name of a symbol, to the first
+  std::map<std::string, std::vector<Axis>> axes_;
+  int count_ = 0;
+};
+
+// "AOTInductorModelBase(2," and, on the next line, "1,": the numbers of inputs and outputs.
+std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
+  constexpr std::string_view mark = ": AOTInductorModelBase(";
+  const std::size_t at = source.find(mark);
+  if (at == std::string_view::npos) malformed("it does not say how many inputs and outputs there are");
+  std::string_view rest = source.substr(at + mark.size());
+  std::int64_t numbers[2];
+  for (std::int64_t& number : numbers) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
+    const std::size_t comma = rest.find(',');
+    const auto value = to_integer(rest.substr(0, comma));
+    if (!value || *value < 0 || comma == std::string_view::npos)
+      malformed("it does not say how many inputs and outputs there are");
+    number = *value;
+    rest.remove_prefix(comma + 1);
+  }
+  return {numbers[0], numbers[1]};
+}
+
+}  // namespace
+
+Signature read_signature(std::string_view source) {
+  const auto [num_inputs, num_outputs] = read_arity(source);
+  Signature signature;
+  signature.num_outputs = num_outputs;
+  std::vector<Checks> checks;
+  for (std::int64_t i = 0; i < num_inputs; ++i) {
+    const auto body = body_of(source, join("static void check_input_", i, "("));
+    if (!body) malformed_input(i, "its checks are missing");
+    checks.push_back(read_checks(i, *body));
+    signature.inputs.push_back(to_spec(i, checks.back()));
+    require_row_major(i, signature.inputs.back(), checks.back());
+  }
+  const auto run = body_of(source, "void AOTInductorModel::run_impl(");
+  if (!run) malformed("run_impl is missing");
+  signature.equal_axes = Symbols(*run, checks).equal_axes(signature.inputs);
+  return signature;
+}
+
+}  // namespace neml2_capi::aoti

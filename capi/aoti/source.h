@@ -1,0 +1,29 @@
+// What a package's own source says about its inputs.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "capi/aoti/graph.h"
+
+namespace neml2_capi::aoti {
+
+// One axis of one input.
+struct Axis {
+  std::int64_t input;
+  std::int64_t axis;
+};
+
+struct Signature {
+  std::vector<InputSpec> inputs;
+  std::int64_t num_outputs = 0;
+  std::vector<std::vector<Axis>> equal_axes;  // groups of dynamic axes that always have one size
+};
+
+// Read the text of a package's *.wrapper.cpp: its metadata says nothing about sizes, but the source states what each
+// input must be, in checks that are compiled in and usually off. Throws Error NEML2_ERROR_ARTIFACT, naming the input,
+// where the text cannot be understood, NEML2_ERROR_UNSUPPORTED for an input that is not row-major or not on the CPU.
+Signature read_signature(std::string_view source);
+
+}  // namespace neml2_capi::aoti
