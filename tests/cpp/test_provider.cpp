@@ -408,6 +408,13 @@ __attribute__((target("avx"))) void check_pairs() {
   double x[4] = {0.1, 2.0, 3.0, 0.5}, y[4] = {2.0, -1.5, 0.3, 7.0}, lanes[4];
   _mm256_storeu_pd(lanes, find<__m256d(__m256d, __m256d)>("nml2f_powd4_u10")(_mm256_loadu_pd(x), _mm256_loadu_pd(y)));
   for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::pow(x[i], y[i]));
+  for (int repeat = 0; repeat < 1000; ++repeat) {
+    double a[4], b[4];
+    for (int i = 0; i < 4; ++i) a[i] = next_number(), b[i] = next_number();
+    const auto hypot = find<__m256d(__m256d, __m256d)>("nml2f_hypotd4_u05");
+    _mm256_storeu_pd(lanes, hypot(_mm256_loadu_pd(a), _mm256_loadu_pd(b)));
+    for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::hypot(a[i], b[i]));
+  }
   struct SinCos {
     __m256d sine, cosine;
   };

@@ -9,6 +9,11 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#if defined(__GLIBC__)
+// The same values; the newer versions, which differ in errno only, would make this library need glibc 2.35.
+__asm__(".symver hypot, hypot@GLIBC_2.2.5");
+__asm__(".symver hypotf, hypotf@GLIBC_2.2.5");
+#endif
 // The functions on long vectors are compiled for processors that have them, and are only called there: this library
 // itself runs on any x86-64.
 #define NML2_VECTORS(APPLY)                                         \
