@@ -73,7 +73,7 @@ static void missing_package(const char *elasticity, const char *viscoplastic) {
   const char *const packages[] = {"residual", "jacobian", "solve", "predictor"};
   for (int i = 0; i < 4; ++i) {
     char name[64];
-    snprintf(name, sizeof name, "cpu/float64/model_%s.pt2", packages[i]);
+    snprintf(name, sizeof name, "cpu/float64/viscoplastic_%s.pt2", packages[i]);
     copy = copy_of(viscoplastic);
     remove_one(join_path(copy, name));
     check_refused(copy, NEML2_ERROR_FILE);

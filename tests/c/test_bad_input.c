@@ -105,7 +105,7 @@ static void wrong_dtype(neml2_model *elasticity) {
     CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind_output(call, "stress", stress, dtypes[i], 6));
     CHECK_ABOUT("stress");
   }
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_input(call, "strain", strain, 99, 6));
+  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind_input(call, "strain", strain, 99, 6));
   CHECK_OK(neml2_call_run(call, 2));
   neml2_call_free(&call);
   CHECK_ELASTICITY(elasticity);
@@ -116,7 +116,7 @@ static void wrong_point_stride(neml2_model *elasticity) {
   some_strains(2, strain[0]);
   neml2_call *call = elasticity_call(elasticity, strain[0], stress[0]);
   /* Points that overlap cannot be written. */
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 5));
+  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 5));
   CHECK_ABOUT("stress");
   CHECK_SAYS("6");
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, -1));

@@ -45,7 +45,7 @@ static void what_fails_does_not_delete(void) {
   int one = 1;
   neml2_tensor *tensor = NULL;
   deleted = 0;
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_tensor_wrap(&tensor, values, 77, 1, &n, NULL, count_deletion, &one));
+  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_tensor_wrap(&tensor, values, 77, 1, &n, NULL, count_deletion, &one));
   CHECK(neml2_tensor_wrap(&tensor, values, NEML2_FLOAT64, 1, &negative, NULL, count_deletion, &one) < 0);
   CHECK(neml2_tensor_wrap(&tensor, values, NEML2_FLOAT64, -1, &n, NULL, count_deletion, &one) < 0);
   CHECK(neml2_tensor_wrap(&tensor, values, NEML2_FLOAT64, 99, &n, NULL, count_deletion, &one) < 0);

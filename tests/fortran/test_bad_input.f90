@@ -3,8 +3,8 @@ program test_bad_input
   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan, ieee_quiet_nan, ieee_value
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
-  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_missing, neml2_error_name, neml2_error_subject, &
-                        neml2_model, neml2_non_finite, neml2_ok
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_missing, neml2_error_name, neml2_error_shape, &
+                        neml2_error_subject, neml2_model, neml2_non_finite, neml2_ok
   implicit none(type, external)
   type(neml2_model) :: model
   type(neml2_call) :: evaluation
@@ -32,7 +32,7 @@ program test_bad_input
 
   ! points that overlap
   call evaluation%bind_output("stress", stress, stat, stride=5, errmsg=errmsg)
-  call check(stat == neml2_error_argument .and. says(errmsg, "stress"), "points that overlap")
+  call check(stat == neml2_error_shape .and. says(errmsg, "stress"), "points that overlap")
 
   call evaluation%bind_input("strain", strain, stat)
   call evaluation%bind_status(status, stat, errmsg)

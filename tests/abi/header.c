@@ -1,0 +1,10 @@
+/* The header alone, as C99, C11, C++17 and C++20: it includes what it needs and says nothing that a strict compiler
+ * minds. */
+#include "neml2_capi.h"
+#include "neml2_capi.h" /* twice does no harm */
+
+int main(void) {
+  neml2_model *model = 0;
+  neml2_model_free(&model);
+  return neml2_abi_version() / 1000 == NEML2_ABI_VERSION / 1000 ? NEML2_OK : 1;
+}

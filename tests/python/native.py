@@ -1,0 +1,94 @@
+"""Build the C and Fortran programs of the tests against the installed package, as a user would, and run them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import neml2_capi
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+PREBUILT = ROOT / "examples" / "artifacts"
+
+PACKAGE = Path(neml2_capi.__file__).resolve().parent
+INCLUDE = PACKAGE / "include"
+LIBRARIES = PACKAGE / "lib"
+
+CC = os.environ.get("CC", "cc")
+CXX = os.environ.get("CXX", "c++")
+FORTRAN = os.environ.get("FC") or shutil.which("gfortran")
+
+WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+LINK = (f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lneml2_capi", "-lm", "-pthread")
+
+needs_fortran = pytest.mark.skipif(FORTRAN is None, reason="no Fortran compiler was found")
+
+
+@cache
+def folder() -> Path:
+    """Where the programs are built; gone when the tests end."""
+    path = Path(tempfile.mkdtemp(prefix="neml2_capi-native-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def command(*arguments: str | Path, cwd: Path | None = None) -> str:
+    """Run a tool and return what it printed; an error shows it."""
+    texts = [str(argument) for argument in arguments]
+    done = subprocess.run(texts, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(texts)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@cache
+def c_program(*sources: Path, flags: Sequence[str] = ()) -> Path:
+    """A program of C99 sources; `flags` go to the linker too."""
+    program = folder() / "-".join(source.stem for source in sources)
+    command(CC, "-std=c99", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}", *sources, "-o", program, *flags, *LINK)
+    return program
+
+
+@cache
+def fortran_module(source: Path) -> Path:
+    """The object of a Fortran module; its .mod file lies beside it."""
+    made = folder() / f"{source.stem}.o"
+    command(*_fortran(), "-c", source, "-o", made, cwd=folder())
+    return made
+
+
+@cache
+def fortran_program(source: Path, *modules: Path, flags: Sequence[str] = ()) -> Path:
+    """A program that uses the Fortran module of the package, and other modules."""
+    objects = [fortran_module(module) for module in (INCLUDE / "neml2_capi.f90", *modules)]
+    program = folder() / f"fortran_{source.stem}"
+    command(*_fortran(), *flags, source, *objects, "-o", program, *LINK, cwd=folder())
+    return program
+
+
+def _fortran() -> tuple[str, ...]:
+    assert FORTRAN is not None
+    return (FORTRAN, "-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
+
+
+def run(program: Path, *arguments: str | Path, **environment: str) -> str:
+    """Run a program to success; `environment` is added to that of the tests."""
+    done = subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NEML2_TEST_ARTIFACTS": str(PREBUILT), **environment},
+        timeout=900,
+    )
+    assert done.returncode == 0, (
+        f"{program.name} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+    )
+    return done.stdout
