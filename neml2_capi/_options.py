@@ -18,7 +18,7 @@ class _Option(NamedTuple):
     choices: tuple[str, ...]  # empty for a number
 
 
-class Options(Mapping[str, "float | str"]):
+class Options(Mapping[str, Any]):
     """The solver options of a model: `model.options["atol"] = 1e-12`.
 
     Numbers are floats, choices are text; include/neml2_capi.h explains each under "Solver options".
@@ -32,7 +32,7 @@ class Options(Mapping[str, "float | str"]):
         check(lib.neml2_model_option_count(count, handle[0]))
         self._known = dict(_read(handle[0], index) for index in range(count[0]))
 
-    def __getitem__(self, name: str) -> float | str:
+    def __getitem__(self, name: str) -> Any:
         handle, option = self._model._open(), self._find(name)
         if option.choices:
             word = ffi.new("const char **")

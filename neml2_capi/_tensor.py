@@ -353,30 +353,25 @@ def sizes_and_strides(owner: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def memory(owner: Any) -> range:
     """The addresses that the elements of the tensor of `owner` cover."""
     shape, strides = sizes_and_strides(owner)
-    address = int(ffi.cast(_INTPTR, _data(owner)))
-    itemsize = _itemsize(owner)
     if 0 in shape:
         return range(0)
-    reaches = [(n - 1) * stride * itemsize for n, stride in zip(shape, strides, strict=True)]
-    before, after = sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
-    return range(address + before, address + after + itemsize)
+    data = ffi.new(_ADDRESS)
+    check(lib.neml2_tensor_data(data, owner[0]))
+    address = int(ffi.cast(_INTPTR, data[0]))
+    dtype = _NUMPY.get(_code(owner))
+    last = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    return range(address, address + (last + 1) * (2 if dtype is None else dtype.itemsize))
 
 
 def _view(owner: Any, source: Any, dtype: np.dtype[Any]) -> Array:
     shape, strides = sizes_and_strides(owner)
-    if 0 in shape:
-        return np.empty(shape, dtype)
     covered = memory(owner)
-    address = int(ffi.cast(_INTPTR, _data(owner)))
+    if not covered:
+        return np.empty(shape, dtype)
     # The array keeps the buffer, the buffer its pointer, and the pointer's destructor the rest.
     start = ffi.gc(ffi.cast(_BYTES, covered.start), lambda _, held=(owner, source): None)
-    array: Array = np.ndarray(
-        shape,
-        dtype,
-        ffi.buffer(start, len(covered)),
-        address - covered.start,
-        [stride * dtype.itemsize for stride in strides],
-    )
+    buffer = ffi.buffer(start, len(covered))
+    array: Array = np.ndarray(shape, dtype, buffer, 0, [n * dtype.itemsize for n in strides])
     return array
 
 
@@ -384,14 +379,3 @@ def _code(owner: Any) -> int:
     code = ffi.new(_INT32)
     check(lib.neml2_tensor_dtype(code, owner[0]))
     return int(code[0])
-
-
-def _itemsize(owner: Any) -> int:
-    dtype = _NUMPY.get(_code(owner))
-    return 2 if dtype is None else dtype.itemsize
-
-
-def _data(owner: Any) -> Any:
-    address = ffi.new(_ADDRESS)
-    check(lib.neml2_tensor_data(address, owner[0]))
-    return address[0]

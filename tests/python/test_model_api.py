@@ -1,0 +1,563 @@
+"""What neml2_capi.Model and its companions offer, as a user meets it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import neml2_capi
+import neml2_capi.torch
+from neml2_capi import (
+    AggregateError,
+    ConvergenceError,
+    Error,
+    FatalError,
+    Graph,
+    Model,
+    Tensor,
+    UnknownNameError,
+    Variable,
+    load_model,
+)
+
+torch = pytest.importorskip("torch")
+
+Artifacts = Mapping[str, Path]
+STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])
+
+
+@pytest.fixture
+def model(artifacts: Artifacts) -> Model:
+    return Model(artifacts["elasticity"])
+
+
+@pytest.fixture
+def viscoplastic(artifacts: Artifacts) -> Model:
+    return Model(artifacts["viscoplastic"])
+
+
+@pytest.fixture
+def stress(model: Model) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = model.forward({"strain": STRAIN})["stress"]
+    return result
+
+
+def step(model: Model, strain: NDArray[np.float64], dt: float = 1.0) -> dict[str, Any]:
+    """The inputs of a viscoplastic step of length `dt` from the virgin state."""
+    virgin = {variable.name: np.zeros(variable.base_shape) for variable in model.inputs}
+    return {**virgin, "strain": strain, "t": dt}
+
+
+# ------------------------------------------------------------------------------------------------
+# What a model is
+# ------------------------------------------------------------------------------------------------
+
+
+def test_elasticity_describes_itself(model: Model) -> None:
+    assert model.input_names == ["strain"]
+    assert model.output_names == ["stress"]
+    assert model.input_base_shapes == [[6]]
+    assert model.output_base_shapes == [[6]]
+    assert model.parameter_base_shapes == {"elasticity.E": []}
+    assert model.input_sub_batch_shapes == model.output_sub_batch_shapes == [[]]
+    assert model.input_types == model.output_types == ["SR2"]
+    assert model.device == "cpu"
+    assert model.dtype == np.float64
+    assert model.inputs[0] == Variable("strain", "SR2", (6,), (), "float64")
+    assert repr(model) == "<Model (strain) -> (stress), float64>"
+
+
+def test_a_viscoplastic_model_describes_itself(viscoplastic: Model) -> None:
+    types = {variable.name: variable.type for variable in viscoplastic.inputs}
+    shapes = dict(zip(viscoplastic.input_names, viscoplastic.input_base_shapes, strict=True))
+    assert (types["t~1"], shapes["t~1"]) == ("Scalar", [])
+    assert (types["X1~1"], shapes["X1~1"]) == ("SR2", [6])
+    assert set(viscoplastic.output_names) == {"stress", "equivalent_plastic_strain", "X1", "X2"}
+    assert {f"{name}~1" for name in viscoplastic.output_names} < set(viscoplastic.input_names)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [None, "", "float64", "torch.float64", np.float64, np.dtype("float64"), float, torch.float64],
+)
+@pytest.mark.parametrize("device", [None, "cpu", torch.device("cpu")])
+def test_device_and_type_can_be_said_in_many_ways(
+    artifacts: Artifacts, device: Any, dtype: Any
+) -> None:
+    model = Model(str(artifacts["elasticity"]), device=device, dtype=dtype)
+    assert model.dtype == "float64"
+
+
+def test_a_leaf_that_was_not_compiled_is_an_error_with_those_there_are(
+    artifacts: Artifacts,
+) -> None:
+    with pytest.raises(FatalError, match="float64"):
+        Model(artifacts["elasticity"], dtype=torch.float32)
+    with pytest.raises(FatalError, match="cpu"):
+        Model(artifacts["elasticity"], device="cuda:1")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match=str(tmp_path / "nothing")):
+        Model(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="zero character"):
+        Model("a\0b")
+
+
+def test_everything_public_is_there() -> None:
+    assert all(hasattr(neml2_capi, name) for name in neml2_capi.__all__)
+
+
+# ------------------------------------------------------------------------------------------------
+# Inputs and results
+# ------------------------------------------------------------------------------------------------
+
+
+class OnlyDLPack:
+    """An array of another library."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **request: Any) -> Any:
+        return self._array.__dlpack__(**request)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.array,
+        np.asfortranarray,
+        lambda a: a.tolist(),
+        OnlyDLPack,
+        Tensor,
+        lambda a: a[::-1][::-1],
+    ],
+    ids=["numpy", "fortran order", "lists", "dlpack", "Tensor", "view"],
+)
+def test_whatever_holds_the_input_the_result_is_numpy(
+    model: Model, stress: NDArray[np.float64], convert: Any
+) -> None:
+    result = model.forward({"strain": convert(STRAIN)})["stress"]
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, stress)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_torch_in_torch_out(model: Model, stress: NDArray[np.float64], requires_grad: bool) -> None:
+    strain = torch.from_numpy(STRAIN.copy()).requires_grad_(requires_grad)
+    result = model.forward({"strain": strain})["stress"]
+    assert isinstance(result, torch.Tensor)
+    assert result.dtype == torch.float64
+    np.testing.assert_array_equal(result.numpy(), stress)
+
+
+def test_numpy_and_torch_together_give_torch(viscoplastic: Model) -> None:
+    inputs = step(viscoplastic, STRAIN)
+    assert isinstance(viscoplastic.forward(inputs)["stress"], np.ndarray)
+    inputs["strain"] = torch.from_numpy(STRAIN.copy())
+    results = viscoplastic.forward(inputs)
+    assert all(isinstance(result, torch.Tensor) for result in results.values())
+
+
+def test_a_read_only_input_is_accepted(model: Model, stress: NDArray[np.float64]) -> None:
+    strain = STRAIN.copy()
+    strain.flags.writeable = False
+    np.testing.assert_array_equal(model.forward({"strain": strain})["stress"], stress)
+
+
+def test_strided_inputs_give_the_same_result(model: Model, stress: NDArray[np.float64]) -> None:
+    wide = np.zeros((4, 12))
+    wide[::2, ::2] = STRAIN
+    for strain in (wide[::2, ::2], wide[::2, ::2][::-1], torch.from_numpy(wide)[::2, ::2]):
+        expected = (
+            stress[::-1] if strain is not None and np.asarray(strain)[0, 0] == 2e-3 else stress
+        )
+        np.testing.assert_array_equal(model.forward({"strain": strain})["stress"], expected)
+
+
+@pytest.mark.parametrize("batch", [(), (0,), (1,), (7,), (3, 4), (2, 0, 3)])
+def test_results_have_the_batch_of_the_inputs(model: Model, batch: tuple[int, ...]) -> None:
+    strain = np.broadcast_to(STRAIN[0], (*batch, 6))
+    assert model.forward({"strain": strain})["stress"].shape == (*batch, 6)
+
+
+def test_a_number_for_a_scalar_broadcasts_with_the_batch(viscoplastic: Model) -> None:
+    inputs = step(viscoplastic, STRAIN)
+    results = viscoplastic.forward(inputs)
+    assert results["stress"].shape == (2, 6)
+    assert results["equivalent_plastic_strain"].shape == (2,)
+    spelled_out = {
+        name: np.array(np.broadcast_to(value, (2, *np.shape(value)[-1:] * (np.ndim(value) > 0))))
+        for name, value in inputs.items()
+    }
+    again = viscoplastic.forward(spelled_out)
+    for name, result in results.items():
+        np.testing.assert_array_equal(again[name], result)
+
+
+def test_results_come_in_the_order_of_the_outputs(viscoplastic: Model) -> None:
+    assert list(viscoplastic.forward(step(viscoplastic, STRAIN))) == viscoplastic.output_names
+
+
+def test_results_are_new_arrays_that_outlive_the_model(model: Model) -> None:
+    first = model.forward({"strain": STRAIN})["stress"]
+    second = model.forward({"strain": STRAIN})["stress"]
+    assert not np.shares_memory(first, second)
+    model.close()
+    del model
+    gc.collect()
+    expected = second.copy()
+    first[...] = 0
+    np.testing.assert_array_equal(second, expected)
+
+
+def test_a_nan_passes_through_an_explicit_model(model: Model, stress: NDArray[np.float64]) -> None:
+    strain = STRAIN.copy()
+    strain[0, 0] = np.nan
+    result = model.forward({"strain": strain})["stress"]
+    assert np.isnan(result[0]).any()
+    np.testing.assert_array_equal(result[1], stress[1])
+
+
+def test_an_unknown_input_is_named_with_the_nearest(viscoplastic: Model) -> None:
+    inputs = {**step(viscoplastic, STRAIN), "strian": STRAIN}
+    message = "unknown input 'strian'; did you mean 'strain'? The inputs are: strain, "
+    with pytest.raises(UnknownNameError) as caught:
+        viscoplastic.forward(inputs)
+    assert str(caught.value).startswith(message)
+    assert caught.value.subject == "strian"
+
+
+def test_a_missing_input_is_named(viscoplastic: Model) -> None:
+    inputs = step(viscoplastic, STRAIN)
+    del inputs["X2~1"]
+    with pytest.raises(FatalError, match=r"X2~1") as caught:
+        viscoplastic.forward(inputs)
+    assert caught.value.subject == "X2~1"
+
+
+# ------------------------------------------------------------------------------------------------
+# torch
+# ------------------------------------------------------------------------------------------------
+
+
+def test_the_torch_model_gives_torch_whatever_comes_in(
+    artifacts: Artifacts, stress: NDArray[np.float64]
+) -> None:
+    model = neml2_capi.torch.Model(artifacts["elasticity"])
+    assert isinstance(model, Model)
+    assert model.device == torch.device("cpu")
+    assert model.dtype == torch.float64
+    for strain in (STRAIN, STRAIN.tolist(), torch.from_numpy(STRAIN.copy())):
+        result = model.forward({"strain": strain})["stress"]
+        assert isinstance(result, torch.Tensor)
+        np.testing.assert_array_equal(result.numpy(), stress)
+
+
+def test_torch_is_not_imported_unless_it_is_used(artifacts: Artifacts) -> None:
+    code = f"""
+import sys, neml2_capi
+model = neml2_capi.Model({str(artifacts["elasticity"])!r})
+model.forward({{"strain": [1e-3, 0, 0, 0, 0, 0]}})
+model.named_parameters()["E"] = 1.0
+assert "torch" not in sys.modules
+assert "libtorch" not in open("/proc/self/maps").read()
+"""
+    command = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------------------------------------
+# Lifetime
+# ------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_model_says_so(artifacts: Artifacts) -> None:
+    with Model(artifacts["elasticity"]) as model:
+        options = model.options
+    assert model.closed
+    model.close()
+    assert "closed" in repr(model)
+    assert model.input_names == ["strain"]
+    for use in (
+        lambda: model.forward({"strain": STRAIN}),
+        lambda: options["atol"],
+        lambda: options.update({"atol": 1.0}),
+        model.__enter__,
+    ):
+        with pytest.raises(FatalError, match="this Model is closed"):
+            use()
+
+
+def test_closing_while_other_threads_evaluate_is_safe(artifacts: Artifacts) -> None:
+    model = Model(artifacts["elasticity"])
+    strain = np.broadcast_to(STRAIN[0], (20_000, 6)).copy()
+    expected = model.forward({"strain": strain})["stress"]
+    started, wrong = threading.Barrier(4), []
+
+    def evaluate() -> None:
+        started.wait()
+        while True:
+            try:
+                result = model.forward({"strain": strain})["stress"]
+            except FatalError as error:
+                if "this Model is closed" not in str(error):
+                    wrong.append(error)
+                return
+            if not np.array_equal(result, expected):
+                wrong.append(result)
+
+    threads = [threading.Thread(target=evaluate) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    model.forward({"strain": strain})
+    model.close()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_what_is_left_at_the_exit_of_the_interpreter_does_no_harm(artifacts: Artifacts) -> None:
+    code = f"""
+import atexit, neml2_capi
+model = neml2_capi.Model({str(artifacts["elasticity"])!r})
+strain = [1e-3, 0, 0, 0, 0, 0]
+stress, E = model.forward({{"strain": strain}})["stress"], model.named_parameters()["E"]
+atexit.register(lambda: model.forward({{"strain": strain}}))
+class Late:
+    def __init__(self, model): self.model, self.me = model, self
+    def __del__(self, strain=strain): self.model.forward({{"strain": strain}}); self.model.close()
+neml2_capi.late = Late(model)
+other = neml2_capi.Model({str(artifacts["elasticity"])!r})
+other.itself = other
+"""
+    command = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------------------------------------
+# Options
+# ------------------------------------------------------------------------------------------------
+
+
+def test_options_are_a_live_mapping(viscoplastic: Model) -> None:
+    options = viscoplastic.options
+    assert {"atol", "rtol", "miters", "ls_type", "convergence", "chunk"} <= set(options)
+    options["atol"] = 1e-12
+    assert viscoplastic.options["atol"] == 1e-12
+    assert set(options.choices("convergence")) == {"point", "batch"}
+    options["convergence"] = "batch"
+    assert options["convergence"] == "batch"
+    least, greatest = options.bounds("miters")
+    assert least <= options["miters"] <= greatest
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("atol", -1.0, "atol"),
+        ("atol", float("nan"), "atol"),
+        ("miters", 0, "miters"),
+        ("atol", "small", "option 'atol' takes a number, not 'small'"),
+        ("atol", None, "option 'atol' takes a number, not None"),
+        ("ls_type", "NEWTON", "ls_type"),
+        ("ls_type", 1, "option 'ls_type' takes one of BACKTRACKING, STRONG_WOLFE, not 1"),
+        ("tol", 1.0, "unknown option 'tol'; did you mean '[ar]tol'"),
+    ],
+)
+def test_an_option_out_of_bounds_is_refused_and_nothing_changed(
+    viscoplastic: Model, name: str, value: Any, reason: str
+) -> None:
+    before = dict(viscoplastic.options)
+    with pytest.raises(FatalError, match=reason):
+        viscoplastic.options[name] = value
+    assert dict(viscoplastic.options) == before
+
+
+def test_the_solver_can_be_configured_as_in_neml2(viscoplastic: Model) -> None:
+    viscoplastic.set_solver_config(1e-9, 1e-7, 30, "STRONG_WOLFE", 5, 3.0, 1e-4)
+    wanted = {
+        "atol": 1e-9,
+        "rtol": 1e-7,
+        "miters": 30,
+        "ls_type": "STRONG_WOLFE",
+        "ls_max_iters": 5,
+        "ls_cutback": 3.0,
+        "ls_c": 1e-4,
+        "substep_del_tol": 1e-6,
+    }
+    assert {name: viscoplastic.options[name] for name in wanted} == wanted
+
+
+def test_a_refused_configuration_changes_nothing(viscoplastic: Model) -> None:
+    before = dict(viscoplastic.options)
+    with pytest.raises(FatalError, match="ls_type"):
+        viscoplastic.set_solver_config(1e-9, 1e-7, 30, "NEWTON", 5, 3.0, 1e-4)
+    assert dict(viscoplastic.options) == before
+
+
+# ------------------------------------------------------------------------------------------------
+# Errors
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_points_that_do_not_converge_are_told_apart(viscoplastic: Model, convert: Any) -> None:
+    # One Newton step is enough for an elastic point, and too few for a plastic one.
+    strain = np.array([1e-6 * STRAIN[0], 20 * STRAIN[0], 0 * STRAIN[0]])
+    viscoplastic.options["miters"] = 3
+    with pytest.raises(ConvergenceError, match="1 of 3 points did not converge") as caught:
+        viscoplastic.forward(step(viscoplastic, convert(strain)))
+    error = caught.value
+    kind = type(convert(strain))
+    assert error.recoverable
+    assert type(error.converged_mask) is kind
+    assert error.converged_mask.tolist() == [True, False, True]
+    assert (np.asarray(error.report["status"]) != 0).tolist() == [False, True, False]
+    assert error.report["iterations"].tolist()[1] == 2
+    assert error.report["residual_norm"].tolist()[1] > viscoplastic.options["atol"]
+    assert list(error.outputs) == viscoplastic.output_names
+    for values in error.outputs.values():
+        assert type(values) is kind
+        assert np.isnan(np.asarray(values)[1]).all()
+        assert np.isfinite(np.asarray(values)[[0, 2]]).all()
+
+
+def test_the_model_is_usable_after_a_failure(viscoplastic: Model) -> None:
+    inputs = step(viscoplastic, 20 * STRAIN)
+    expected = viscoplastic.forward(inputs)["stress"]
+    miters = viscoplastic.options["miters"]
+    viscoplastic.options["miters"] = 2
+    with pytest.raises(ConvergenceError):
+        viscoplastic.forward(inputs)
+    viscoplastic.options["miters"] = miters
+    np.testing.assert_array_equal(viscoplastic.forward(inputs)["stress"], expected)
+
+
+def test_every_error_is_a_runtime_error_with_one_base() -> None:
+    for kind in (FatalError, UnknownNameError, ConvergenceError, AggregateError):
+        assert issubclass(kind, Error)
+        assert issubclass(kind, RuntimeError)
+    assert not FatalError("no").recoverable
+    assert ConvergenceError("no").recoverable
+    assert str(UnknownNameError("no such name")) == "no such name"
+
+
+def test_several_errors_are_recoverable_only_together() -> None:
+    recoverable, fatal = ConvergenceError("diverged"), FatalError("wrong shape", -4, "strain")
+    assert AggregateError([recoverable, recoverable]).recoverable
+    both = AggregateError([recoverable, fatal])
+    assert not both.recoverable
+    assert both.errors == (recoverable, fatal)
+    assert (both.status, both.subject) == (-4, "strain")
+    assert "ConvergenceError: diverged" in str(both)
+    assert "FatalError: wrong shape" in str(both)
+    assert not AggregateError([recoverable, KeyError("x")]).recoverable
+
+
+def test_errors_travel_between_processes() -> None:
+    mask = np.array([True, False])
+    error = ConvergenceError("diverged", 2, report={"status": mask}, converged_mask=mask)
+    for sent in (error, FatalError("no", -4, "strain"), AggregateError([error])):
+        received = pickle.loads(pickle.dumps(sent))
+        assert type(received) is type(sent)
+        assert str(received) == str(sent)
+        assert (received.status, received.subject) == (sent.status, sent.subject)
+        assert received.recoverable == sent.recoverable
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(error)).converged_mask, mask)
+
+
+# ------------------------------------------------------------------------------------------------
+# Stubs and graphs
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stub(artifacts: Artifacts, tmp_path: Path) -> Path:
+    (tmp_path / "artifact").symlink_to(artifacts["elasticity"].resolve())
+    stub = tmp_path / "elasticity_aoti.i"
+    stub.write_text(
+        "[Models]\n  [elasticity]\n    type = AOTIModel\n    artifact_path = 'artifact'\n  []\n[]\n"
+    )
+    return stub
+
+
+def test_a_stub_gives_a_model_that_is_called_by_position(
+    stub: Path, stress: NDArray[np.float64]
+) -> None:
+    model = load_model(stub, "elasticity")
+    assert model.input_spec == {"strain": "SR2"}
+    assert model.output_spec == {"stress": "SR2"}
+    (result,) = model(STRAIN)
+    np.testing.assert_array_equal(result, stress)
+    model.model.set_parameter("E", 100e3)
+    np.testing.assert_allclose(model(STRAIN)[0], 0.5 * stress, rtol=1e-14)
+    with pytest.raises(TypeError, match=r"1 inputs are needed \(strain\), 2 were given"):
+        model(STRAIN, STRAIN)
+
+
+def test_a_stub_gives_a_torch_model(stub: Path, stress: NDArray[np.float64]) -> None:
+    (result,) = neml2_capi.torch.load_model(stub, "elasticity")(STRAIN)
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_array_equal(result.numpy(), stress)
+
+
+def test_a_stub_without_the_model_lists_those_it_has(stub: Path) -> None:
+    with pytest.raises(UnknownNameError, match="elasticity"):
+        load_model(stub, "plasticity")
+    with pytest.raises(FatalError, match=r"missing_aoti\.i"):
+        load_model(stub.parent / "missing_aoti.i", "elasticity")
+
+
+@pytest.fixture
+def graph(artifacts: Artifacts) -> Graph:
+    return Graph(artifacts["elasticity"] / "cpu" / "float64" / "elasticity.pt2")
+
+
+def test_a_graph_describes_itself(graph: Graph) -> None:
+    assert [wanted.dtype for wanted in graph.inputs] == ["float64", "float64"]
+    assert graph.inputs[0].least[1:] == graph.inputs[0].greatest[1:] == (6,)
+    assert graph.inputs[0].least[0] < graph.inputs[0].greatest[0]
+    assert graph.num_outputs == 1
+    assert repr(graph) == "<Graph, 2 inputs, 1 outputs>"
+
+
+@pytest.mark.parametrize("convert", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_a_graph_computes_what_its_model_does(
+    graph: Graph, stress: NDArray[np.float64], convert: Any
+) -> None:
+    (result,) = graph(convert(STRAIN), np.full(graph_batch(graph), 200e3))
+    assert type(result) is type(convert(STRAIN))
+    np.testing.assert_array_equal(np.asarray(result), stress)
+
+
+def graph_batch(graph: Graph) -> tuple[int, ...]:
+    """The shape of the parameter: without axes, or one value per point."""
+    return tuple(2 for _ in graph.inputs[1].least)
+
+
+def test_a_graph_refuses_a_wrong_number_and_a_wrong_shape(graph: Graph) -> None:
+    with pytest.raises(FatalError, match="takes 2 inputs, 1 were given"):
+        graph(STRAIN)
+    with pytest.raises(FatalError):
+        graph(STRAIN[:, :5].copy(), np.full(graph_batch(graph), 200e3))
+    graph.close()
+    with pytest.raises(FatalError, match="this Graph is closed"):
+        graph(STRAIN, 200e3)
