@@ -1,0 +1,199 @@
+// The edit of a package's shared object: what it changes, and that no damaged file gets past it or crashes it.
+//
+//     test_elf [ANYTHING [PACKAGE ...]]    edits further packages, too
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "capi/aoti/builtin/elf.h"
+#include "tests/cpp/packages.h"
+
+using namespace neml2_capi;
+using namespace neml2_capi::testing;
+using aoti::builtin::bind_to_provider;
+using aoti::builtin::Object;
+
+namespace {
+
+constexpr std::string_view provider = "libn2abcdefg.so";
+
+template <class T>
+T read(const std::string& bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+void write(std::string& bytes, std::size_t offset, const T& value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+Elf64_Shdr section(const std::string& object, Elf64_Word type) {
+  const auto header = read<Elf64_Ehdr>(object, 0);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto found = read<Elf64_Shdr>(object, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (found.sh_type == type) return found;
+  }
+  expect(false, "the section is there");
+  return {};
+}
+
+// The dynamic symbols, by way of the section headers, which the edit does not use.
+std::vector<Elf64_Sym> symbols(const std::string& object) {
+  const Elf64_Shdr table = section(object, SHT_DYNSYM);
+  std::vector<Elf64_Sym> found;
+  for (std::size_t i = 1; i < table.sh_size / sizeof(Elf64_Sym); ++i)
+    found.push_back(read<Elf64_Sym>(object, table.sh_offset + i * sizeof(Elf64_Sym)));
+  return found;
+}
+
+std::string dynamic_string(const std::string& object, std::uint64_t name) {
+  const auto table = section(object, SHT_DYNSYM);
+  const auto header = read<Elf64_Ehdr>(object, 0);
+  const auto strings = read<Elf64_Shdr>(object, header.e_shoff + table.sh_link * sizeof(Elf64_Shdr));
+  return object.c_str() + strings.sh_offset + name;
+}
+
+std::vector<Elf64_Dyn> dynamic_entries(const std::string& object) {
+  const Elf64_Shdr table = section(object, SHT_DYNAMIC);
+  std::vector<Elf64_Dyn> entries;
+  for (std::size_t i = 0; i < table.sh_size / sizeof(Elf64_Dyn); ++i) {
+    entries.push_back(read<Elf64_Dyn>(object, table.sh_offset + i * sizeof(Elf64_Dyn)));
+    if (entries.back().d_tag == DT_NULL) break;
+  }
+  return entries;
+}
+
+void a_package_is_bound_to_the_provider(const std::string& before) {
+  const Object edited = bind_to_provider(before, provider);
+  expect(edited.bytes.size() == before.size(), "no byte moves");
+
+  bool symbolic = false, needs_provider = false;
+  for (const Elf64_Dyn& entry : dynamic_entries(edited.bytes)) {
+    symbolic |= entry.d_tag == DT_SYMBOLIC || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
+    if (entry.d_tag != DT_NEEDED) continue;
+    const std::string library = dynamic_string(edited.bytes, entry.d_un.d_val);
+    needs_provider |= library == provider;
+    expect(!library.starts_with("libtorch") && !library.starts_with("libc10"), library + " is not needed");
+  }
+  expect(symbolic, "its own definitions come first");
+  expect(needs_provider, "it needs the provider");
+
+  const auto old_symbols = symbols(before), new_symbols = symbols(edited.bytes);
+  std::size_t renamed = 0;
+  for (std::size_t i = 0; i < old_symbols.size(); ++i) {
+    const std::string was = dynamic_string(before, old_symbols[i].st_name);
+    const std::string is = dynamic_string(edited.bytes, new_symbols[i].st_name);
+    const bool provided =
+        was.starts_with("aoti_torch_") || was.starts_with("aoti_record_") || was.starts_with("Sleef_");
+    if (old_symbols[i].st_shndx == SHN_UNDEF && provided) {
+      ++renamed;
+      expect(is == "nml2" + was.substr(4), was + " has the provider's name");
+    } else {
+      expect(is == was, was + " keeps its name");
+    }
+    expect(ELF64_ST_BIND(new_symbols[i].st_info) != STB_GNU_UNIQUE || new_symbols[i].st_shndx == SHN_UNDEF,
+           was + " belongs to its package");
+  }
+  expect(renamed == edited.imports.size() && renamed > 10, "every import is told");
+  expect(std::any_of(edited.versions.begin(), edited.versions.end(),
+                     [](const std::string& version) { return version.starts_with("GLIBC_"); }),
+         "the version of the C library is told");
+}
+
+void what_is_not_a_package_is_refused(const std::string& object) {
+  expect_error(NEML2_ERROR_ARTIFACT, "outside", [] { bind_to_provider("", provider); });
+  expect_error(NEML2_ERROR_ARTIFACT, "not an ELF", [] { bind_to_provider(std::string(4096, 'x'), provider); });
+  std::string other = object;
+  write<Elf64_Half>(other, offsetof(Elf64_Ehdr, e_machine), EM_S390);
+  expect_error(NEML2_ERROR_UNSUPPORTED, "another machine", [&] { bind_to_provider(other, provider); });
+  other = object;
+  replace_all(other, "libtorch_cpu.so", "libother_cpu.so");
+  expect_error(NEML2_ERROR_UNSUPPORTED, "libtorch_cpu.so", [&] { bind_to_provider(other, provider); });
+}
+
+// A linker may give a name the tail of a name that changes; the edit would change both.
+void names_that_share_text_are_refused(const std::string& object) {
+  std::string shared = object;
+  const Elf64_Shdr table = section(object, SHT_DYNSYM);
+  Elf64_Word target = 0;
+  for (const Elf64_Sym& symbol : symbols(object))
+    if (symbol.st_shndx == SHN_UNDEF && dynamic_string(object, symbol.st_name) == "aoti_torch_get_dim")
+      target = symbol.st_name;
+  expect(target != 0, "the package calls aoti_torch_get_dim");
+  for (std::size_t i = 1; i < table.sh_size / sizeof(Elf64_Sym); ++i) {
+    const std::size_t at = table.sh_offset + i * sizeof(Elf64_Sym);
+    auto symbol = read<Elf64_Sym>(shared, at);
+    if (symbol.st_shndx == SHN_UNDEF) continue;
+    symbol.st_name = target + 5;  // "torch_get_dim": beyond what changes
+    write(shared, at, symbol);
+    bind_to_provider(shared, provider);
+    symbol.st_name = target + 1;  // "oti_torch_get_dim"
+    write(shared, at, symbol);
+    expect_error(NEML2_ERROR_UNSUPPORTED, "shares its text", [&] { bind_to_provider(shared, provider); });
+    return;
+  }
+}
+
+// Either an Error or a result; a sanitizer sees what is worse.
+void edit_damaged(const std::string& object) {
+  try {
+    bind_to_provider(object, provider);
+  } catch (const Error& error) {
+    expect(error.status() == NEML2_ERROR_ARTIFACT || error.status() == NEML2_ERROR_UNSUPPORTED, error.what());
+  }
+}
+
+void a_truncated_object_does_no_harm(const std::string& object) {
+  for (std::size_t size = 0; size < 4096; size += 7) edit_damaged(object.substr(0, size));
+  for (std::size_t size = 4096; size < object.size(); size += object.size() / 97) edit_damaged(object.substr(0, size));
+}
+
+void damaged_tables_do_no_harm(const std::string& object) {
+  const auto header = read<Elf64_Ehdr>(object, 0);
+  struct Range {
+    std::size_t begin, size;
+  };
+  std::vector<Range> ranges = {{0, sizeof header}, {header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)}};
+  ranges.push_back({header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)});
+  for (const Elf64_Word type : {SHT_DYNAMIC, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_verneed}) {
+    const auto found = section(object, type);
+    ranges.push_back({found.sh_offset, found.sh_size});
+  }
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random()) % bound; };
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = object;
+    const Range range = ranges[below(ranges.size())];
+    for (std::size_t n = 1 + below(3); n > 0; --n) {
+      const std::size_t at = range.begin + below(range.size);
+      switch (below(3)) {
+        case 0: damaged[at] = static_cast<char>(random()); break;
+        case 1: write<std::uint32_t>(damaged, std::min(at & ~std::size_t{3}, object.size() - 4), ~0u); break;
+        default: write<std::uint64_t>(damaged, std::min(at & ~std::size_t{7}, object.size() - 8), ~0ull - below(4096));
+      }
+    }
+    edit_damaged(damaged);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::filesystem::path> packages = {example("elasticity"), example("viscoplastic_jacobian")};
+  for (int i = 2; i < argc; ++i) packages.emplace_back(argv[i]);
+  for (const auto& package : packages) {
+    Parts parts = parts_of(package);
+    a_package_is_bound_to_the_provider(part(parts, ".wrapper.so"));
+  }
+  Parts parts = parts_of(packages.front());
+  const std::string object = part(parts, ".wrapper.so");
+  what_is_not_a_package_is_refused(object);
+  names_that_share_text_are_refused(object);
+  a_truncated_object_does_no_harm(object);
+  damaged_tables_do_no_harm(object);
+}
