@@ -25,8 +25,8 @@ from neml2_capi import Model
 Array = NDArray[np.float64]
 
 POINTS = 1000
-CYCLES = 3
-STEPS_PER_CYCLE = 40
+CYCLES = 2
+STEPS_PER_CYCLE = 100
 
 # Uniaxial stretch with lateral contraction, in Mandel notation.
 DIRECTION = np.array([1.0, -0.3, -0.3, 0.0, 0.0, 0.0])

@@ -2,6 +2,7 @@
 
     python tests/models/compile.py             compile every model that is not cached
     python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
+    python tests/models/compile.py NAME ... --into DIR   and copy them to DIR/NAME
     python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
 
 An artifact is cached by content (the input, the options, the versions of neml2, torch and the
@@ -19,6 +20,7 @@ import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -169,6 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
     parser.add_argument("--examples", action="store_true", help="renew examples/artifacts")
+    parser.add_argument("--into", type=Path, metavar="DIR", help="copy each artifact to DIR/NAME")
     arguments = parser.parse_args()
     if arguments.examples:
         renew_examples()
@@ -176,7 +179,10 @@ def main() -> None:
     for name in arguments.names or RECIPES:
         if name not in RECIPES:
             parser.error(f"no model {name!r}; there are {', '.join(RECIPES)}")
-        print(name, artifact(name))
+        root = artifact(name)
+        if arguments.into:
+            root = shutil.copytree(root, arguments.into / name, dirs_exist_ok=True)
+        print(name, root)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@
   [newton]
     type = Newton
     abs_tol = 1e-12
-    rel_tol = 1e-10
+    rel_tol = 1e-14
     max_its = 100
     linear_solver = 'lu'
   []
