@@ -27,7 +27,8 @@ class Handle:
     def _open(self) -> Any:
         """The owner, whose [0] is the handle. Keep it in a local variable during its use."""
         owner = self._owner
-        if owner is None:
+        # In a reference cycle the collector may have freed the handle before it calls a __del__.
+        if owner is None or not owner[0]:
             raise FatalError(f"this {type(self).__name__} is closed", lib.NEML2_ERROR_ARGUMENT)
         return owner
 

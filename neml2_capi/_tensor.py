@@ -96,17 +96,17 @@ class Tensor(Handle):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return sizes_and_strides(self._open())[0]
+        return layout(self._open()).shape
 
     @property
     def strides(self) -> tuple[int, ...]:
         """The strides of the axes, in elements."""
-        return sizes_and_strides(self._open())[1]
+        return layout(self._open()).strides
 
     @property
     def dtype(self) -> str:
         """The name of the element type, "float64" for example."""
-        return DTYPE_NAMES[_code(self._open())]
+        return DTYPE_NAMES[layout(self._open()).code]
 
     def share(self) -> Tensor:
         """Another handle to the same memory, which lives on when this one is closed."""
@@ -320,62 +320,70 @@ def _torch_codes(torch: Any) -> Mapping[Any, int]:
 # ------------------------------------------------------------------------------------------------
 
 
+class Layout(NamedTuple):
+    """Where the elements of a tensor are."""
+
+    code: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements; never negative
+    address: int
+
+    @property
+    def itemsize(self) -> int:
+        dtype = _NUMPY.get(self.code)
+        return 2 if dtype is None else dtype.itemsize
+
+    @property
+    def memory(self) -> range:
+        """The addresses that the elements cover."""
+        if 0 in self.shape:
+            return range(0)
+        last = sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
+        return range(self.address, self.address + (last + 1) * self.itemsize)
+
+
+def layout(owner: Any) -> Layout:
+    """The layout of the tensor of `owner`."""
+    tensor = owner[0]
+    code, ndim, axes, data = ffi.new(_INT32), ffi.new(_INT64), ffi.new(_AXES), ffi.new(_ADDRESS)
+    check(lib.neml2_tensor_dtype(code, tensor))
+    check(lib.neml2_tensor_shape(ndim, axes, axes + 1, tensor))
+    check(lib.neml2_tensor_data(data, tensor))
+    size = ndim[0]
+    shape, strides = tuple(ffi.unpack(axes[0], size)), tuple(ffi.unpack(axes[1], size))
+    return Layout(code[0], shape, strides, int(ffi.cast(_INTPTR, data[0])))
+
+
 def as_numpy(owner: Any, source: Any = None) -> Array:
     """A numpy array over the tensor of `owner`; it keeps `owner` and `source` alive."""
-    code = _code(owner)
-    dtype = _NUMPY.get(code)
+    where = layout(owner)
+    dtype = _NUMPY.get(where.code)
     if dtype is None:
         raise FatalError(
-            f"numpy has no element type {DTYPE_NAMES[code]}: ask for a torch tensor",
+            f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor",
             lib.NEML2_ERROR_DTYPE,
         )
-    return _view(owner, source, dtype)
+    return _view(where, dtype, (owner, source))
 
 
 def as_torch(owner: Any, source: Any = None) -> Any:
     """A torch tensor over the tensor of `owner`; it keeps `owner` and `source` alive."""
     import torch
 
-    dtype = _NUMPY.get(_code(owner))
+    where = layout(owner)
+    dtype = _NUMPY.get(where.code)
     if dtype is None:  # bfloat16 travels as the integers that have its bits
-        return torch.from_numpy(_view(owner, source, np.dtype("int16"))).view(torch.bfloat16)
-    return torch.from_numpy(_view(owner, source, dtype))
+        bits = _view(where, np.dtype("int16"), (owner, source))
+        return torch.from_numpy(bits).view(torch.bfloat16)
+    return torch.from_numpy(_view(where, dtype, (owner, source)))
 
 
-def sizes_and_strides(owner: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes and the strides, in elements, of the tensor of `owner`."""
-    ndim, axes = ffi.new(_INT64), ffi.new(_AXES)
-    check(lib.neml2_tensor_shape(ndim, axes, axes + 1, owner[0]))
-    shape, strides = axes
-    return tuple(shape[0 : ndim[0]]), tuple(strides[0 : ndim[0]])
-
-
-def memory(owner: Any) -> range:
-    """The addresses that the elements of the tensor of `owner` cover."""
-    shape, strides = sizes_and_strides(owner)
-    if 0 in shape:
-        return range(0)
-    data = ffi.new(_ADDRESS)
-    check(lib.neml2_tensor_data(data, owner[0]))
-    address = int(ffi.cast(_INTPTR, data[0]))
-    dtype = _NUMPY.get(_code(owner))
-    last = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-    return range(address, address + (last + 1) * (2 if dtype is None else dtype.itemsize))
-
-
-def _view(owner: Any, source: Any, dtype: np.dtype[Any]) -> Array:
-    shape, strides = sizes_and_strides(owner)
-    covered = memory(owner)
-    if not covered:
-        return np.empty(shape, dtype)
-    # The array keeps the buffer, the buffer its pointer, and the pointer's destructor the rest.
-    start = ffi.gc(ffi.cast(_BYTES, covered.start), lambda _, held=(owner, source): None)
-    buffer = ffi.buffer(start, len(covered))
-    array: Array = np.ndarray(shape, dtype, buffer, 0, [n * dtype.itemsize for n in strides])
+def _view(where: Layout, dtype: np.dtype[Any], held: Any) -> Array:
+    memory = where.memory
+    if not memory:
+        return np.empty(where.shape, dtype)
+    # The array keeps the buffer, the buffer its pointer, and the pointer's destructor what is held.
+    start = ffi.gc(ffi.cast(_BYTES, memory.start), lambda _, held=held: None)
+    strides = [stride * dtype.itemsize for stride in where.strides]
+    array: Array = np.ndarray(where.shape, dtype, ffi.buffer(start, len(memory)), strides=strides)
     return array
-
-
-def _code(owner: Any) -> int:
-    code = ffi.new(_INT32)
-    check(lib.neml2_tensor_dtype(code, owner[0]))
-    return int(code[0])

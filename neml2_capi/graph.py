@@ -17,7 +17,7 @@ from neml2_capi._tensor import (
     as_numpy,
     as_torch,
     free,
-    memory,
+    layout,
     results,
     take,
 )
@@ -83,7 +83,7 @@ class Graph(Handle):
                 check(
                     lib.neml2_graph_run(outputs, self._num_outputs, owner[0], given.handles, size)
                 )
-                borrowed = [memory(given.handles + index) for index in range(size)]
+                borrowed = [layout(given.handles + index).memory for index in range(size)]
                 owners = [take(outputs, index) for index in range(self._num_outputs)]
                 hand_out = as_torch if given.torch else as_numpy
                 return tuple(_independent(output, borrowed, hand_out) for output in owners)
@@ -108,7 +108,7 @@ def _input(graph: Any, index: int) -> GraphInput:
 
 def _independent(owner: Any, borrowed: list[range], hand_out: Any) -> Any:
     """The output of `owner`, copied where it lies in the memory of an input."""
-    output, covered = hand_out(owner), memory(owner)
+    output, covered = hand_out(owner), layout(owner).memory
     if not any(covered.start < r.stop and r.start < covered.stop for r in borrowed):
         return output
     return output.copy() if isinstance(output, np.ndarray) else output.clone()

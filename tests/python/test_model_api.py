@@ -341,8 +341,12 @@ strain = [1e-3, 0, 0, 0, 0, 0]
 stress, E = model.forward({{"strain": strain}})["stress"], model.named_parameters()["E"]
 atexit.register(lambda: model.forward({{"strain": strain}}))
 class Late:
-    def __init__(self, model): self.model, self.me = model, self
-    def __del__(self, strain=strain): self.model.forward({{"strain": strain}}); self.model.close()
+    def __init__(self, model): self.model, self.view = model, model.named_parameters()["E"]
+    def __del__(self, strain=strain, closed=neml2_capi.FatalError):
+        self.view.fill(1.0)
+        try: self.model.forward({{"strain": strain}})
+        except closed: pass
+        self.model.close()
 neml2_capi.late = Late(model)
 other = neml2_capi.Model({str(artifacts["elasticity"])!r})
 other.itself = other
@@ -350,6 +354,26 @@ other.itself = other
     command = [sys.executable, "-I", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_model_in_a_reference_cycle_is_closed_not_dangling(artifacts: Artifacts) -> None:
+    class Late:
+        def __init__(self) -> None:
+            self.model, self.itself = Model(artifacts["elasticity"]), self
+            self.modulus = self.model.named_parameters()["E"]
+
+        def __del__(self) -> None:
+            seen.append(float(self.modulus))
+            try:
+                seen.append(self.model.forward({"strain": STRAIN})["stress"].shape)
+            except FatalError as error:
+                seen.append(str(error))
+
+    seen: list[Any] = []
+    Late()
+    gc.collect()
+    assert seen[0] == 200e3
+    assert seen[1] in ((2, 6), "this Model is closed")
 
 
 # ------------------------------------------------------------------------------------------------
