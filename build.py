@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The one entry for people: build, test and try neml2_capi. Needs nothing but Python.
+
+python3 build.py demo              two material models at work, in an environment of their own
+python3 build.py demo --compile    the same, compiling the models first
+python3 build.py test [ARGS]       every test; ARGS go to pytest
+python3 build.py build             the library, the tests and the examples, into build/
+python3 build.py wheel             the wheel, into dist/, with its manylinux tag
+python3 build.py generate          renew what is generated from include/neml2_capi.h
+python3 build.py check             generated files, formatting, lint and types
+"""
+
+import argparse
+import sys
+
+# Only what Python 3.6 understands may stand here and in tools/prerequisites.py: both tell the user
+# of an old one what to do.
+from tools import prerequisites
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="build.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    demo = commands.add_parser("demo", help="two material models at work")
+    demo.add_argument("--compile", action="store_true", help="compile the models first")
+    demo.add_argument("--output", default="demo-output", metavar="DIR", help="where the plot goes")
+
+    test = commands.add_parser("test", help="every test; unknown arguments go to pytest")
+    test.add_argument(
+        "--interpreters",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run the Python tests under all CPythons found here, and fail if fewer than N are",
+    )
+
+    commands.add_parser("build", help="the library, the tests and the examples")
+    commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    commands.add_parser("generate", help="renew what is generated")
+    check = commands.add_parser("check", help="generated files, formatting, lint and types")
+    check.add_argument("--fix", action="store_true", help="mend what can be mended first")
+    return top
+
+
+def main() -> int:
+    # With `python -m`, Python sets __spec__: somebody wanted the package of this name.
+    if __spec__ is not None:
+        print(
+            "This is build.py of neml2_capi, which hides the package `build` in this folder.\n"
+            "To build the wheel:              python3 build.py wheel\n"
+            "To build with the package:       cd / && python3 -m build " + prerequisites.ROOT,
+            file=sys.stderr,
+        )
+        return 2
+    arguments, others = parser().parse_known_args()
+    if others and arguments.command != "test":
+        parser().error("unknown arguments: " + " ".join(others))
+    if not prerequisites.met():
+        return 1
+
+    from tools import commands
+    from tools.process import Failure
+
+    try:
+        return commands.run(arguments, others)
+    except Failure as failure:
+        print("\n" + str(failure), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""Virtual environments for the commands, in the user's cache; made once, renewed on change."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.process import CACHE, ROOT, Command, Failure, environment, quietly
+
+# Megabytes to download and on disk, for a message: measured once, on CPython 3.11.
+SIZES = {
+    "build": (5, 25),
+    "cmake": (30, 100),
+    "demo": (50, 200),
+    "test": (90, 350),
+    "check": (50, 200),
+    "torch": (220, 900),
+    "torch with CUDA": (3000, 8000),
+    "wheel": (2, 10),
+}
+
+# All that decides what is built.
+SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "capi", "include")
+SUFFIXES = {".txt", ".md", ".toml", ".cmake", ".cpp", ".h", ".map", ".f90", ".py", ".typed", ""}
+
+
+def _pyproject_list(table: str, key: str) -> list[str]:
+    """A list of texts in pyproject.toml (CPython 3.10 has no parser for it)."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.split(f"\n[{table}]\n", 1)[1] if not text.startswith(f"[{table}]") else text
+    line = next(line for line in section.splitlines() if line.startswith(f"{key} = ["))
+    values: list[str] = json.loads(line.partition("=")[2])
+    return values
+
+
+def requirements(*extras: str) -> list[str]:
+    """What the package needs to run, and what its extras name."""
+    wanted = _pyproject_list("project", "dependencies")
+    for extra in extras:
+        wanted += _pyproject_list("project.optional-dependencies", extra)
+    return wanted
+
+
+def build_requirements() -> list[str]:
+    """What the package needs to be built, with the tools that the system lacks."""
+    wanted = _pyproject_list("build-system", "requires")
+    if not _system_has_cmake():
+        wanted.append("cmake")
+    if not shutil.which("make") and not shutil.which("ninja"):
+        wanted.append("ninja")
+    return wanted
+
+
+def _system_has_cmake() -> bool:
+    """Whether there is one of at least version 3.20."""
+    try:
+        answer = subprocess.run(["cmake", "--version"], capture_output=True, text=True)
+    except OSError:
+        return False
+    version = re.search(r"version (\d+)\.(\d+)", answer.stdout)
+    return version is not None and (int(version[1]), int(version[2])) >= (3, 20)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with what was asked for in it."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    def program(self, name: str) -> Path:
+        return self.folder / "bin" / name
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """For child processes that look for the tools installed here."""
+        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {"PATH": path, "VIRTUAL_ENV": str(self.folder)}
+
+    def install_wheel(self, wheel: Path) -> None:
+        """Replace the installed package by that of the wheel, unless it is the same."""
+        stamp = self.folder / "wheel.sha256"
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        stamp.unlink(missing_ok=True)
+        options = ["--no-deps", "--no-index", "--force-reinstall"]
+        quietly(
+            f"installing the wheel into {self.folder.name}",
+            [self.python, "-m", "pip", "install", *options, wheel],
+        )
+        stamp.write_text(digest)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def prepare(
+    name: str, wanted: Sequence[str], sizes: Sequence[str], python: str = ""
+) -> Environment:
+    """The environment `name` of this checkout, with the packages `wanted`."""
+    python = python or sys.executable
+    version = _version_of(python)
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    folder = CACHE / "environments" / f"{name}-cp{version.replace('.', '')}-{checkout}"
+    stamp = folder / "installed.json"
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    content = json.dumps([sorted(wanted), constraints, os.path.realpath(python), version])
+    with locked(folder.with_suffix(".lock")):
+        if not stamp.exists() or stamp.read_text() != content or not _works(folder):
+            _create(folder, python, wanted, sizes)
+            stamp.write_text(content)
+    return Environment(folder)
+
+
+def _version_of(python: str) -> str:
+    query = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([python, "-c", query], capture_output=True, text=True).stdout.strip()
+
+
+def _works(folder: Path) -> bool:
+    """The interpreter that an environment was made from may have gone since."""
+    try:
+        return subprocess.run([folder / "bin" / "python", "-c", ""]).returncode == 0
+    except OSError:
+        return False
+
+
+def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[str]) -> None:
+    download, disk = (sum(SIZES[size][i] for size in sizes) for i in (0, 1))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder.parent).free / 1e6
+    shutil.rmtree(folder, ignore_errors=True)
+    problems = []
+    if free < disk:
+        problems.append(
+            f"{folder.parent} has {free:.0f} MB free and {disk} MB are needed. Free some, or name "
+            "another folder in XDG_CACHE_HOME."
+        )
+    quietly(f"making the environment {folder.name}", [python, "-m", "venv", folder])
+    pip: Command = [folder / "bin" / "python", "-m", "pip"]
+    if reason := _index_problem(pip):
+        problems.append(
+            f"No package index could be reached: {reason}\n    Connect this machine to the "
+            "network, or name an index that it reaches in PIP_INDEX_URL."
+        )
+    if problems:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Failure("This is missing:\n\n  - " + "\n  - ".join(problems))
+    print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
+    options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
+    quietly(f"installing into {folder.name}", [*pip, "install", *options, *sorted(wanted)])
+
+
+def _index_problem(pip: Command) -> str:
+    """Why no package can be had; empty where one can."""
+    patience = ["--retries", "1", "--timeout", "15"]
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--no-deps", "--quiet", "--dest", folder]
+        result = subprocess.run(
+            [*pip, *patience, "download", *options, "pycparser"],  # small, and needed by cffi
+            capture_output=True,
+            text=True,
+            env=environment(),
+        )
+    if result.returncode == 0:
+        return ""
+    errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
+    return (errors or result.stderr.splitlines() or ["pip fails"])[-1]
+
+
+def torch_to_be_had(python: Path) -> str:
+    """Which of SIZES the torch of constraints.txt is for this Python; empty where none is."""
+    options = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"]
+    options += ["--quiet", "--report", "-", "-c", str(ROOT / "constraints.txt")]
+    result = subprocess.run(
+        [python, "-m", "pip", "install", *options, "torch"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    if result.returncode:
+        return ""
+    report = json.loads(result.stdout)
+    cpu = "cpu" in report["install"][0]["download_info"]["url"].rpartition("/")[2]
+    return "torch" if cpu else "torch with CUDA"
+
+
+def source_digest() -> str:
+    """A digest of all that the wheel is made of."""
+    digest = hashlib.sha256()
+    for top in (*SOURCES, "neml2_capi"):
+        path = ROOT / top
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        for file in files:
+            if file.is_file() and file.suffix in SUFFIXES and "__pycache__" not in file.parts:
+                digest.update(f"{file.relative_to(ROOT)}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def build_environment() -> Environment:
+    """With what it takes to build the package."""
+    wanted = build_requirements()
+    sizes = ["build", "cmake"] if "cmake" in wanted else ["build"]
+    return prepare("build", wanted, sizes)
+
+
+def built_wheel() -> Path:
+    """The wheel of the sources as they are, built once for every Python."""
+    folder = CACHE / "wheels" / source_digest()
+    with locked(folder.with_suffix(".lock")):
+        found = sorted(folder.glob("*.whl"))
+        if found:
+            return found[0]
+        builder = build_environment()
+        checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+        options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
+        options += [f"-Cbuild-dir={CACHE / 'cmake' / f'wheel-{checkout}'}"]
+        command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
+        quietly("building the wheel (a minute or two)", command, builder.variables)
+        Path(f"{folder}.part").rename(folder)
+    return next(folder.glob("*.whl"))

@@ -1,0 +1,122 @@
+"""What this machine must have before anything is built; all that is missing is told at once.
+
+Understood by Python 3.6 and later, so that the user of an old one is told, too.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PYTHONS = [(3, 10), (3, 11), (3, 12), (3, 13), (3, 14)]
+
+# The names of what is needed, by package manager.
+_PACKAGES = {
+    "apt-get": {"venv": "python3-venv", "c++": "g++", "c": "gcc", "python": "python3"},
+    "dnf": {"venv": "python3", "c++": "gcc-c++", "c": "gcc", "python": "python3"},
+    "zypper": {"venv": "python3", "c++": "gcc-c++", "c": "gcc", "python": "python3"},
+}
+
+_CXX20 = """
+#include <concepts>
+#include <filesystem>
+#include <span>
+#include <string>
+template <std::integral T> T twice(T x) { return 2 * x; }
+struct Point { int x = 0, y = 0; };
+int main() {
+  int values[] = {1, 2};
+  Point point{.x = twice(values[0])};
+  return std::filesystem::path("a").string().size() + std::span(values).size() == 3 ? point.y : 1;
+}
+"""
+
+
+def met():
+    # type: () -> bool
+    """Whether all is there. What is not is printed, with the command that mends it."""
+    problems = []  # what is wrong, in words
+    needed = []  # keys of _PACKAGES
+    if platform.system() != "Linux":
+        problems.append(
+            "neml2_capi runs on Linux; this is " + (platform.system() or "an unknown system") + "."
+        )
+    if platform.python_implementation() != "CPython" or sys.version_info[:2] not in PYTHONS:
+        found = f"{platform.python_implementation()} {platform.python_version()}"
+        problems.append(f"CPython 3.10 to 3.14 is needed; this is {found}. {_other_python()}")
+        needed.append("python")
+    if not _has_venv():
+        problems.append("Python's venv module cannot make environments: ensurepip is missing.")
+        needed.append("venv")
+    if _c_compiler() is None:
+        problems.append("There is no C compiler.")
+        needed.append("c")
+    reason = _cxx_problem()
+    if reason:
+        problems.append("A compiler for C++20 is needed. " + reason)
+        needed.append("c++")
+    if not problems:
+        return True
+    print("Before neml2_capi can be built, this is missing:\n", file=sys.stderr)
+    for problem in problems:
+        print("  - " + problem, file=sys.stderr)
+    if needed:
+        print("\n" + _mend(needed), file=sys.stderr)
+    return False
+
+
+def _mend(needed):
+    # type: (list[str]) -> str
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    for manager, names in _PACKAGES.items():
+        if shutil.which(manager):
+            wanted = " ".join(sorted({names[key] for key in needed}))
+            update = sudo + "apt-get update && " if manager == "apt-get" else ""
+            return f"To mend it:  {update}{sudo}{manager} install -y {wanted}"
+    words = {"venv": "Python's venv", "c++": "g++ 10 or newer", "c": "gcc", "python": "CPython"}
+    return "Install, with your system's package manager: " + ", ".join(words[k] for k in needed)
+
+
+def _other_python():
+    # type: () -> str
+    found = ["python{}.{}".format(*version) for version in PYTHONS]
+    found = [name for name in found if shutil.which(name)]
+    return f"Here there is: {found[-1]} build.py ..." if found else ""
+
+
+def _has_venv():
+    # type: () -> bool
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _c_compiler():
+    # type: () -> str | None
+    names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
+    return next((name for name in names if name and shutil.which(name.split()[0])), None)
+
+
+def _cxx_problem():
+    # type: () -> str
+    """Why no C++20 program can be built here; empty where one can."""
+    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    names = [name for name in names if name and shutil.which(name.split()[0])]
+    if not names:
+        return "None was found (CXX, c++, g++, clang++)."
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "check.cpp")
+        with open(source, "w") as file:
+            file.write(_CXX20)
+        command = [*names[0].split(), "-std=c++20", source, "-o", source + ".out"]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if result.returncode == 0:
+        return ""
+    lines = result.stdout.decode(errors="replace").strip().splitlines() or ["it fails"]
+    return f"{names[0]} does not compile it: {lines[0]}"
