@@ -86,6 +86,23 @@ def test_a_viscoplastic_model_describes_itself(viscoplastic: Model) -> None:
     assert {f"{name}~1" for name in viscoplastic.output_names} < set(viscoplastic.input_names)
 
 
+def test_grains_of_a_point_are_sub_batch_axes(artifacts: Artifacts) -> None:
+    model = Model(artifacts["elasticity_grains"])
+    assert model.input_sub_batch_shapes == model.output_sub_batch_shapes == [[5]]
+    assert model.input_base_shapes == model.output_base_shapes == [[6]]
+    assert model.inputs[0].sub_batch_shape == (5,)
+    assert model.forward({"strain": np.zeros((3, 5, 6))})["stress"].shape == (3, 5, 6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, torch.float32])
+def test_another_leaf_can_be_chosen(artifacts: Artifacts, dtype: Any) -> None:
+    root = artifacts["elasticity_float32"]
+    assert Model(root, dtype=dtype).dtype == np.float32
+    assert neml2_capi.torch.Model(root, dtype=dtype).dtype == torch.float32
+    with pytest.raises(FatalError, match="float32"):
+        Model(root)
+
+
 @pytest.mark.parametrize(
     "dtype",
     [None, "", "float64", "torch.float64", np.float64, np.dtype("float64"), float, torch.float64],
