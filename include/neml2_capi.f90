@@ -11,7 +11,8 @@
 !           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
 ! Handles   neml2_model and neml2_call are freed with their last copy: `b = a` makes another name for the same object.
 !           The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
-!           and no copy of the model.
+!           and no copy of the model. In types of yours, hold them by pointer or assign them one by one
+!           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
 module neml2_capi
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int32_t, c_int64_t, c_loc, &
                                          c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -369,7 +370,7 @@ contains
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     stat = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
     if (stat == neml2_ok) call model_take(self, loaded)
   end subroutine model_load
 
@@ -383,7 +384,7 @@ contains
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     stat = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
     if (stat == neml2_ok) call model_take(self, loaded)
   end subroutine model_load_stub
 
@@ -402,7 +403,7 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     count = 0
     stat = c_model_variable_count(count, c_handle(self%shared), kind)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine model_variable_count
 
   ! The position of a variable among its kind, counted from 1; 0 where there is none of this name.
@@ -416,7 +417,7 @@ contains
     index = -1
     stat = c_model_variable_find(index, c_handle(self%shared), kind, c_text(name))
     index = index + 1
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine model_variable_find
 
   ! The name of a variable, counted from 1, and its mathematical type as NEML2 names it ("SR2", "Scalar").
@@ -433,7 +434,7 @@ contains
     stat = c_model_variable_name(name_text, type_text, c_handle(self%shared), kind, index - 1)
     name = text_at(name_text)
     if (present(type)) type = text_at(type_text)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine model_variable_name
 
   ! The shape of a variable at one point, in Fortran's order; empty for a scalar.
@@ -451,7 +452,7 @@ contains
     sizes = c_null_ptr
     stat = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self%shared), kind, index - 1)
     shape = reversed(sizes, ndim)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine model_variable_shape
 
   ! The stored value of a parameter, in the order of memory; `shape`, in Fortran's order, is empty for a scalar.
@@ -475,7 +476,7 @@ contains
     if (stat == neml2_ok) stat = c_tensor_dtype(dtype, tensor)
     if (stat == neml2_ok) stat = c_tensor_shape(ndim, sizes, c_null_ptr, tensor)
     if (stat == neml2_ok) stat = c_tensor_data(data, tensor)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
     if (stat == neml2_ok .and. dtype /= float64) then
       stat = neml2_error_dtype
       if (present(errmsg)) errmsg = "parameter '"//trim(name)//"' is not of type float64"
@@ -497,7 +498,9 @@ contains
     real(real64), intent(in), target :: value
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call set_parameter(self, name, c_loc(value), [integer(int64) ::], stat, errmsg)
+    character(:), allocatable :: message
+    call set_parameter(self, name, c_loc(value), [integer(int64) ::], stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine set_parameter_0
 
   subroutine set_parameter_1(self, name, value, stat, errmsg)
@@ -506,7 +509,9 @@ contains
     real(real64), intent(in), target, contiguous :: value(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+    character(:), allocatable :: message
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine set_parameter_1
 
   subroutine set_parameter_2(self, name, value, stat, errmsg)
@@ -515,7 +520,9 @@ contains
     real(real64), intent(in), target, contiguous :: value(:, :)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+    character(:), allocatable :: message
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine set_parameter_2
 
   subroutine set_parameter_3(self, name, value, stat, errmsg)
@@ -524,25 +531,27 @@ contains
     real(real64), intent(in), target, contiguous :: value(:, :, :)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, errmsg)
+    character(:), allocatable :: message
+    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine set_parameter_3
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
   ! points, one value each.
-  subroutine set_parameter(self, name, value, extents, stat, errmsg)
+  subroutine set_parameter(self, name, value, extents, stat, message)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     type(c_ptr), intent(in) :: value
     integer(int64), intent(in) :: extents(:)
     integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable, intent(out) :: message
     type(c_ptr) :: tensor
     integer(int64) :: ndim
     ndim = size(extents)
     tensor = c_null_ptr
     stat = c_tensor_wrap(tensor, value, float64, ndim, extents(ndim:1:-1), c_null_ptr, c_null_ptr, c_null_ptr)
     if (stat == neml2_ok) stat = c_model_parameter_set(c_handle(self%shared), c_text(name), tensor)
-    call describe(stat, errmsg)
+    message = message_of(stat)
     call c_tensor_free(tensor)
   end subroutine set_parameter
 
@@ -553,7 +562,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_option_set_number(c_handle(self%shared), c_text(name), value)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine set_option_number
 
   subroutine set_option_text(self, name, value, stat, errmsg)
@@ -562,7 +571,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_option_set_text(c_handle(self%shared), c_text(name), c_text(value))
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine set_option_text
 
   ! The value of an option is not touched on failure.
@@ -573,7 +582,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_option_get_number(value, c_handle(self%shared), c_text(name))
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine get_option_number
 
   subroutine get_option_text(self, name, value, stat, errmsg)
@@ -586,7 +595,7 @@ contains
     text = c_null_ptr
     stat = c_option_get_text(text, c_handle(self%shared), c_text(name))
     if (stat == neml2_ok) value = text_at(text)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine get_option_text
 
   ! Drop this reference; the model is freed with the last one. Freeing twice does nothing.
@@ -629,7 +638,7 @@ contains
     type(c_ptr) :: created
     created = c_null_ptr
     stat = c_call_create(created, c_handle(model%shared))
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
     if (stat /= neml2_ok) return
     call release(self%shared, c_call_free)
     allocate (self%shared)
@@ -642,7 +651,9 @@ contains
     real(real64), intent(in), pointer :: value
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind(c_call_bind_input, self, name, c_loc(value), 1_int64, 0_int64, stat, errmsg=errmsg)
+    character(:), allocatable :: message
+    call bind(c_call_bind_input, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_input_0
 
   subroutine bind_input_1(self, name, array, stat, stride, first, errmsg)
@@ -652,8 +663,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_input_1
 
   subroutine bind_input_2(self, name, array, stat, stride, first, errmsg)
@@ -663,8 +676,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_input_2
 
   subroutine bind_input_3(self, name, array, stat, stride, first, errmsg)
@@ -674,8 +689,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_input_3
 
   subroutine bind_output_1(self, name, array, stat, stride, first, errmsg)
@@ -685,8 +702,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_output_1
 
   subroutine bind_output_2(self, name, array, stat, stride, first, errmsg)
@@ -696,8 +715,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_output_2
 
   subroutine bind_output_3(self, name, array, stat, stride, first, errmsg)
@@ -707,8 +728,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_output_3
 
   subroutine bind_parameter_0(self, name, value, stat, errmsg)
@@ -717,7 +740,9 @@ contains
     real(real64), intent(in), pointer :: value
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind(c_call_bind_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, errmsg=errmsg)
+    character(:), allocatable :: message
+    call bind(c_call_bind_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_0
 
   subroutine bind_parameter_1(self, name, array, stat, stride, first, errmsg)
@@ -727,8 +752,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_1
 
   subroutine bind_parameter_2(self, name, array, stat, stride, first, errmsg)
@@ -738,8 +765,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_2
 
   subroutine bind_parameter_3(self, name, array, stat, stride, first, errmsg)
@@ -749,8 +778,10 @@ contains
     integer(int32), intent(out) :: stat
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
     call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, stride, first, errmsg)
+              point_stride(shape(array, int64)), stat, message, stride, first)
+    if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_3
 
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
@@ -761,7 +792,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_call_bind_report(c_handle(self%shared), report_status, c_loc(array), 1_int64)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_status
 
   ! Bind the array that receives the Newton steps made at each point.
@@ -771,7 +802,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_call_bind_report(c_handle(self%shared), report_iterations, c_loc(array), 1_int64)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_iterations
 
   ! Bind the array that receives the last residual norm of each point.
@@ -781,7 +812,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_call_bind_report(c_handle(self%shared), report_residual_norm, c_loc(array), 1_int64)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_residual_norm
 
   subroutine run_int32(self, npoints, stat, errmsg)
@@ -789,7 +820,8 @@ contains
     integer(int32), intent(in) :: npoints
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call run_int64(self, int(npoints, int64), stat, errmsg)
+    stat = c_call_run(c_handle(self%shared), int(npoints, int64))
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine run_int32
 
   ! Evaluate `npoints` material points. `stat` is the greatest status of any point, or an error. The outputs of points
@@ -800,7 +832,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     stat = c_call_run(c_handle(self%shared), npoints)
-    call describe(stat, errmsg)
+    if (present(errmsg)) errmsg = message_of(stat)
   end subroutine run_int64
 
   ! Drop this reference; the call is freed with the last one. Freeing twice does nothing.
@@ -822,15 +854,15 @@ contains
     left%shared => retained(right%shared)
   end subroutine call_assign
 
-  subroutine bind(bind_variable, self, name, array, length, default_stride, stat, stride, first, errmsg)
+  subroutine bind(bind_variable, self, name, array, length, default_stride, stat, message, stride, first)
     procedure(c_call_bind) :: bind_variable
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(c_ptr), intent(in) :: array
     integer(int64), intent(in) :: length, default_stride
     integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
     integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
     real(real64), pointer :: values(:)
     type(c_ptr) :: start
     integer(int64) :: distance
@@ -841,14 +873,14 @@ contains
     if (present(first)) then
       if (first < 1 .or. first > length) then
         stat = neml2_error_argument
-        if (present(errmsg)) errmsg = "'first' of variable '"//trim(name)//"' lies outside its array"
+        message = "'first' of variable '"//trim(name)//"' lies outside its array"
         return
       end if
       call c_f_pointer(array, values, [length])
       start = c_loc(values(first))
     end if
     stat = bind_variable(c_handle(self%shared), c_text(name), start, float64, distance)
-    call describe(stat, errmsg)
+    message = message_of(stat)
   end subroutine bind
 
   pure integer(int64) function point_stride(extents)
@@ -892,17 +924,16 @@ contains
     end if
   end subroutine release
 
-  ! The message of a call that has just failed; empty for one that has not.
-  subroutine describe(stat, errmsg)
+  ! The message of a call that has just returned `stat`; empty where it succeeded.
+  !
+  ! An optional errmsg is assigned where it is declared, and never passed on to another optional argument: gfortran
+  ! loses the new length on the way back.
+  function message_of(stat) result(message)
     integer(int32), intent(in) :: stat
-    character(:), allocatable, intent(inout), optional :: errmsg
-    if (.not. present(errmsg)) return
-    if (stat == neml2_ok) then
-      errmsg = ""
-    else
-      call neml2_error_message(errmsg)
-    end if
-  end subroutine describe
+    character(:), allocatable :: message
+    message = ""
+    if (stat /= neml2_ok) call neml2_error_message(message)
+  end function message_of
 
   subroutine read_error(c_read, text)
     procedure(c_error_message) :: c_read
