@@ -209,9 +209,10 @@ class BuiltinGraph final : public Graph {
     call_package(entry(), package_, [&] { return entry().num_inputs(container_, &ninputs); });
     call_package(entry(), package_, [&] { return entry().num_outputs(container_, &noutputs); });
     if (ninputs == signature_.inputs.size() && noutputs == static_cast<std::size_t>(signature_.num_outputs)) return;
-    throw Error(NEML2_ERROR_ARTIFACT, package_,
-                join("the code in the package has ", ninputs, " inputs and ", noutputs, " outputs, its source has ",
-                     signature_.inputs.size(), " and ", signature_.num_outputs, ": compile the model again"));
+    throw Error(
+        NEML2_ERROR_ARTIFACT, package_,
+        join(package_, ": the code in the package has ", ninputs, " inputs and ", noutputs, " outputs, its source has ",
+             signature_.inputs.size(), " and ", signature_.num_outputs, ": compile the model again"));
   }
 
   void require_count(std::size_t count) const {

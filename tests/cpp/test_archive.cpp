@@ -50,7 +50,8 @@ void headers_are_not_trusted(const Scratch& scratch) {
       bytes[at] = static_cast<char>(bytes[at] ^ flip);
       write_file(path, bytes);
       try {
-        const auto text = Archive(path).find("b.txt");
+        const Archive archive(path);
+        const auto text = archive.find("b.txt");
         expect(!text || *text == "second", join("byte ", at, " changes no content"));
       } catch (const Error& error) {
         expect(error.status() == NEML2_ERROR_ARTIFACT, error.what());
