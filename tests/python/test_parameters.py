@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import neml2_capi.torch
 from neml2_capi import FatalError, Model, UnknownNameError
-
-torch = pytest.importorskip("torch")
 
 NAME = "elasticity.E"
 STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])
@@ -49,21 +46,10 @@ def test_writing_to_a_numpy_view_takes_effect_on_the_next_call(model: Model) -> 
     np.testing.assert_allclose(stress(model), 0.5 * before, rtol=1e-14)
 
 
-def test_writing_to_a_torch_view_takes_effect_on_the_next_call(
-    artifacts: Mapping[str, Path],
-) -> None:
-    model = neml2_capi.torch.Model(artifacts["elasticity"])
-    before = stress(model)
-    parameter = model.named_parameters()[NAME]
-    assert isinstance(parameter, torch.Tensor)
-    parameter.fill_(100e3)
-    np.testing.assert_allclose(stress(model), 0.5 * before, rtol=1e-14)
-
-
 @pytest.mark.parametrize(
     "value",
-    [100e3, 100_000, np.float64(100e3), np.array(100e3), torch.tensor(100e3, dtype=torch.float64)],
-    ids=["float", "int", "numpy scalar", "numpy array", "torch"],
+    [100e3, 100_000, np.float64(100e3), np.array(100e3)],
+    ids=["float", "int", "numpy scalar", "numpy array"],
 )
 def test_a_value_can_be_set(model: Model, value: Any) -> None:
     before = stress(model)
@@ -114,8 +100,8 @@ def test_the_batch_of_a_parameter_broadcasts_with_that_of_the_inputs(model: Mode
 
 @pytest.mark.parametrize(
     "value",
-    [np.float32(1.0), np.array(1), torch.tensor(1.0), "steel", None, object()],
-    ids=["float32", "int array", "torch float32", "text", "None", "object"],
+    [np.float32(1.0), np.array(1), "steel", None, object()],
+    ids=["float32", "int array", "text", "None", "object"],
 )
 def test_a_value_of_a_wrong_type_names_the_parameter_and_changes_nothing(
     model: Model, value: Any
@@ -141,12 +127,6 @@ def test_an_override_holds_for_one_call(model: Model) -> None:
     np.testing.assert_allclose(stress(model, E=[100e3, 50e3])[1], 0.25 * before[1], rtol=1e-14)
     assert model.named_parameters()[NAME] == 200e3
     np.testing.assert_array_equal(stress(model), before)
-
-
-def test_a_torch_override_makes_the_result_torch(model: Model) -> None:
-    modulus = torch.tensor(100e3, dtype=torch.float64)
-    result = model.forward({"strain": STRAIN}, {"E": modulus})["stress"]
-    assert isinstance(result, torch.Tensor)
 
 
 def test_the_last_component_of_a_name_is_enough_where_it_is_unique(model: Model) -> None:

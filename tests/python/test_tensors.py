@@ -13,8 +13,6 @@ import pytest
 
 from neml2_capi import FatalError, Tensor
 
-torch = pytest.importorskip("torch")
-
 NUMPY_TYPES = ["float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool", "float16"]
 
 
@@ -26,17 +24,6 @@ def test_a_numpy_array_is_used_where_it_is(dtype: str) -> None:
     assert tensor.numpy().dtype == dtype
     array[1, 2] = 1
     assert tensor.numpy()[1, 2] == 1
-
-
-@pytest.mark.parametrize("dtype", [*NUMPY_TYPES, "bfloat16"])
-def test_a_torch_tensor_is_used_where_it_is(dtype: str) -> None:
-    source = torch.zeros(2, 3, dtype=getattr(torch, dtype))
-    tensor = Tensor(source)
-    back = tensor.torch()
-    assert (tensor.dtype, back.dtype) == (dtype, source.dtype)
-    assert back.data_ptr() == source.data_ptr()
-    source[1, 2] = 1
-    assert back[1, 2] == 1
 
 
 @pytest.mark.parametrize(
@@ -66,29 +53,15 @@ def test_negative_strides_are_copied() -> None:
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 6), (3, 0, 2), (1, 1)])
 def test_no_axes_and_empty_axes(shape: tuple[int, ...]) -> None:
-    for value in (np.ones(shape), torch.ones(shape, dtype=torch.float64)):
-        tensor = Tensor(value)
-        assert tensor.shape == shape
-        np.testing.assert_array_equal(tensor.numpy(), np.ones(shape))
+    tensor = Tensor(np.ones(shape))
+    assert tensor.shape == shape
+    np.testing.assert_array_equal(tensor.numpy(), np.ones(shape))
 
 
 def test_numbers_and_lists_become_float64() -> None:
     assert Tensor(3).numpy() == 3.0
     assert Tensor([[1, 2.5], (3, 4)]).numpy().tolist() == [[1, 2.5], [3, 4]]
     assert Tensor([1, 2]).dtype == "float64"
-
-
-def test_a_tensor_that_requires_grad_is_detached() -> None:
-    source = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
-    result = Tensor(source).torch()
-    assert not result.requires_grad
-    assert result.data_ptr() == source.data_ptr()
-
-
-def test_a_lazily_negated_torch_tensor_has_its_values() -> None:
-    negated = torch.tensor([1 + 2j], dtype=torch.complex128).conj().imag
-    assert negated.is_neg()
-    assert Tensor(negated).numpy().tolist() == [-2.0]
 
 
 def test_any_dlpack_producer_is_taken() -> None:
@@ -105,13 +78,10 @@ def test_any_dlpack_producer_is_taken() -> None:
     assert np.shares_memory(tensor.numpy(), Producer.array)
 
 
-@pytest.mark.parametrize(
-    "source", [np.arange(3.0), torch.arange(3.0), None], ids=["np", "torch", "own"]
-)
+@pytest.mark.parametrize("source", [np.arange(3.0), None], ids=["numpy", "library"])
 def test_every_dlpack_consumer_can_take_it(source: Any) -> None:
     tensor = Tensor.zeros((3,)) if source is None else Tensor(source)
     tensor.numpy()[0] = 5
-    assert torch.from_dlpack(tensor).data_ptr() == tensor.numpy().ctypes.data
     assert np.shares_memory(np.from_dlpack(tensor), tensor.numpy())
     assert np.shares_memory(np.asarray(tensor), tensor.numpy())
     assert np.array(tensor)[0] == 5
@@ -124,8 +94,6 @@ def test_read_only_memory_stays_read_only() -> None:
     tensor = Tensor(array)
     assert not tensor.numpy().flags.writeable
     assert not np.asarray(tensor.share()).flags.writeable
-    tensor.torch().fill_(2)  # torch has no read-only tensors: this one is a copy
-    assert array.tolist() == [1, 1, 1]
 
 
 def unaligned() -> Any:
@@ -144,20 +112,12 @@ def unaligned() -> Any:
         (object(), "element type '|O'"),
         ([1, [2, 3]], "cannot be made an array, from a list"),
         (["a"], "cannot be made an array, from a list"),
-        (torch.ones(2, dtype=torch.complex64), "element type torch.complex64"),
-        (torch.ones(2).to_sparse(), "no plain memory"),
-        (torch.ones(2, device="meta"), "on the device meta"),
     ],
 )
 def test_what_cannot_be_a_tensor_is_refused_with_the_reason(value: Any, reason: str) -> None:
     with pytest.raises(FatalError, match=reason) as caught:
         Tensor(value)
     assert not caught.value.recoverable
-
-
-def test_numpy_has_no_bfloat16() -> None:
-    with pytest.raises(FatalError, match="bfloat16: ask for a torch tensor"):
-        Tensor(torch.ones(2, dtype=torch.bfloat16)).numpy()
 
 
 def test_zeros_refuses_an_unknown_type_and_a_negative_size() -> None:
@@ -185,7 +145,7 @@ def test_the_array_is_kept_alive_by_the_tensor_and_then_by_its_views() -> None:
 
 def test_memory_of_the_library_outlives_its_tensor() -> None:
     tensor = Tensor.zeros((1000, 1000))
-    arrays = [tensor.numpy(), tensor.torch(), torch.from_dlpack(tensor)]
+    arrays = [tensor.numpy(), np.asarray(tensor), np.from_dlpack(tensor)]
     tensor.close()
     gc.collect()
     arrays[0][...] = 2
@@ -206,18 +166,18 @@ def test_a_closed_tensor_says_so_and_can_be_closed_again() -> None:
     tensor.close()
     assert tensor.closed
     assert repr(tensor) == "<Tensor, closed>"
-    for use in (tensor.numpy, tensor.share, tensor.torch, tensor.__enter__, lambda: tensor.shape):
+    for use in (tensor.numpy, tensor.share, tensor.__enter__, lambda: tensor.shape):
         with pytest.raises(FatalError, match="this Tensor is closed"):
             use()
 
 
 def test_tensors_that_are_left_at_the_exit_of_the_interpreter_do_no_harm() -> None:
     code = """
-import atexit, threading, numpy as np, torch, neml2_capi
+import atexit, numpy as np, neml2_capi
 from neml2_capi import Tensor
 array = np.ones(1000)
 tensor, own = Tensor(array), Tensor.zeros((1000,))
-view, foreign = own.numpy(), torch.from_dlpack(own)
+view, foreign = own.numpy(), np.from_dlpack(own)
 cycle = [own.share(), tensor.share()]
 cycle.append(cycle)
 atexit.register(lambda: view.fill(1) or tensor.numpy())
