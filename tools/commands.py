@@ -53,7 +53,8 @@ def demo(compile_first: bool, output: Path) -> int:
 def _example_programs(environment: Environment) -> dict[str, Path]:
     """The C and the Fortran example, built against the installed package."""
     query = "import neml2_capi, pathlib; print(pathlib.Path(neml2_capi.__file__).parent)"
-    answer = quietly("finding the library", [environment.python, "-c", query])
+    # Isolated: the package of the checkout has no library.
+    answer = quietly("finding the library", [environment.python, "-I", "-c", query])
     package = Path(answer.strip().splitlines()[-1])
     folder = environment.folder / "examples"
     folder.mkdir(exist_ok=True)
