@@ -18,7 +18,9 @@ def declarations(header: str) -> list[str]:
     code = re.sub(r"^\s*#.*$", "", code, flags=re.MULTILINE)
     functions = re.findall(r"NEML2_CAPI\s+([^;{}]*\([^;{}]*\));", code)
     enumerators = [
-        entry for body in re.findall(r"enum\s*\{(.*?)\}", code, flags=re.DOTALL) for entry in body.split(",")
+        entry
+        for body in re.findall(r"enum\s*\{(.*?)\}", code, flags=re.DOTALL)
+        for entry in body.split(",")
     ]
     tidy = [" ".join(text.split()) for text in functions]
     values = [" ".join(text.split()) for text in enumerators if text.strip()]

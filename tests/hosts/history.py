@@ -38,6 +38,7 @@ def main() -> None:
         ctypes.CDLL(options.library, mode=ctypes.RTLD_GLOBAL)
 
     import numpy as np
+    from numpy.typing import NDArray
 
     import neml2_capi
 
@@ -56,6 +57,7 @@ def main() -> None:
     show("elasticity, no batch", elasticity.forward({"strain": strain[0]})["stress"])
 
     for points in (1, POINTS):
+        state: dict[str, NDArray[np.float64]]
         state = {name: np.zeros((points, 6)) for name in ("strain", "stress", "X1", "X2")}
         state["equivalent_plastic_strain"] = np.zeros(points)
         for k in range(1, 9):

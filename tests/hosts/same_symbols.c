@@ -1,4 +1,4 @@
-/* A host that has functions of the names that packages and their provider use. Nobody must call them. */
+/* A host that has functions of the names that packages import and export. Nobody must call them. */
 #include <stdlib.h>
 
 #define TRAP(name) \
@@ -11,11 +11,6 @@ TRAP(aoti_torch_delete_tensor_object)
 TRAP(aoti_torch_get_data_ptr)
 TRAP(aoti_torch_get_sizes)
 TRAP(aoti_torch_proxy_executor_call_function)
-TRAP(nml2_torch_empty_strided)
-TRAP(nml2_torch_delete_tensor_object)
-TRAP(nml2_torch_get_data_ptr)
-TRAP(nml2_find_operator)
-TRAP(nml2_last_error)
 TRAP(Sleef_expd4_u10)
 TRAP(Sleef_powd4_u10)
 TRAP(AOTInductorModelContainerCreateWithDevice)

@@ -1,4 +1,4 @@
-"""Build the C and Fortran programs of the tests against the installed package, as a user would, and run them."""
+"""Build C and Fortran programs against the installed package, as a user would, and run them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -17,6 +18,7 @@ import neml2_capi
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
+HOSTS = TESTS / "hosts"
 PREBUILT = ROOT / "examples" / "artifacts"
 
 PACKAGE = Path(neml2_capi.__file__).resolve().parent
@@ -53,7 +55,19 @@ def command(*arguments: str | Path, cwd: Path | None = None) -> str:
 def c_program(*sources: Path, flags: Sequence[str] = ()) -> Path:
     """A program of C99 sources; `flags` go to the linker too."""
     program = folder() / "-".join(source.stem for source in sources)
-    command(CC, "-std=c99", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}", *sources, "-o", program, *flags, *LINK)
+    command(
+        CC,
+        "-std=c99",
+        "-O1",
+        "-g",
+        *WARNINGS,
+        f"-I{INCLUDE}",
+        *sources,
+        "-o",
+        program,
+        *flags,
+        *LINK,
+    )
     return program
 
 
@@ -79,8 +93,8 @@ def _fortran() -> tuple[str, ...]:
     return (FORTRAN, "-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 
 
-def run(program: Path, *arguments: str | Path, **environment: str) -> str:
-    """Run a program to success; `environment` is added to that of the tests."""
+def run(program: str | Path, *arguments: str | Path, **environment: str) -> str:
+    """Run a program to success and return what it printed; `environment` is added to ours."""
     done = subprocess.run(
         [program, *arguments],
         capture_output=True,
@@ -89,6 +103,11 @@ def run(program: Path, *arguments: str | Path, **environment: str) -> str:
         timeout=900,
     )
     assert done.returncode == 0, (
-        f"{program.name} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        f"{Path(program).name} ended with {done.returncode}\n{done.stdout}{done.stderr}"
     )
     return done.stdout
+
+
+def python(script: str, *arguments: str | Path, **environment: str) -> str:
+    """Run a script of tests/hosts in a process of its own, like a program."""
+    return run(sys.executable, HOSTS / script, *arguments, **environment)

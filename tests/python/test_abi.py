@@ -1,4 +1,4 @@
-"""The binary interface: what is exported, what is declared, and that every compiler accepts the header."""
+"""The binary interface: what is exported, what is declared, that compilers accept the header."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from native import CC, CXX, INCLUDE, LIBRARIES, LINK, ROOT, TESTS, command, fold
 
 sys.path.insert(0, str(TESTS / "abi"))
 
-from declarations import declarations, function_name  # noqa: E402  (tests/abi is no package)
+from declarations import declarations, function_name
 
 SYMBOLS = (TESTS / "abi" / "symbols.txt").read_text().splitlines()
 LIBRARY = LIBRARIES / "libneml2_capi.so.1"
@@ -23,7 +23,7 @@ def exported(library: Path) -> set[str]:
 
 def test_the_declarations_are_those_that_were_agreed() -> None:
     assert declarations((INCLUDE / "neml2_capi.h").read_text()) == SYMBOLS, (
-        "the ABI has changed. If that is meant, and nothing was removed or changed in its meaning:\n"
+        "the ABI has changed. If that is meant, and nothing was removed or has another meaning:\n"
         "  python tests/abi/declarations.py > tests/abi/symbols.txt"
     )
 

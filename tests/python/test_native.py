@@ -50,7 +50,7 @@ def test_fortran_program_passes(source: Path) -> None:
 
 def printed(program: Path) -> Results:
     """What an example printed: values by the words before them, ("viscoplastic", "7")."""
-    results = {}
+    results: Results = {}
     for line in run(program, PREBUILT / "elasticity", PREBUILT / "viscoplastic").splitlines():
         words = line.split()
         results[tuple(words[:-6])] = np.array([float(word) for word in words[-6:]])
@@ -62,9 +62,11 @@ def evaluated() -> Results:
     elasticity = Model(PREBUILT / "elasticity")
     viscoplastic = Model(PREBUILT / "viscoplastic")
     strain = np.array([1e-3, -3e-4, -3e-4, 2e-4, -1e-4, 5e-5])
-    results = {("elasticity",): elasticity.forward({"strain": strain})["stress"]}
+    results: Results = {("elasticity",): elasticity.forward({"strain": strain})["stress"]}
     amplitudes = np.array([1.0, 0.5, 0.25])
-    state = {name: np.zeros((3, 6)) for name in ("strain", "stress", "X1", "X2")}
+    state: dict[str, NDArray[np.float64]] = {
+        name: np.zeros((3, 6)) for name in ("strain", "stress", "X1", "X2")
+    }
     state["equivalent_plastic_strain"] = np.zeros(3)
     for k in range(1, 21):
         strain = np.zeros((3, 6))
