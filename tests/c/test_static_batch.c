@@ -1,12 +1,11 @@
-/* A package that was compiled for one batch size is not run at another.
+/* A package that was compiled for a batch of two runs multiples of two, and is not run at another size.
  *   test_static_batch ELASTICITY_STATIC
  * Without an argument there is nothing to test: 77 says that it was skipped. */
 #include "materials.h"
 
 enum { GREATEST = 64 };
 
-/* The right result or a refusal that changes nothing: never a wrong number. Returns whether it ran. */
-static int right_or_refused(const neml2_model *model, int64_t n) {
+static void right_or_refused(const neml2_model *model, int64_t n) {
   double strain[GREATEST][6], stress[GREATEST][6] = {{0}}, expected[GREATEST][6];
   neml2_call *call = NULL;
   some_strains(n, strain[0]);
@@ -14,24 +13,21 @@ static int right_or_refused(const neml2_model *model, int64_t n) {
   REQUIRE_OK(neml2_call_create(&call, model));
   CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
-  const int32_t status = neml2_call_run(call, n);
-  neml2_call_free(&call);
-  if (status == NEML2_OK) {
+  if (n % 2 == 0) {
+    CHECK_OK(neml2_call_run(call, n));
     CHECK_NEAR(6 * n, stress[0], expected[0], 1e-12);
-    return 1;
+  } else {
+    CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_run(call, n));
+    CHECK_SAYS("batch of 2");
+    for (int64_t i = 0; i < 6 * n; ++i) CHECK(stress[0][i] == 0);
   }
-  CHECK(status == NEML2_ERROR_SHAPE);
-  CHECK_SAYS("batch");
-  for (int64_t i = 0; i < 6 * n; ++i) CHECK(stress[0][i] == 0);
-  return 0;
+  neml2_call_free(&call);
 }
 
 int main(int argc, char **argv) {
   if (argc != 2) return 77;
   neml2_model *model = load(argv[1]);
-  int ran = 0;
-  for (int64_t n = 1; n <= GREATEST; ++n) ran += right_or_refused(model, n);
-  CHECK(ran > 0);
+  for (int64_t n = 1; n <= GREATEST; ++n) right_or_refused(model, n);
   neml2_model_free(&model);
   return CHECK_RESULT();
 }

@@ -1,0 +1,361 @@
+"""Bad input: a clear error that names what is wrong, says what was expected, and does no harm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from neml2_capi import ConvergenceError, FatalError, Model, load_model
+from neml2_capi._library import lib
+
+Array = NDArray[np.float64]
+
+STRAIN = np.array([[1e-3, -3e-4, -2e-4, 2e-4, -1e-4, 5e-5], [2e-3, 1e-4, 3e-4, 1e-4, 4e-4, 2e-4]])
+PACKAGE = Path("cpu/float64/elasticity.pt2")
+
+
+def hooke(strain: Array, young: float = 200e3, poisson: float = 0.3) -> Array:
+    """Stress in Mandel notation."""
+    stress = young / (1 + poisson) * strain
+    volumetric = young * poisson / ((1 + poisson) * (1 - 2 * poisson)) * strain[..., :3].sum(-1)
+    stress[..., :3] += volumetric[..., None]
+    return stress
+
+
+def assert_works(model: Model) -> None:
+    stress = model.forward({"strain": STRAIN})["stress"]
+    np.testing.assert_allclose(stress, hooke(STRAIN), rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def elasticity(artifacts: Mapping[str, Path]) -> Model:
+    return Model(artifacts["elasticity"])
+
+
+@pytest.fixture(scope="module")
+def viscoplastic(artifacts: Mapping[str, Path]) -> Model:
+    return Model(artifacts["viscoplastic"])
+
+
+@pytest.fixture
+def broken(artifacts: Mapping[str, Path], tmp_path: Path) -> Path:
+    """A copy of the elasticity artifact, to be broken."""
+    return Path(shutil.copytree(artifacts["elasticity"], tmp_path / "elasticity"))
+
+
+@contextmanager
+def refused(status: str, *words: str, subject: str | None = None) -> Iterator[None]:
+    """A FatalError of this status, whose message has these words."""
+    with pytest.raises(FatalError) as caught:
+        yield
+    error = caught.value
+    assert error.status == getattr(lib, f"NEML2_ERROR_{status}"), error
+    assert not error.recoverable
+    for word in words:
+        assert word in str(error)
+    if subject is not None:
+        assert error.subject == subject
+
+
+def first_step(points: int, **changes: Any) -> dict[str, Any]:
+    """The inputs of a viscoplastic step from rest into the plastic range."""
+    strain = np.linspace(0.5, 1, points)[:, None] * np.array([0.01, -3e-3, -3e-3, 1e-3, 2e-3, 5e-4])
+    zero = np.zeros((points, 6))
+    inputs = {"strain": strain, "strain~1": zero, "t": 1.0, "t~1": 0.0, "stress~1": zero}
+    inputs |= {"equivalent_plastic_strain~1": np.zeros(points), "X1~1": zero, "X2~1": zero}
+    return inputs | changes
+
+
+# ------------------------------------------------------------------------------------------------
+# Inputs
+# ------------------------------------------------------------------------------------------------
+
+
+def test_missing_input(elasticity: Model, viscoplastic: Model) -> None:
+    with refused("MISSING", "strain", "(6,)", subject="strain"):
+        elasticity.forward({})
+    inputs = first_step(2)
+    del inputs["X1~1"]
+    with refused("MISSING", "X1~1", subject="X1~1"):  # nothing defaults, history neither
+        viscoplastic.forward(inputs)
+    assert_works(elasticity)
+
+
+def test_unknown_input(elasticity: Model) -> None:
+    with refused("NAME", "strian", "did you mean 'strain'", subject="strian"):
+        elasticity.forward({"strian": STRAIN})
+    with refused("NAME", "temperature", "strain"):
+        elasticity.forward({"strain": STRAIN, "temperature": 300.0})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 5), (6, 2), (2, 6, 1), (2, 7)])
+def test_wrong_trailing_shape(elasticity: Model, shape: tuple[int, ...]) -> None:
+    with refused("SHAPE", "strain", str(shape).replace(",)", ""), "(6,)", subject="strain"):
+        elasticity.forward({"strain": np.zeros(shape)})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "uint8", "bool"])
+def test_wrong_dtype(elasticity: Model, dtype: str) -> None:
+    with refused("DTYPE", "strain", "float64", dtype, subject="strain"):
+        elasticity.forward({"strain": STRAIN.astype(dtype)})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("value", ["text", object(), [[1, 2], [3]], np.array(["a"] * 6), 1j])
+def test_what_is_no_array(elasticity: Model, value: Any) -> None:
+    with refused("DTYPE", "strain", subject="strain"):
+        elasticity.forward({"strain": value})
+    assert_works(elasticity)
+
+
+def test_other_byte_order(elasticity: Model) -> None:
+    with refused("DTYPE", "strain", "byte order", subject="strain"):
+        elasticity.forward({"strain": STRAIN.astype(STRAIN.dtype.newbyteorder())})
+    assert_works(elasticity)
+
+
+def test_incompatible_batches(viscoplastic: Model) -> None:
+    with refused("SHAPE", "t", "(3,)", "(2,)"):
+        viscoplastic.forward(first_step(2, t=np.ones(3)))
+    outputs = viscoplastic.forward(first_step(2, t=np.ones((3, 1))))  # these do broadcast
+    assert outputs["stress"].shape == (3, 2, 6)
+
+
+def test_nan_in_an_explicit_model_propagates(elasticity: Model) -> None:
+    strain = STRAIN.copy()
+    strain[1, 0] = np.nan
+    stress = elasticity.forward({"strain": strain})["stress"]
+    assert np.isnan(stress[1, :3]).all()
+    np.testing.assert_allclose(stress[0], hooke(STRAIN)[0], rtol=1e-12)
+    assert_works(elasticity)
+
+
+def test_nan_in_an_implicit_model_fails_its_point_only(viscoplastic: Model) -> None:
+    good = viscoplastic.forward(first_step(4))
+    inputs = first_step(4)
+    inputs["strain"][2, 1] = np.nan
+    with pytest.raises(ConvergenceError) as caught:
+        viscoplastic.forward(inputs)
+    error = caught.value
+    assert error.recoverable
+    assert error.converged_mask.tolist() == [True, True, False, True]
+    assert error.report["status"][2] >= lib.NEML2_NOT_CONVERGED
+    assert (error.report["status"][error.converged_mask] == lib.NEML2_OK).all()
+    for name, value in error.outputs.items():
+        assert np.isnan(value[2]).all()
+        np.testing.assert_array_equal(value[[0, 1, 3]], good[name][[0, 1, 3]])
+    again = viscoplastic.forward(first_step(4))
+    np.testing.assert_array_equal(again["stress"], good["stress"])
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "transposed": lambda a: np.ascontiguousarray(a.T).T,
+    "every other": lambda a: np.repeat(a, 2, axis=0)[::2],
+    "a column block": lambda a: np.hstack([a, a])[:, :6],
+    "reversed": lambda a: a[::-1].copy()[::-1],
+    "read-only": lambda a: np.frombuffer(a.tobytes()).reshape(a.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_gives_the_right_result(elasticity: Model, layout: str) -> None:
+    strain = LAYOUTS[layout](STRAIN)
+    np.testing.assert_array_equal(strain, STRAIN)
+    stress = elasticity.forward({"strain": strain})["stress"]
+    np.testing.assert_allclose(stress, hooke(STRAIN), rtol=1e-12)
+
+
+def test_one_value_for_all_points(elasticity: Model) -> None:
+    strain = np.broadcast_to(STRAIN[0], (5, 6))
+    stress = elasticity.forward({"strain": strain})["stress"]
+    np.testing.assert_allclose(stress, hooke(strain), rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------
+# Parameters, options and handles
+# ------------------------------------------------------------------------------------------------
+
+
+def test_parameter_that_does_not_fit_changes_nothing(elasticity: Model) -> None:
+    with refused("DTYPE", "elasticity.E", "float64", "float32"):
+        elasticity.set_parameter("elasticity.E", np.float32(1.0))
+    with refused("NAME", "elasticity.nu", "elasticity.E"):
+        elasticity.set_parameter("elasticity.nu", 0.2)
+    with refused("SHAPE", "elasticity.E", "(3,)"):
+        elasticity.forward({"strain": STRAIN}, {"elasticity.E": np.ones(3)})
+    assert_works(elasticity)
+
+
+def test_option_out_of_its_bounds_changes_nothing(viscoplastic: Model) -> None:
+    before = dict(viscoplastic.options)
+    wrong: dict[str, float | str] = {"atol": -1.0, "miters": 0, "ls_type": "GOLDEN", "chunk": 0}
+    for name, value in wrong.items():
+        with refused("ARGUMENT", name, subject=name):
+            viscoplastic.options[name] = value
+    with refused("NAME", "tolerance", "atol"):
+        viscoplastic.options["tolerance"] = 1.0
+    with refused("ARGUMENT", "ls_cutback"):  # the second of two: the first is taken back
+        viscoplastic.set_solver_config(1e-3, 1e-3, 5, "BACKTRACKING", 1, -2.0, 1e-3)
+    assert dict(viscoplastic.options) == before
+
+
+def test_closed_model(artifacts: Mapping[str, Path]) -> None:
+    model = Model(artifacts["elasticity"])
+    parameters = model.named_parameters()
+    view = parameters["elasticity.E"]
+    model.close()
+    model.close()
+    for use in (
+        lambda: model.forward({"strain": STRAIN}),
+        lambda: model.set_parameter("elasticity.E", 1.0),
+        lambda: parameters["elasticity.E"],
+        lambda: model.options["atol"],
+    ):
+        with refused("ARGUMENT", "closed"):
+            use()
+    assert view == 200e3  # what was handed out stays valid
+
+
+# ------------------------------------------------------------------------------------------------
+# Artifacts
+# ------------------------------------------------------------------------------------------------
+
+
+def edit_metadata(root: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    path = root / "metadata.json"
+    metadata = json.loads(path.read_text())
+    change(metadata)
+    path.write_text(json.dumps(metadata))
+
+
+def edit_package(path: Path, suffix: str, before: str, after: str) -> None:
+    """Replace text in the entry of a package that ends with `suffix`, and write a good zip."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    (name,) = [name for name in entries if name.endswith(suffix)]
+    assert before.encode() in entries[name]
+    entries[name] = entries[name].replace(before.encode(), after.encode())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with refused("FILE", str(tmp_path / "nothing")):
+        Model(tmp_path / "nothing")
+
+
+def test_missing_metadata(broken: Path) -> None:
+    (broken / "metadata.json").unlink()
+    with refused("FILE", "metadata.json"):
+        Model(broken)
+
+
+@pytest.mark.parametrize("content", ["", "no json", '{"schema_version": 14', "[]", "null", "\xff"])
+def test_metadata_that_is_not_json(broken: Path, content: str) -> None:
+    (broken / "metadata.json").write_bytes(content.encode("latin-1"))
+    with refused("ARTIFACT", "metadata.json"):
+        Model(broken)
+
+
+def test_unknown_schema(broken: Path) -> None:
+    edit_metadata(broken, lambda metadata: metadata.update(schema_version=9999))
+    with refused("UNSUPPORTED", "9999", "14"):
+        Model(broken)
+
+
+def test_metadata_without_a_field(broken: Path) -> None:
+    edit_metadata(broken, lambda metadata: metadata["inputs"][0].pop("base_shape"))
+    with refused("ARTIFACT", "inputs", "base_shape"):
+        Model(broken)
+
+
+def test_metadata_that_does_not_fit_the_package(broken: Path) -> None:
+    edit_metadata(broken, lambda metadata: metadata["inputs"][0].update(base_shape=[3], var_size=3))
+    with refused("ARTIFACT", "strain", "(3,)", "(6,)"):
+        Model(broken)
+
+
+def test_missing_package(broken: Path) -> None:
+    (broken / PACKAGE).unlink()
+    with refused("FILE", "elasticity.pt2"):
+        Model(broken)
+
+
+def test_missing_leaf(broken: Path) -> None:
+    with refused("UNSUPPORTED", "float32", "cpu/float64"):
+        Model(broken, dtype="float32")
+
+
+@pytest.mark.parametrize("kept", [0, 3, 100, 50_000, -1])
+def test_truncated_package(broken: Path, elasticity: Model, kept: int) -> None:
+    content = (broken / PACKAGE).read_bytes()
+    (broken / PACKAGE).write_bytes(content[:kept])
+    with refused("ARTIFACT", "elasticity.pt2"):
+        Model(broken)
+    (broken / PACKAGE).write_bytes(content)
+    assert_works(Model(broken))
+    assert_works(elasticity)
+
+
+def test_damaged_package(broken: Path) -> None:
+    content = bytearray((broken / PACKAGE).read_bytes())
+    content[len(content) // 2] ^= 1
+    (broken / PACKAGE).write_bytes(content)
+    with refused("ARTIFACT", "elasticity.pt2"):
+        Model(broken)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"AOTI_MACHINE": "x86_64"', '"AOTI_MACHINE": "aarch64"'),
+        ('"AOTI_CPU_ISA": "AVX2"', '"AOTI_CPU_ISA": "AVX9000"'),
+        ('"AOTI_DEVICE_KEY": "cpu"', '"AOTI_DEVICE_KEY": "cuda"'),
+    ],
+    ids=["machine", "instruction set", "device"],
+)
+def test_package_for_something_else(broken: Path, before: str, after: str) -> None:
+    edit_package(broken / PACKAGE, ".wrapper_metadata.json", before, after)
+    with refused("UNSUPPORTED", "elasticity.pt2", after.split('"')[-2]):
+        Model(broken)
+
+
+def test_package_that_needs_what_is_not_there(broken: Path) -> None:
+    edit_package(
+        broken / PACKAGE, ".wrapper.so", "aoti_torch_empty_strided", "aoti_torch_empty_strange"
+    )
+    with refused("UNSUPPORTED", "elasticity.pt2", "aoti_torch_empty_strange"):
+        Model(broken)
+
+
+@pytest.mark.parametrize("points", [1, 2, 3, 4, 7])
+def test_another_batch_than_the_baked_one(artifacts: Mapping[str, Path], points: int) -> None:
+    model = Model(artifacts["elasticity_static"])  # for exactly two points
+    strain = np.resize(STRAIN, (points, 6))
+    if points % 2:
+        with refused("SHAPE", "elasticity.pt2", f"got {points}", "2 points"):
+            model.forward({"strain": strain})
+    else:
+        stress = model.forward({"strain": strain})["stress"]
+        np.testing.assert_allclose(stress, hooke(strain), rtol=1e-12)
+    assert_works(model)
+
+
+def test_stub_that_is_not_there(tmp_path: Path, artifacts: Mapping[str, Path]) -> None:
+    with refused("FILE", "nothing.i"):
+        load_model(tmp_path / "nothing.i", "elasticity")
+    stub = artifacts["elasticity"].with_name("elasticity_aoti.i")
+    with refused("NAME", "plasticity", "elasticity"):
+        load_model(stub, "plasticity")
