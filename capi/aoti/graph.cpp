@@ -251,17 +251,17 @@ class BuiltinGraph final : public Graph {
     }
   }
 
-  // The first run folds constants into the container: it is alone. Later ones only read.
+  // The first run folds constants into the container: it is alone. Later ones only read, but for integer kernels.
   void run_container(Handles& in, std::size_t ninputs, Handles& out, builtin::RunContext& context) const {
-    std::unique_lock first(first_run_, std::defer_lock);
-    if (!has_run_.load(std::memory_order_acquire)) first.lock();
+    std::unique_lock alone(image_.alone(), std::defer_lock);
+    if (signature_.has_integer_kernels || !has_run_.load(std::memory_order_acquire)) alone.lock();
     image_.note_run();
     const SerialRegions serial(entry());
     call_package(entry(), package_, [&] {
       return entry().run(container_, in.data(), ninputs, out.data(), static_cast<std::size_t>(num_outputs()), nullptr,
                          &context);
     });
-    if (first) has_run_.store(true, std::memory_order_release);
+    if (alone) has_run_.store(true, std::memory_order_release);
   }
 
   std::string package_;
@@ -269,7 +269,6 @@ class BuiltinGraph final : public Graph {
   std::vector<builtin::OperatorNode> nodes_;
   Image& image_;
   EntryPoints::Container container_ = nullptr;
-  mutable std::mutex first_run_;
   mutable std::atomic<bool> has_run_ = false;
 };
 

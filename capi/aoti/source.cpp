@@ -290,6 +290,17 @@ std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
   return {numbers[0], numbers[1]};
 }
 
+// Kernels are declared with the element types that they read and write:
+//   extern "C"  void  cpp_fused_floor_divide_0(const int64_t* in_ptr0,
+//                          int64_t* out_ptr0,
+//                          const int64_t ks0);
+bool has_integer_kernels(std::string_view source) {
+  constexpr std::string_view mark = "extern \"C\"  void  ";
+  for (std::size_t at = source.find(mark); at != std::string_view::npos; at = source.find(mark, at + 1))
+    if (source.substr(at, source.find(';', at) - at).find("_t* ") != std::string_view::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 Signature read_signature(std::string_view source) {
@@ -307,6 +318,7 @@ Signature read_signature(std::string_view source) {
   const auto run = body_of(source, "void AOTInductorModel::run_impl(");
   if (!run) malformed("run_impl is missing");
   signature.equal_axes = Symbols(*run, checks).equal_axes(signature.inputs);
+  signature.has_integer_kernels = has_integer_kernels(source);
   return signature;
 }
 

@@ -19,6 +19,10 @@ struct Signature {
   std::vector<InputSpec> inputs;
   std::int64_t num_outputs = 0;
   std::vector<std::vector<Axis>> equal_axes;  // groups of dynamic axes that always have one size
+
+  // Kernels on integers note a division by zero through a pointer to the stack of the running thread, and one image has
+  // one such pointer: they must run one at a time.
+  bool has_integer_kernels = false;
 };
 
 // Read the text of a package's *.wrapper.cpp: its metadata says nothing about sizes, but the source states what each

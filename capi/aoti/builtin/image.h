@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -50,6 +51,9 @@ class Image {
 
   const EntryPoints& entry() const { return entry_; }
 
+  // Held while a run must be the only one of this image.
+  std::mutex& alone() { return alone_; }
+
   // Packages read AOTI_RUNTIME_CHECK_INPUTS when they first run, and never again. Call it before each run.
   void note_run() {
     if (checks_inputs_.load(std::memory_order_relaxed) == unknown) remember_checks();
@@ -63,6 +67,7 @@ class Image {
 
   static constexpr int unknown = -1;
   EntryPoints entry_{};
+  std::mutex alone_;
   std::atomic<int> checks_inputs_ = unknown;
 };
 

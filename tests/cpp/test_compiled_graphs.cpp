@@ -1,0 +1,124 @@
+// Traps that need graphs of their own: integer kernels, OpenMP regions, static batches, several dynamic sizes.
+//
+// NEML2_TEST_GRAPHS names the folder that tests/models/graphs.py filled; without it there is nothing to test.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "capi/aoti/graph.h"
+#include "tests/cpp/packages.h"
+
+using namespace neml2_capi;
+using namespace neml2_capi::testing;
+using aoti::Graph;
+
+namespace {
+
+std::filesystem::path compiled(const std::string& name) {
+  return std::filesystem::path(std::getenv("NEML2_TEST_GRAPHS")) / (name + ".pt2");
+}
+
+Tensor integers(std::int64_t count, std::int64_t value) {
+  Tensor tensor = Tensor::empty(DType::int64, {count});
+  for (std::int64_t i = 0; i < count; ++i) tensor.data_as<std::int64_t>()[i] = value;
+  return tensor;
+}
+
+Tensor ones(const Dims& sizes) {
+  Tensor tensor = Tensor::empty(DType::float64, sizes);
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.data_as<double>()[i] = 1;
+  return tensor;
+}
+
+// Half of the threads divide by zero, which must fail, the others do not, which must succeed.
+void divide_on_threads(const std::vector<std::shared_ptr<const Graph>>& graphs) {
+  std::atomic<int> lost = 0, wrong = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const bool by_zero = t % 2 == 1;
+      const std::vector<Tensor> inputs = {integers(200000, 7), integers(200000, by_zero ? 0 : 2)};
+      for (int n = 0; n < 200; ++n) {
+        try {
+          const auto out = graphs[t % graphs.size()]->run(inputs);
+          if (by_zero) ++lost;
+          if (out[0].data_as<std::int64_t>()[9] != 3) ++wrong;
+        } catch (const Error& error) {
+          if (!by_zero || std::string(error.what()).find("ZeroDivisionError") == std::string::npos) ++wrong;
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  expect(lost == 0, join(lost.load(), " divisions by zero were not noticed"));
+  expect(wrong == 0, join(wrong.load(), " runs failed for the fault of another thread"));
+}
+
+void integer_graphs_do_not_disturb_each_other(const Scratch& scratch) {
+  const auto graph = Graph::load(compiled("integer_division"));
+  divide_on_threads({graph});
+  // The same code once more in the process: another content is another image.
+  Parts parts = parts_of(compiled("integer_division"));
+  part(parts, ".wrapper.so") += '\0';
+  write_file(scratch / "again.pt2", zip(parts));
+  divide_on_threads({graph, Graph::load(scratch / "again.pt2")});
+}
+
+// OpenMP belongs to the host: no thread is started, and its settings stay as they are.
+void parallel_regions_stay_on_the_calling_thread() {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto graph = Graph::load(compiled("large_batch"));
+  void* openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+  expect(openmp != nullptr, "the package brought OpenMP into the process");
+  const auto set_levels = reinterpret_cast<void (*)(int)>(dlsym(openmp, "omp_set_max_active_levels"));
+  const auto levels = reinterpret_cast<int (*)()>(dlsym(openmp, "omp_get_max_active_levels"));
+  const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(openmp, "omp_set_num_threads"));
+  set_levels(3);
+  set_threads(4);
+  const auto before = threads();
+  const auto out = graph->run({ones({100000, 6})});
+  expect(out[0].data_as<double>()[599999] == 2, "1 * 1 + 1");
+  expect(threads() == before, "no thread was started");
+  expect(levels() == 3, "the setting is restored");
+}
+
+void a_static_batch_is_a_fixed_size() {
+  const auto graph = Graph::load(compiled("static_batch"));
+  expect(graph->inputs()[0].least == Dims({2, 3}) && graph->inputs()[0].greatest == Dims({2, 3}), "two points");
+  graph->check({ones({2, 3})});
+  expect(graph->run({ones({2, 3})})[0].data_as<double>()[5] == 2, "doubled");
+  expect_error(NEML2_ERROR_SHAPE, "(2, 3), and has (1, 3)", [&] { graph->check({ones({1, 3})}); });
+}
+
+void sizes_that_must_agree_are_compared() {
+  const auto graph = Graph::load(compiled("two_batches"));
+  const std::vector<Tensor> inputs = {ones({4, 3}), ones({5, 3}), ones({4, 3})};
+  graph->check(inputs);
+  const auto out = graph->run(inputs);
+  expect(out[0].sizes() == Dims({4, 5, 3}) && out[0].data_as<double>()[59] == 2, "1 * 1 + 1");
+  expect_error(NEML2_ERROR_SHAPE, "axis 0 of input 2", [&] { graph->check({inputs[0], inputs[1], ones({5, 3})}); });
+}
+
+void a_graph_may_have_no_inputs() {
+  const auto graph = Graph::load(compiled("no_inputs"));
+  graph->check({});
+  expect(graph->run({})[0].data_as<double>()[2] == 7, "the constant");
+}
+
+}  // namespace
+
+int main() {
+  constexpr int nothing_to_test = 77;
+  if (!std::getenv("NEML2_TEST_GRAPHS")) return nothing_to_test;
+  unsetenv("AOTI_RUNTIME_CHECK_INPUTS");
+  const Scratch scratch;
+  integer_graphs_do_not_disturb_each_other(scratch);
+  parallel_regions_stay_on_the_calling_thread();
+  a_static_batch_is_a_fixed_size();
+  sizes_that_must_agree_are_compared();
+  a_graph_may_have_no_inputs();
+}
