@@ -1,10 +1,10 @@
-! The Fortran face of neml2_capi, written over the C ABI of neml2_capi.h alone: read its introduction and its conventions
-! first. What differs here:
+! The Fortran face of neml2_capi, written over the C ABI of neml2_capi.h alone: read its introduction and its
+! conventions first. What differs here:
 !
 ! Source    Compile this file with your program: module files fit one compiler only.
-! Status    Every procedure that can fail has `stat`: 0 is success, positive is recoverable (some points failed: cut the
-!           step and try again), negative is fatal. `errmsg`, where given, receives the message, and is empty on success.
-!           Nothing here stops the program.
+! Status    Every procedure that can fail has `stat`: 0 is success, positive is recoverable (some points failed: cut
+!           the step and try again), negative is fatal. `errmsg`, where given, receives the message, and is empty on
+!           success. Nothing here stops the program.
 ! Arrays    C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order, and
 !           variables and options are counted from 1.
 ! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
@@ -349,7 +349,8 @@ contains
     call read_error(c_error_message, message)
   end subroutine neml2_error_message
 
-  ! The name of the variable, parameter, option, segment or file that the last error is about; empty where there is none.
+  ! The name of the variable, parameter, option, segment or file that the last error is about; empty where there is
+  ! none.
   subroutine neml2_error_subject(subject)
     character(:), allocatable, intent(out) :: subject
     call read_error(c_error_subject, subject)
@@ -465,7 +466,6 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     type(c_ptr) :: tensor, data, sizes
     integer(int64) :: ndim
-    integer(int64), allocatable :: extents(:)
     integer(int32) :: dtype
     real(real64), pointer :: view(:)
 
@@ -482,12 +482,13 @@ contains
       if (present(errmsg)) errmsg = "parameter '"//trim(name)//"' is not of type float64"
     end if
     if (stat == neml2_ok) then
-      extents = reversed(sizes, ndim)
-      if (product(extents) > 0) then
-        call c_f_pointer(data, view, [product(extents)])
-        values = view
-      end if
-      if (present(shape)) shape = extents
+      associate (extents => reversed(sizes, ndim))
+        if (product(extents) > 0) then
+          call c_f_pointer(data, view, [product(extents)])
+          values = view
+        end if
+        if (present(shape)) shape = extents
+      end associate
     end if
     call c_tensor_free(tensor)
   end subroutine model_get_parameter
