@@ -236,7 +236,8 @@ NEML2_CAPI int32_t neml2_model_load(neml2_model **out, const char *path, const c
 NEML2_CAPI int32_t neml2_model_load_stub(neml2_model **out, const char *stub, const char *name, const char *device,
                                          const char *dtype);
 
-/** The element type of the model's floating-point variables. Since 1.0. */
+/** The element type of the model's floating-point variables. It is what the packages compute in: neml2-compile 3.1.0
+ *  writes float64 packages for `--dtype float32` too. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_dtype(int32_t *out, const neml2_model *model);
 
 /** How many variables of a kind there are. Since 1.0. */
@@ -277,18 +278,19 @@ NEML2_CAPI void neml2_model_free(neml2_model **model);
  *
  * A model starts with the values that its artifact records. Numbers are set and read as double, choices as text:
  *
- *   atol          number   a point has converged when |r| < atol ...
- *   rtol          number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
- *   miters        number   bound of the iteration count: at most miters - 1 Newton steps are made
- *   ls_type       text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
- *   ls_max_iters  number   bound of the trial count, exclusive; 1 switches the line search off
- *   ls_cutback    number   the step length is divided by this after each failed trial
- *   ls_c          number   the fraction of the expected decrease that a trial must reach
- *   substep_del_tol number bound of the relative Newton step in the substepping solve
- *   convergence   text     "point": each point converges, stops and is reported on its own;
- *                          "batch": all points iterate until all have converged, and one that fails fails all,
- *                          as NEML2's own runtime does it
- *   chunk         number   points that are evaluated together
+ *   atol             number   a point has converged when |r| < atol ...
+ *   rtol             number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
+ *   miters           number   bound of the iteration count: at most miters - 1 Newton steps are made
+ *   ls_type          text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
+ *   ls_max_iters     number   bound of the trial count, exclusive; 1 switches the line search off
+ *   ls_cutback       number   the step length is divided by this after each failed trial
+ *   ls_c             number   the fraction of the expected decrease that a trial must reach
+ *   substep_del_tol  number   bound of the relative Newton step in the substepping solve
+ *   convergence      text     "point": each point converges, stops and is reported on its own;
+ *                             "batch": all points iterate until all have converged, and one that fails fails all,
+ *                             as NEML2's own runtime does it
+ *   collect_history  number   1: reports of neml2_model_forward() hold the residual history; 0: they do not
+ *   chunk            number   points that are evaluated together
  * ------------------------------------------------------------------------------------------- */
 
 /** How many options there are. Since 1.0. */
@@ -335,7 +337,8 @@ typedef struct neml2_report neml2_report;
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                        neml2_tensor *const *inputs, neml2_tensor *const *parameters);
 
-/** A tensor of a report: shape (*B), for RESIDUAL_HISTORY (*B, miters). Owned. Since 1.0. */
+/** A tensor of a report: shape (*B). RESIDUAL_HISTORY has (*B, miters), and is there only where the option
+ *  collect_history was 1. Owned. Since 1.0. */
 NEML2_CAPI int32_t neml2_report_get(neml2_tensor **out, const neml2_report *report, int32_t kind);
 
 /** Free the handle and set it to NULL. Since 1.0. */

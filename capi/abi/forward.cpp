@@ -48,14 +48,18 @@ struct Arguments {
   }
 };
 
-// A tensor for each kind of report, bound to the evaluation.
-std::vector<Tensor> bind_report(const Dims& batch, std::int64_t miters, Evaluation& evaluation) {
-  Dims history = batch;
-  history.push_back(miters);
+// A tensor for each kind of report, bound to the evaluation; the history, which is large, on request.
+std::vector<Tensor> bind_report(const Dims& batch, const model::Options& options, Evaluation& evaluation) {
   std::vector<Tensor> tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
-                                 Tensor::zeros(DType::float64, batch), Tensor::zeros(DType::float64, history)};
+                                 Tensor::zeros(DType::float64, batch)};
+  if (options.collect_history()) {
+    Dims history = batch;
+    history.push_back(options.newton().miters);
+    tensors.push_back(Tensor::empty(DType::float64, history));
+  }
   for (std::size_t kind = 0; kind < tensors.size(); ++kind)
-    evaluation.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
+    evaluation.report[kind] = {tensors[kind].data_as<char>(), 1};
+  if (options.collect_history()) evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].stride = options.newton().miters;
   return tensors;
 }
 
@@ -70,7 +74,8 @@ std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
                       " (the first is point ", tally.first[status], ")");
   const std::int32_t worst = tally.worst();
   if (worst > NEML2_NON_FINITE)
-    message += ". The other points hold good results. Reduce the step, or raise miters or ls_max_iters.";
+    message += join(tally.count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
+                    ". Reduce the step, or raise miters or ls_max_iters.");
   else if (worst > NEML2_OK)
     message += ". Check the inputs: the results were written as they are.";
   return worst > NEML2_OK ? record_recoverable(worst, message) : NEML2_OK;
@@ -117,7 +122,7 @@ int32_t neml2_model_forward(neml2_tensor** outputs, neml2_report** report, const
       evaluation.outputs.push_back({results.back().data_as<char>(), variable.point_shape.product()});
     }
     auto reported = std::make_unique<neml2_report>();
-    if (report) reported->tensors = bind_report(batch, options.newton().miters, evaluation);
+    if (report) reported->tensors = bind_report(batch, options, evaluation);
 
     const model::Tally tally = target.evaluate(evaluation, options);
     hand_out(outputs, std::move(results));
@@ -130,6 +135,9 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
   return guarded([&] {
     required(out, "out");
     const auto& tensors = required(report, "report").tensors;
+    if (kind == NEML2_REPORT_RESIDUAL_HISTORY && tensors.size() == NEML2_REPORT_RESIDUAL_HISTORY)
+      throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
+                  "The report holds no residual history: set the option collect_history to 1 before the evaluation.");
     if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));

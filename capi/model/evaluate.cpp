@@ -117,12 +117,13 @@ std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const O
   Chunk chunk;
   chunk.points = points;
   chunk.newton = options.newton();
+  chunk.newton.keep_history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
   const auto miters = static_cast<std::size_t>(chunk.newton.miters);
   chunk.values.resize(num_values_);
   chunk.status.assign(size, NEML2_OK);
   chunk.iterations.assign(size, 0);
   chunk.residual_norm.assign(size, 0.0);
-  chunk.history.assign(size * miters, std::numeric_limits<double>::quiet_NaN());
+  chunk.history.assign(chunk.newton.keep_history ? size * miters : 0, std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     chunk.values[input_values_[i]] = gather(evaluation.inputs[i], inputs[i], begin, points, copy[i]);
   for (std::size_t i = 0; i < parameters.size(); ++i)

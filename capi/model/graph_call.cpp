@@ -42,6 +42,7 @@ void ParameterTail::append_to(std::vector<Tensor>& inputs, const std::vector<Ten
 
 GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope) : package_(scope.leaf() / graph.package) {
   expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size());
+  scope.note_dtype(package_);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     inputs_.push_back(scope.value(graph.inputs[i]));
     scope.declare(inputs_.back(), package_.input_shape(i), package_.input_dtype(i), package_.name());

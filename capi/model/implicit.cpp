@@ -83,13 +83,14 @@ class ImplicitSegment::PackageSystem : public newton::System {
 };
 
 ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope)
-    : dtype_(scope.dtype()),
-      residual_(scope.leaf() / segment.residual_package),
+    : residual_(scope.leaf() / segment.residual_package),
       jacobian_(scope.leaf() / segment.jacobian_package),
       solve_(scope.leaf() / segment.solve_package),
-      unknowns_(value_groups(segment.unknowns, scope)),
-      givens_(value_groups(segment.givens, scope)),
       num_residuals_(segment.residuals.size()) {
+  scope.note_dtype(residual_);
+  dtype_ = scope.dtype();
+  unknowns_ = value_groups(segment.unknowns, scope);
+  givens_ = value_groups(segment.givens, scope);
   if (segment.max_substepping_level > 0)
     throw Error(NEML2_ERROR_UNSUPPORTED, "max_substepping_level",
                 "The model was compiled with adaptive substepping, which this version cannot run. Compile it with "

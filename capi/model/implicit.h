@@ -31,10 +31,10 @@ class ImplicitSegment : public Segment {
   void predict(Chunk& chunk) const;
   void merge(const newton::Outcome& outcome, newton::Groups& u, Chunk& chunk) const;
 
-  DType dtype_;
   Package residual_, jacobian_, solve_;
-  std::vector<ValueGroup> unknowns_, givens_;
   std::size_t num_residuals_;
+  DType dtype_;
+  std::vector<ValueGroup> unknowns_, givens_;
   ParameterTail tail_;
   std::optional<GraphCall> predictor_;
   std::optional<Loop> loop_;

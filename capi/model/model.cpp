@@ -60,9 +60,10 @@ std::shared_ptr<Model> Model::load(const std::filesystem::path& root, const std:
   return std::shared_ptr<Model>(new Model(artifact::read_metadata(root, device, dtype)));
 }
 
-Model::Model(const artifact::Metadata& metadata) : dtype_(metadata.dtype), options_(metadata.solver) {
+Model::Model(const artifact::Metadata& metadata) : options_(metadata.solver) {
   Scope scope(metadata);
   for (const artifact::Segment& segment : metadata.segments) segments_.push_back(make_segment(segment, scope));
+  dtype_ = scope.dtype();
   add_variables(metadata, scope);
   num_values_ = scope.values().size();
   for (const artifact::Parameter& parameter : metadata.parameters)

@@ -40,6 +40,7 @@ const std::vector<Options::Info>& Options::all() {
       {"ls_c", &Options::ls_c_, 0, 1, false, nullptr, {}},
       {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
       {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
+      {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
       {"chunk", &Options::chunk_, 1, most_points, true, nullptr, {}},
   };
   return infos;

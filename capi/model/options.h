@@ -34,13 +34,14 @@ class Options {
 
   newton::Settings newton() const;
   bool whole_batch() const { return convergence_ == 1; }
+  bool collect_history() const { return collect_history_ == 1; }
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
 
  private:
   double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
-  double convergence_ = 0, chunk_ = 256;
+  double convergence_ = 0, collect_history_ = 0, chunk_ = 256;
 };
 
 }  // namespace neml2_capi::model

@@ -27,6 +27,15 @@ class ForwardSegment : public Segment {
 Scope::Scope(const artifact::Metadata& metadata)
     : leaf_(metadata.leaf), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
 
+void Scope::note_dtype(const Package& package) {
+  for (std::size_t i = 0; i < package.num_inputs() && !dtype_noted_; ++i) {
+    const DType dtype = package.input_dtype(i);
+    if (dtype != DType::float64 && dtype != DType::float32) continue;
+    dtype_ = dtype;
+    dtype_noted_ = true;
+  }
+}
+
 std::size_t Scope::value(const std::string& name) {
   const auto [it, added] = positions_.emplace(name, values_.size());
   if (added) values_.push_back({name, {}, dtype_, false});

@@ -35,6 +35,10 @@ class Scope {
   // The position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT where there is none.
   std::size_t parameter(const std::string& name, const std::string& who) const;
 
+  // The element type of floating-point values is what the first package takes. The name of the leaf does not tell:
+  // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
+  void note_dtype(const Package& package);
+
   const std::filesystem::path& leaf() const { return leaf_; }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
@@ -43,6 +47,7 @@ class Scope {
  private:
   std::filesystem::path leaf_;
   DType dtype_;
+  bool dtype_noted_ = false;
   std::vector<Value> values_;
   std::map<std::string, std::size_t> positions_;
   const std::vector<artifact::Parameter>& parameters_;
@@ -59,7 +64,7 @@ struct Chunk {
   std::vector<std::int32_t> status;
   std::vector<std::int32_t> iterations;
   std::vector<double> residual_norm;
-  std::vector<double> history;  // of the last implicit segment: (points, newton.miters)
+  std::vector<double> history;  // if kept, of the last implicit segment: (points, newton.miters)
 };
 
 class Segment {

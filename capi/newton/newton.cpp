@@ -27,7 +27,7 @@ void select(std::vector<T>& values, const std::vector<std::int64_t>& rows) {
 class Iteration {
  public:
   Iteration(System& system, Groups& u, const Settings& settings)
-      : system_(system), settings_(settings), solution_(u), outcome_(u.front().sizes()[0], settings.miters) {
+      : system_(system), settings_(settings), solution_(u), outcome_(u.front().sizes()[0], settings) {
     for (Tensor& group : u) u_.push_back(group.copy());
     point_.resize(static_cast<std::size_t>(u.front().sizes()[0]));
     std::iota(point_.begin(), point_.end(), 0);
@@ -104,7 +104,7 @@ class Iteration {
       if (at(done_, r)) continue;
       const std::int64_t p = at(point_, r);
       const double now = at(norm_, r);
-      at(outcome_.history, p * settings_.miters + i) = now;
+      if (settings_.keep_history) at(outcome_.history, p * settings_.miters + i) = now;
       at(outcome_.residual_norm, p) = now;
       at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
       const bool converged = now < settings_.atol || now / at(initial_norm_, r) < settings_.rtol;
@@ -191,11 +191,12 @@ Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows) 
   return out;
 }
 
-Outcome::Outcome(std::int64_t points, std::int64_t miters)
+Outcome::Outcome(std::int64_t points, const Settings& settings)
     : status(static_cast<std::size_t>(points), NEML2_NOT_CONVERGED),
       iterations(static_cast<std::size_t>(points), 0),
       residual_norm(static_cast<std::size_t>(points), 0.0),
-      history(static_cast<std::size_t>(points * miters), std::numeric_limits<double>::quiet_NaN()) {}
+      history(settings.keep_history ? static_cast<std::size_t>(points * settings.miters) : 0,
+              std::numeric_limits<double>::quiet_NaN()) {}
 
 Outcome solve(System& system, Groups& u, const Settings& settings) { return Iteration(system, u, settings).run(); }
 

@@ -18,6 +18,7 @@ struct Settings {
   double ls_c = 1e-3;
   // All points iterate until all have converged, and one failure fails all; the residual comes from its own package.
   bool whole_batch = false;
+  bool keep_history = false;
 };
 
 // What became of each point.
@@ -25,9 +26,9 @@ struct Outcome {
   std::vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
   std::vector<std::int32_t> iterations;
   std::vector<double> residual_norm;
-  std::vector<double> history;  // row-major (points, miters): |r| of each iterate, NaN beyond
+  std::vector<double> history;  // if kept: row-major (points, miters), |r| of each iterate, NaN beyond
 
-  Outcome(std::int64_t points, std::int64_t miters);
+  Outcome(std::int64_t points, const Settings& settings);
 };
 
 // Solve for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and

@@ -85,6 +85,23 @@ static void tensors_and_calls_agree(neml2_model *model) {
   viscoplastic_free(&b);
 }
 
+/* The history is large: it is kept on request only. */
+static void no_history_unasked(neml2_model *model) {
+  viscoplastic_block b = viscoplastic_create(N);
+  neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL}, *outputs[VISCOPLASTIC_OUTPUTS] = {NULL}, *history = NULL;
+  neml2_report *report = NULL;
+  viscoplastic_load(&b, 5);
+  as_tensors(model, &b, inputs);
+  if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL))) {
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&history, report, NEML2_REPORT_RESIDUAL_HISTORY));
+    CHECK_SAYS("collect_history");
+  }
+  for (int i = 0; i < VISCOPLASTIC_INPUTS; ++i) neml2_tensor_free(&inputs[i]);
+  for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) neml2_tensor_free(&outputs[i]);
+  neml2_report_free(&report);
+  viscoplastic_free(&b);
+}
+
 static void residual_is_below_tolerance(neml2_model *model) {
   viscoplastic_block b = viscoplastic_after(model, N, 4);
   neml2_call *call = viscoplastic_call(model, &b, 0);
@@ -96,6 +113,7 @@ static void residual_is_below_tolerance(neml2_model *model) {
   CHECK_OK(neml2_model_option_get_number(&miters, model, "miters"));
   viscoplastic_load(&b, 5);
   as_tensors(model, &b, inputs);
+  CHECK_OK(neml2_model_option_set_number(model, "collect_history", 1));
   if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL)) && CHECK_OK(neml2_call_run(call, N))) {
     REQUIRE_OK(neml2_report_get(&history, report, NEML2_REPORT_RESIDUAL_HISTORY));
     const int64_t *shape = NULL;
@@ -171,6 +189,7 @@ int main(void) {
   neml2_model *model = load(artifact("viscoplastic"));
   results_do_not_depend_on_the_batch(model);
   tensors_and_calls_agree(model);
+  no_history_unasked(model);
   residual_is_below_tolerance(model);
   state_may_be_updated_in_place(model);
   one_bad_point_fails_alone(model);

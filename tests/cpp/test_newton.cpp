@@ -111,6 +111,7 @@ void history_holds_every_norm() {
   Scalars system({4.0});
   Groups u = start_at(1.0, 1);
   Settings settings;
+  settings.keep_history = true;
   const Outcome outcome = solve(system, u, settings);
   // u = 1, 2.5, 2.05, ... and r = 3, 2.25, 0.2025, ...
   expect(outcome.history[0] == 3.0 && outcome.history[1] == 2.25, "the first two norms");
