@@ -21,8 +21,8 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_CPP_MARCH", "x86-64-v3")
 os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
 
-import torch
-from torch.export import Dim
+import torch  # noqa: E402
+from torch.export import Dim  # noqa: E402
 
 
 class Graph(torch.nn.Module):
