@@ -241,6 +241,13 @@ void what_is_missing_is_named(const Scratch& scratch) {
       .refused(NEML2_ERROR_UNSUPPORTED, "libnone_.so.1");
 }
 
+void code_that_is_no_package_is_refused(const Scratch& scratch) {
+  Broken(scratch, "elasticity")
+      .replace(".wrapper.so", "AOTInductorModelContainerRunSingleThreaded",
+               "AOTInductorModelContainerRunSingleThreadex")
+      .refused(NEML2_ERROR_ARTIFACT, "does not export");
+}
+
 void another_machine_is_refused(const Scratch& scratch) {
   const char* const metadata = ".wrapper_metadata.json";
   Broken(scratch, "elasticity").replace(metadata, "\"cpu\"", "\"cuda\"").refused(NEML2_ERROR_UNSUPPORTED, "\"cuda\"");
@@ -281,6 +288,7 @@ int main() {
   a_package_may_check_its_inputs();
   a_singular_matrix_spoils_only_its_point();
   what_is_missing_is_named(scratch);
+  code_that_is_no_package_is_refused(scratch);
   another_machine_is_refused(scratch);
   a_source_that_says_too_little_is_refused(scratch);
   loading_again_leaves_nothing_behind();

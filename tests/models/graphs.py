@@ -21,11 +21,11 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_CPP_MARCH", "x86-64-v3")
 os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
 
-import torch  # noqa: E402
-from torch.export import Dim  # noqa: E402
+import torch
+from torch.export import Dim
 
 
-class Graph(torch.nn.Module):
+class Graph(torch.nn.Module):  # type: ignore[misc]
     """A function as a module, which is what torch exports."""
 
     def __init__(self, function: Callable[..., torch.Tensor]) -> None:

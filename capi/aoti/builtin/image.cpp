@@ -114,10 +114,14 @@ Image::Image(std::string_view name, std::string_view object, bool openmp) {
   look_up(entry_.num_outputs, library, "AOTInductorModelContainerGetNumOutputs");
   look_up(entry_.run, library, "AOTInductorModelContainerRunSingleThreaded");
   look_up(entry_.last_error, library, "AOTInductorGetLastError");
+  const auto refuse = [&](std::int32_t status, const char* why) {
+    dlclose(library);
+    return Error(status, "", why);
+  };
   if (!entry_.create || !entry_.destroy || !entry_.num_inputs || !entry_.num_outputs || !entry_.run)
-    throw Error(NEML2_ERROR_ARTIFACT, "", "the code of the package does not export the AOTInductor model container");
+    throw refuse(NEML2_ERROR_ARTIFACT, "the code of the package does not export the AOTInductor model container");
   if (before.contains(address_of_library(reinterpret_cast<const void*>(entry_.create))))
-    throw Error(NEML2_ERROR_INTERNAL, "", "the dynamic loader returned a library that was loaded before");
+    throw refuse(NEML2_ERROR_INTERNAL, "the dynamic loader returned a library that was loaded before");
 
   if (!openmp) return;
   // A package finds the functions of the process before those of the libraries that it needs.
