@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools.environments import (
@@ -15,6 +15,7 @@ from tools.environments import (
     build_environment,
     build_requirements,
     built_wheel,
+    checkout,
     prepare,
     requirements,
     torch_to_be_had,
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
     """Carry out a command; the exit status."""
     commands: dict[str, Callable[[], int]] = {
         "demo": lambda: demo(arguments.compile, Path(arguments.output).absolute()),
-        "test": lambda: test(arguments.interpreters, others),
+        "test": lambda: test(arguments.interpreters, arguments.sanitizers, others),
         "build": build,
         "wheel": wheel,
         "generate": generate,
@@ -104,23 +105,28 @@ def _compiled_examples() -> Path:
 
 def _compile_environment() -> Environment | None:
     """With neml2-compile and torch; nothing where there is no torch for this Python."""
-    torch = torch_to_be_had(build_environment().python)
+    torch = torch_to_be_had(build_environment())
     return prepare("compile", requirements("compile"), [torch]) if torch else None
 
 
-def test(interpreters: int, pytest_arguments: list[str]) -> int:
+def test(interpreters: int, sanitizers: bool, pytest_arguments: list[str]) -> int:
     """Every test: C, C++ and Fortran with ctest, then Python with pytest on the installed wheel."""
     wheel_file = built_wheel()
     failures = []
-    programs = _cmake_build(CACHE / "cmake" / f"tests-{_checkout()}")
     builder = build_environment()
-    ctest: Command = ["ctest", "--test-dir", programs, "--output-on-failure"]
-    if openly(ctest, builder.variables):
+    programs = _cmake_build(CACHE / "cmake" / f"tests-{checkout()}")
+    if _ctest(builder, programs):
         failures.append("ctest")
+    if sanitizers:
+        flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
+        options = [f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX", "Fortran")]
+        options += ["-DCMAKE_BUILD_TYPE=Debug"]
+        if _ctest(builder, _cmake_build(CACHE / "cmake" / f"sanitizers-{checkout()}", options)):
+            failures.append("ctest with sanitizers")
 
     # An environment with torch, where there is one for this Python: it compiles the models of the
     # tests, for the other interpreters too.
-    torch = torch_to_be_had(builder.python)
+    torch = torch_to_be_had(builder)
     extras = ["test", *(["compile"] if torch else [])]
     environment = prepare("test", requirements(*extras), ["test", *([torch] if torch else [])])
     environment.install_wheel(wheel_file)
@@ -173,23 +179,24 @@ def _other_interpreters() -> list[str]:
     return list(found.values())
 
 
-def _checkout() -> str:
-    return build_environment().folder.name.rpartition("-")[2]
+def _ctest(builder: Environment, folder: Path) -> int:
+    return openly(["ctest", "--test-dir", folder, "--output-on-failure"], builder.variables)
 
 
-def _cmake_build(folder: Path) -> Path:
+def _cmake_build(folder: Path, extra: Sequence[str] = ()) -> Path:
     """The library, the tests and the examples, with warnings as errors."""
     builder = build_environment()
     cmake = builder.program("cmake") if "cmake" in build_requirements() else "cmake"
     options = ["-DNEML2_CAPI_TESTS=ON", "-DNEML2_CAPI_WERROR=ON"]
-    options += [f"-DPython_EXECUTABLE={builder.python}"]
+    options += [f"-DPython_EXECUTABLE={builder.python}", *extra]
     if "ninja" in build_requirements():
         options += ["-G", "Ninja"]
     command: Command = [cmake, "-S", ROOT, "-B", folder, *options]
-    quietly("configuring the C, C++ and Fortran tests", command, builder.variables)
+    what = "C, C++ and Fortran tests" + (" with sanitizers" if extra else "")
+    quietly(f"configuring the {what}", command, builder.variables)
     jobs = str(len(os.sched_getaffinity(0)))
     quietly(
-        "building the C, C++ and Fortran tests",
+        f"building the {what}",
         [cmake, "--build", folder, "--parallel", jobs],
         builder.variables,
     )

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.process import CACHE, ROOT, Command, Failure, environment, quietly
+from tools.process import CACHE, ROOT, Command, Failure, child_variables, quietly
 
 # Megabytes to download and on disk, for a message: measured once, on CPython 3.11.
 SIZES = {
@@ -121,8 +121,7 @@ def prepare(
     """The environment `name` of this checkout, with the packages `wanted`."""
     python = python or sys.executable
     version = _version_of(python)
-    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
-    folder = CACHE / "environments" / f"{name}-cp{version.replace('.', '')}-{checkout}"
+    folder = CACHE / "environments" / f"{name}-cp{version.replace('.', '')}-{checkout()}"
     stamp = folder / "installed.json"
     constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     content = json.dumps([sorted(wanted), constraints, os.path.realpath(python), version])
@@ -131,6 +130,11 @@ def prepare(
             _create(folder, python, wanted, sizes)
             stamp.write_text(content)
     return Environment(folder)
+
+
+def checkout() -> str:
+    """Tells the environments and builds of this checkout from those of another."""
+    return hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
 def _version_of(python: str) -> str:
@@ -181,7 +185,7 @@ def _index_problem(pip: Command) -> str:
             [*pip, *patience, "download", *options, "pycparser"],  # small, and needed by cffi
             capture_output=True,
             text=True,
-            env=environment(),
+            env=child_variables(),
         )
     if result.returncode == 0:
         return ""
@@ -189,21 +193,27 @@ def _index_problem(pip: Command) -> str:
     return (errors or result.stderr.splitlines() or ["pip fails"])[-1]
 
 
-def torch_to_be_had(python: Path) -> str:
+def torch_to_be_had(environment: Environment) -> str:
     """Which of SIZES the torch of constraints.txt is for this Python; empty where none is."""
+    constraints = ROOT / "constraints.txt"
+    known = environment.folder / f"torch-{hashlib.sha256(constraints.read_bytes()).hexdigest()[:8]}"
+    if known.exists():  # asked before: the network may be gone since
+        return known.read_text()
     options = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"]
-    options += ["--quiet", "--report", "-", "-c", str(ROOT / "constraints.txt")]
+    options += ["--quiet", "--report", "-", "-c", str(constraints)]
     result = subprocess.run(
-        [python, "-m", "pip", "install", *options, "torch"],
+        [environment.python, "-m", "pip", "install", *options, "torch"],
         capture_output=True,
         text=True,
-        env=environment(),
+        env=child_variables(),
     )
     if result.returncode:
         return ""
     report = json.loads(result.stdout)
     cpu = "cpu" in report["install"][0]["download_info"]["url"].rpartition("/")[2]
-    return "torch" if cpu else "torch with CUDA"
+    kind = "torch" if cpu else "torch with CUDA"
+    known.write_text(kind)
+    return kind
 
 
 def source_digest() -> str:
@@ -234,9 +244,8 @@ def built_wheel() -> Path:
         if found:
             return found[0]
         builder = build_environment()
-        checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
         options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
-        options += [f"-Cbuild-dir={CACHE / 'cmake' / f'wheel-{checkout}'}"]
+        options += [f"-Cbuild-dir={CACHE / 'cmake' / f'wheel-{checkout()}'}"]
         command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
         quietly("building the wheel (a minute or two)", command, builder.variables)
         Path(f"{folder}.part").rename(folder)

@@ -24,7 +24,7 @@ class Failure(Exception):
 Command = Sequence[str | Path]
 
 
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_variables(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of child processes: no package of the caller's leaks in."""
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     return {**kept, "PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(extra or {})}
@@ -37,7 +37,7 @@ def quietly(title: str, command: Command, extra: Mapping[str, str] | None = None
     result = subprocess.run(
         command,
         cwd=ROOT,
-        env=environment(extra),
+        env=child_variables(extra),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -57,4 +57,4 @@ def quietly(title: str, command: Command, extra: Mapping[str, str] | None = None
 
 def openly(command: Command, extra: Mapping[str, str] | None = None) -> int:
     """Run with the output on the terminal, and return the exit status."""
-    return subprocess.run(command, cwd=ROOT, env=environment(extra)).returncode
+    return subprocess.run(command, cwd=ROOT, env=child_variables(extra)).returncode
