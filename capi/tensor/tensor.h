@@ -108,7 +108,9 @@ class Dims {
     return text + (size_ == 1 ? ",)" : ")");
   }
 
-  friend bool operator==(const Dims& a, const Dims& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator==(const Dims& a, const Dims& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   std::int64_t values_[capacity] = {};
