@@ -109,6 +109,26 @@ void a_graph_may_have_no_inputs() {
   expect(graph->run({})[0].data_as<double>()[2] == 7, "the constant");
 }
 
+// Outputs may be the input itself, or views: they come as they are, and live as long as somebody looks at them.
+void outputs_may_be_inputs_and_views() {
+  const auto graph = Graph::load(compiled("aliases"));
+  std::vector<Tensor> inputs = {ones({4, 3})};
+  for (std::int64_t i = 0; i < 12; ++i) inputs[0].data_as<double>()[i] = static_cast<double>(i);
+  const std::vector<Tensor> first = graph->run(inputs);
+  const void* given = inputs[0].data();
+  expect(first[0].data() == given, "the first output is the input");
+  expect(first[2].storage().data() == first[3].storage().data(), "the last two share their storage");
+  inputs.clear();
+  for (int n = 0; n < 3; ++n) graph->run({ones({4, 3})});
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t k = 0; k < 3; ++k) {
+      const auto value = static_cast<double>(3 * i + k);
+      expect(first[0].copy().data_as<double>()[3 * i + k] == value, "the input is kept by the output");
+      expect(k == 0 || first[1].copy().data_as<double>()[2 * i + k - 1] == value, "a view has its own strides");
+      expect(first[3].copy().data_as<double>()[4 * k + i] == 2 * value, "the transpose");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -121,4 +141,5 @@ int main() {
   a_static_batch_is_a_fixed_size();
   sizes_that_must_agree_are_compared();
   a_graph_may_have_no_inputs();
+  outputs_may_be_inputs_and_views();
 }

@@ -28,6 +28,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shrink import shrink
 
@@ -114,24 +115,33 @@ def toolchain() -> str:
     return answer.stdout + compiler.stdout
 
 
-def _key(recipe: Recipe) -> str:
-    wanted = [recipe.input.read_text(), recipe.model, recipe.options]
-    content = [*wanted, sorted(ISA.items()), toolchain()]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-
 def artifact(name: str) -> Path:
     """The artifact of a model, compiled when it is not in the cache."""
     recipe = RECIPES[name]
-    folder = cache_root() / _key(recipe)
+    content = [recipe.input.read_text(), recipe.model, recipe.options]
+    options = ["--model", recipe.model, *recipe.options]
+    command = ["-m", "neml2.cli.aoti_compile", str(recipe.input), *options, "--output-dir"]
+    return _cached(name, content, command) / recipe.model
+
+
+def graphs() -> Path:
+    """The folder of the graphs that graphs.py compiles."""
+    script = MODELS / "graphs.py"
+    return _cached("the test graphs", [script.read_text()], [str(script)])
+
+
+def _cached(name: str, content: list[Any], command: list[str]) -> Path:
+    """The folder that `command`, followed by its path, fills; one for each `content`."""
+    known = json.dumps([*content, sorted(ISA.items()), toolchain()])
+    folder = cache_root() / hashlib.sha256(known.encode()).hexdigest()[:16]
     with _locked(folder.with_suffix(".lock")):
         if not folder.exists():
             # Renamed when complete: a folder of this name is always whole.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-                output = Path(scratch) / name
-                _compile(name, recipe, output)
+                output = Path(scratch) / "output"
+                _compile(name, [*command, str(output)])
                 output.rename(folder)
-    return folder / recipe.model
+    return folder
 
 
 @contextlib.contextmanager
@@ -142,20 +152,18 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _compile(name: str, recipe: Recipe, output: Path) -> None:
-    command = [compiler_python(), "-m", "neml2.cli.aoti_compile", str(recipe.input)]
-    command += ["--model", recipe.model, "--output-dir", str(output), *recipe.options]
+def _compile(name: str, command: list[str]) -> None:
     print(f"compiling {name} (a minute or two, once) ...", file=sys.stderr, flush=True)
     start = time.monotonic()
     result = subprocess.run(
-        command,
+        [compiler_python(), *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=_compile_environment(),
     )
     if result.returncode:
-        raise RuntimeError(f"neml2-compile failed for {name}:\n{result.stdout[-4000:]}")
+        raise RuntimeError(f"compiling {name} failed:\n{result.stdout[-4000:]}")
     print(f"compiled {name} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
 
 

@@ -7,6 +7,7 @@ FOLDER/large_batch.pt2        traced with a large batch: its kernel has OpenMP r
 FOLDER/static_batch.pt2       a batch of exactly two
 FOLDER/two_batches.pt2        two dynamic sizes, one of them shared
 FOLDER/no_inputs.pt2          a constant
+FOLDER/aliases.pt2            outputs that are an input, a view of one, and views of one another
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from torch.export import Dim
 class Graph(torch.nn.Module):  # type: ignore[misc]
     """A function as a module, which is what torch exports."""
 
-    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, *inputs: torch.Tensor) -> Any:
         return self.function(*inputs)
 
 
 def compile_graph(
     package: Path,
-    function: Callable[..., torch.Tensor],
+    function: Callable[..., Any],
     inputs: tuple[torch.Tensor, ...],
     dynamic: tuple[Any, ...] | None = None,
 ) -> None:
@@ -68,6 +69,12 @@ def main(folder: Path) -> None:
         (real, torch.ones(5, 3, dtype=torch.float64), real.clone()),
         ({0: batch}, {0: other}, {0: batch}),
     )
+
+    def aliases(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        doubled = 2 * a
+        return a, a[:, 1:], doubled, doubled.transpose(0, 1)
+
+    compile_graph(folder / "aliases.pt2", aliases, (real,), ({0: batch},))
     compile_graph(folder / "no_inputs.pt2", lambda: torch.full((3,), 7.0, dtype=torch.float64), ())
 
 

@@ -14,7 +14,7 @@ import neml2_capi
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 
-from compile import RECIPES, artifact  # noqa: E402  (tests/models is no package)
+import compile as models  # noqa: E402  (tests/models is no package)
 
 PREBUILT = ROOT / "examples" / "artifacts"
 
@@ -39,17 +39,25 @@ class Artifacts(Mapping[str, Path]):
         prebuilt = PREBUILT / name
         if prebuilt.is_dir():
             return prebuilt
-        if name in RECIPES and os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        if name in models.RECIPES and os.environ.get("NEML2_CAPI_COMPILE") == "0":
             pytest.skip(f"{name} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
-        return artifact(name)
+        return models.artifact(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(RECIPES)
+        return iter(models.RECIPES)
 
     def __len__(self) -> int:
-        return len(RECIPES)
+        return len(models.RECIPES)
 
 
 @pytest.fixture(scope="session")
 def artifacts() -> Artifacts:
     return Artifacts()
+
+
+@pytest.fixture(scope="session")
+def graphs() -> Path:
+    """The packages of tests/models/graphs.py."""
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("the graphs would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    return models.graphs()

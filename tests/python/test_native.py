@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def test_c_program_passes(source: Path) -> None:
 def test_static_batch_is_never_run_at_another_size(artifacts: Mapping[str, Path]) -> None:
     program = c_program(TESTS / "c" / "test_static_batch.c")
     run(program, artifacts["elasticity_static"])
+
+
+def test_graphs_of_other_kinds(graphs: Path) -> None:
+    """Integer kernels, OpenMP regions, static batches, outputs that are inputs."""
+    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
+    if not programs:
+        pytest.skip("the C++ tests are built by: python3 build.py test")
+    run(Path(programs) / "lib" / "cpp_test_compiled_graphs", NEML2_TEST_GRAPHS=str(graphs))
 
 
 @needs_fortran
