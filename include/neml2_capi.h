@@ -157,9 +157,8 @@ NEML2_CAPI int32_t neml2_tensor_create(neml2_tensor **out, int32_t dtype, int64_
  *  until `deleter(context)` is called, which happens once, on any thread, when no handle uses the storage any
  *  more; where `deleter` is NULL, until the last handle that shares it is freed. When this function fails the
  *  deleter is not called. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_wrap(neml2_tensor **out, void *data, int32_t dtype, int64_t ndim,
-                                     const int64_t *shape, const int64_t *strides, void (*deleter)(void *),
-                                     void *context);
+NEML2_CAPI int32_t neml2_tensor_wrap(neml2_tensor **out, void *data, int32_t dtype, int64_t ndim, const int64_t *shape,
+                                     const int64_t *strides, void (*deleter)(void *), void *context);
 
 /** Another handle to the same storage: a write through one is seen through the other. Owned. Since 1.0. */
 NEML2_CAPI int32_t neml2_tensor_share(neml2_tensor **out, const neml2_tensor *tensor);
@@ -245,8 +244,7 @@ NEML2_CAPI int32_t neml2_model_variable_count(int64_t *out, const neml2_model *m
 
 /** The position of the variable `name` among its kind. NEML2_ERROR_NAME, with the names there are, when there is
  *  none. Since 1.0. */
-NEML2_CAPI int32_t neml2_model_variable_find(int64_t *index, const neml2_model *model, int32_t kind,
-                                             const char *name);
+NEML2_CAPI int32_t neml2_model_variable_find(int64_t *index, const neml2_model *model, int32_t kind, const char *name);
 
 /** The name of a variable, and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
  *  Either may be NULL. Borrowed from `model`. Since 1.0. */
@@ -316,9 +314,9 @@ NEML2_CAPI int32_t neml2_model_option_get_text(const char **out, const neml2_mod
 
 /** What an evaluation can report of each material point. */
 enum {
-  NEML2_REPORT_STATUS = 0,        /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
-  NEML2_REPORT_ITERATIONS = 1,    /**< int32: Newton steps made, over all implicit segments */
-  NEML2_REPORT_RESIDUAL_NORM = 2, /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
+  NEML2_REPORT_STATUS = 0,          /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
+  NEML2_REPORT_ITERATIONS = 1,      /**< int32: Newton steps made, over all implicit segments */
+  NEML2_REPORT_RESIDUAL_NORM = 2,   /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
   NEML2_REPORT_RESIDUAL_HISTORY = 3 /**< float64, `miters` values: |r| at the initial guess and after each step of
                                          the last implicit segment; NaN beyond */
 };

@@ -43,7 +43,8 @@ def cyclic_strain(amplitudes: np.ndarray, steps: int, period: int) -> np.ndarray
     """[step, point, 6]: proportional, six distinct components; unstrained at step 0."""
     direction = np.array([1.0, -0.3, -0.25, 0.35, -0.2, 0.15])
     phase = 2.0 * np.pi * np.arange(steps + 1) / period
-    return np.sin(phase)[:, np.newaxis, np.newaxis] * amplitudes[:, np.newaxis] * direction
+    strain: np.ndarray = np.sin(phase)[:, None, None] * amplitudes[:, None] * direction
+    return strain
 
 
 def run_history(model: Model, forces: Arrays, state: Arrays) -> tuple[list[Arrays], list[Arrays]]:
@@ -123,7 +124,8 @@ class NewtonByHand:
             u = u + self.solve(*self.jacobian(u, *arguments))[0]
             r = self.residual(u, *arguments)[0]
             norms.append(torch.linalg.vector_norm(r, dim=-1))
-        return torch.stack(norms).numpy()
+        history: np.ndarray = torch.stack(norms).numpy()
+        return history
 
 
 def record_newton(data: Arrays, name: str, root: Path, inputs: list[Arrays]) -> None:
@@ -177,8 +179,8 @@ def main() -> None:
 
     grains = 1e-3 * np.arange(3 * 5 * 6, dtype=float).reshape(3, 5, 6)
     given = {"strain": grains}
-    outputs = forward(Model(str(artifact("elasticity_grains"))), given)
-    record(data, "elasticity_grains", [given], [outputs])
+    stressed = forward(Model(str(artifact("elasticity_grains"))), given)
+    record(data, "elasticity_grains", [given], [stressed])
 
     # Four crystals, sheared and rotated; time steps of 10 ms.
     rates = np.array([[0.1, -0.05, -0.05, 0.02, 0.0, -0.01]]) * np.array(
@@ -198,7 +200,7 @@ def main() -> None:
     }
     record(data, "crystal", *run_history(Model(str(artifact("crystal"))), forces, state))
 
-    np.savez_compressed(HERE / "reference.npz", **data)
+    np.savez_compressed(HERE / "reference.npz", allow_pickle=False, **data)
     for name, value in data.items():
         print(f"{name:45s} {value.shape}")
 
