@@ -54,7 +54,8 @@ def requirements(*extras: str) -> list[str]:
 
 def build_requirements() -> list[str]:
     """What the package needs to be built, with the tools that the system lacks."""
-    wanted = _pyproject_list("build-system", "requires")
+    # Some Pythons come with a pip that cannot pass settings on to the build.
+    wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1"]
     if not _system_has_cmake():
         wanted.append("cmake")
     if not shutil.which("make") and not shutil.which("ninja"):
