@@ -8,6 +8,9 @@ FOLDER/static_batch.pt2       a batch of exactly two
 FOLDER/two_batches.pt2        two dynamic sizes, one of them shared
 FOLDER/no_inputs.pt2          a constant
 FOLDER/aliases.pt2            outputs that are an input, a view of one, and views of one another
+FOLDER/root_residual.pt2      the residual of u^2 = a in float32, which neml2-compile does not write,
+FOLDER/root_jacobian.pt2      its operator and residual,
+FOLDER/root_solve.pt2         and the solve of its Newton step
 """
 
 from __future__ import annotations
@@ -75,6 +78,21 @@ def main(folder: Path) -> None:
         return a, a[:, 1:], doubled, doubled.transpose(0, 1)
 
     compile_graph(folder / "aliases.pt2", aliases, (real,), ({0: batch},))
+    u, operator = torch.ones(8, 1), torch.ones(8, 1, 1)
+    pair = ({0: batch}, {0: batch})
+    compile_graph(folder / "root_residual.pt2", lambda u, a: a - u * u, (u, u.clone()), pair)
+    compile_graph(
+        folder / "root_jacobian.pt2",
+        lambda u, a: ((2 * u).unsqueeze(-1), a - u * u),
+        (u, u.clone()),
+        pair,
+    )
+    compile_graph(
+        folder / "root_solve.pt2",
+        lambda operator, b: torch.linalg.solve(operator, b.unsqueeze(-1)).squeeze(-1),
+        (operator, u.clone()),
+        pair,
+    )
     compile_graph(folder / "no_inputs.pt2", lambda: torch.full((3,), 7.0, dtype=torch.float64), ())
 
 

@@ -1,0 +1,98 @@
+"""A nonlinear model in float32. neml2-compile 3.1.0 writes float64 packages whatever it is asked for,
+so this one is put together from graphs of torch: u^2 = a, one unknown per point."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neml2_capi import ConvergenceError, FatalError, Model
+
+
+def scalar(name: str) -> dict[str, Any]:
+    shapes: dict[str, Any] = {"sub_batch_shape": [], "base_shape": []}
+    return {"name": name, "var_size": 1, "var_type": "Scalar", **shapes}
+
+
+def group(name: str) -> list[dict[str, Any]]:
+    shapes = {"structure": "dense", "sub_batch_shape": []}
+    return [{**shapes, "var_names": [name], "per_var_info": [scalar(name)]}]
+
+
+@pytest.fixture(scope="module")
+def root(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    leaf = folder / "cpu" / "float32"
+    leaf.mkdir(parents=True)
+    packages = {}
+    for kind in ("residual", "jacobian", "solve"):
+        packages[f"{kind}_package"] = f"root_{kind}.pt2"
+        shutil.copy(graphs / f"root_{kind}.pt2", leaf)
+    segment = {
+        "kind": "implicit",
+        **packages,
+        "unknowns": [scalar("u")],
+        "givens": [scalar("a")],
+        "residuals": [scalar("r")],
+        "unknown_group_infos": group("u"),
+        "given_group_infos": group("a"),
+        "residual_group_infos": group("r"),
+        "param_inputs": [],
+        "max_substepping_level": 0,
+    }
+    # Newton starts from the caller's u: an unknown that is an input, too, is a warm start.
+    metadata = {
+        "schema_version": 14,
+        "type": "composed",
+        "inputs": [scalar("a"), scalar("u")],
+        "outputs": [scalar("u")],
+        "segments": [segment],
+        "parameters": [],
+        "solver_config": {
+            **{"atol": 1e-6, "rtol": 1e-6, "miters": 25, "substep_del_tol": 1e-6},
+            **{"ls_type": "BACKTRACKING", "ls_max_iters": 1, "ls_cutback": 2.0, "ls_c": 1e-3},
+            "solver_kind": "direct",
+        },
+    }
+    (folder / "metadata.json").write_text(json.dumps(metadata))
+    return folder
+
+
+def test_roots_are_found_to_the_precision_of_float32(root: Path) -> None:
+    model = Model(root, dtype="float32")
+    assert model.dtype == np.float32
+    a = np.linspace(0.5, 9.0, 1000, dtype=np.float32)
+    result = model.forward({"a": a, "u": np.ones_like(a)})["u"]
+    assert result.dtype == np.float32
+    # rtol 1e-6 of a first residual below 8, over the slope 2 u
+    np.testing.assert_allclose(result, np.sqrt(a), rtol=1e-5)
+
+
+def test_the_callers_guess_chooses_the_root(root: Path) -> None:
+    model = Model(root, dtype="float32")
+    guess = np.array([1.0, -1.0], dtype=np.float32)
+    result = model.forward({"a": np.float32(4.0), "u": guess})["u"]
+    np.testing.assert_allclose(result, [2.0, -2.0], rtol=1e-6)
+
+
+def test_a_failed_point_is_nan_and_told(root: Path) -> None:
+    model = Model(root, dtype="float32")
+    a = np.array([4.0, -1.3, 4.0, 9.0], dtype=np.float32)
+    guess = np.array([1.0, 1.0, 0.0, 1.0], dtype=np.float32)  # the slope vanishes at u = 0
+    with pytest.raises(ConvergenceError) as caught:
+        model.forward({"a": a, "u": guess})
+    assert caught.value.converged_mask.tolist() == [True, False, False, True]
+    result = caught.value.outputs["u"]
+    np.testing.assert_allclose(result[[0, 3]], [2.0, 3.0], rtol=1e-6)
+    assert np.isnan(result[1:3]).all()
+
+
+def test_float64_is_refused(root: Path) -> None:
+    model = Model(root, dtype="float32")
+    with pytest.raises(FatalError, match="'a' must be float32; got float64"):
+        model.forward({"a": np.ones(2), "u": np.ones(2, dtype=np.float32)})
