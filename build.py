@@ -37,12 +37,6 @@ def parser() -> argparse.ArgumentParser:
         help="run the Python tests under all CPythons found here, and fail if fewer than N are",
     )
 
-    test.add_argument(
-        "--sanitizers",
-        action="store_true",
-        help="run the C and C++ tests also with the address and undefined-behaviour sanitizers",
-    )
-
     commands.add_parser("build", help="the library, the tests and the examples")
     commands.add_parser("wheel", help="the wheel, with its manylinux tag")
     commands.add_parser("generate", help="renew what is generated")
