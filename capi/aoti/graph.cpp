@@ -280,7 +280,7 @@ std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, con
   std::vector<builtin::OperatorNode> nodes;
   if (const auto json = archive.find(".wrapper.json")) nodes = parse_extern_nodes(*json);
 
-  const builtin::Object object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), Provider::file_name());
+  const builtin::Object object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), builtin::provider_file);
   builtin::check_processor(target, object.producers);
   builtin::check_c_library(object.versions);
   resolve(object, nodes);

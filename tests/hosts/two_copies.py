@@ -5,7 +5,9 @@ python two_copies.py ARTIFACTS SECOND_LIBRARY
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,9 @@ def main() -> None:
         stress(library, f"{artifacts}/elasticity", strain) for library in (lib, second, lib, second)
     }
     assert len(results) == 1
+    # Each brought its own provider, found beside it.
+    mapped = Path("/proc/self/maps").read_text()
+    assert len(set(re.findall(r"\S*/libn2.{7}\.so", mapped))) == 2
     # An error of one copy is not an error of the other.
     nothing = ffi.new("neml2_model **")
     assert second.neml2_model_load(nothing, b"/nonexistent", ffi.NULL, ffi.NULL) < 0

@@ -87,9 +87,20 @@ def test_without_memfd_a_file_that_is_gone_serves(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_copies_of_the_library_do_not_meet(tmp_path: Path) -> None:
-    shutil.copytree(LIBRARIES, tmp_path / "lib")
-    python("two_copies.py", PREBUILT, tmp_path / "lib" / "libneml2_capi.so.1")
+@pytest.mark.parametrize("build", ["the same", "another"])
+def test_two_copies_of_the_library_do_not_meet(tmp_path: Path, build: str) -> None:
+    copy = tmp_path / "lib"
+    shutil.copytree(LIBRARIES, copy)
+    if build == "another":
+        # Builds differ in the name of the provider, which holds their hash.
+        provider = next(copy.glob("libn2???????.so"))
+        renamed = "libn2fffffff.so"
+        for library in (provider, copy / "libneml2_capi.so.1"):
+            content = library.read_bytes()
+            assert provider.name.encode() in content
+            library.write_bytes(content.replace(provider.name.encode(), renamed.encode()))
+        provider.rename(copy / renamed)
+    python("two_copies.py", PREBUILT, copy / "libneml2_capi.so.1")
 
 
 @cache

@@ -14,11 +14,6 @@
 #include "capi/aoti/builtin/memory_file.h"
 #include "capi/error.h"
 
-#ifndef NEML2_PROVIDER_FILE
-#error "NEML2_PROVIDER_FILE must be the file name of the provider: libn2xxxxxxx.so"
-#endif
-static_assert(sizeof(NEML2_PROVIDER_FILE) == sizeof("libtorch_cpu.so"), "it takes the place of libtorch_cpu.so");
-
 namespace neml2_capi::aoti::builtin {
 namespace {
 
@@ -42,9 +37,9 @@ void look_up(Function*& function, void* library, const char* name) {
 }
 
 Provider open_provider() {
-  const std::filesystem::path path = own_folder() / NEML2_PROVIDER_FILE;
+  const std::filesystem::path path = own_folder() / provider_file;
   const auto fail = [&](const std::string& why) {
-    return Error(NEML2_ERROR_FILE, NEML2_PROVIDER_FILE,
+    return Error(NEML2_ERROR_FILE, provider_file,
                  join("the built-in runtime ", path.string(), " cannot be used: ", why,
                       ". It is installed beside this library: install them together."));
   };
@@ -94,8 +89,6 @@ bool wants_checks() {
 }
 
 }  // namespace
-
-const char* Provider::file_name() { return NEML2_PROVIDER_FILE; }
 
 const Provider& Provider::get() {
   static const Provider provider = open_provider();

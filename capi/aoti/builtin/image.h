@@ -12,6 +12,9 @@
 
 namespace neml2_capi::aoti::builtin {
 
+// The file name of the provider, which is its SONAME, too; it takes the place of libtorch_cpu.so in packages.
+extern const char provider_file[sizeof("libtorch_cpu.so")];
+
 // The provider library, opened when it is first needed.
 struct Provider {
   void* library;
@@ -19,8 +22,6 @@ struct Provider {
   SupportedOperators supported_operators;
   LastError last_error;
 
-  // The file name, which is the SONAME, too.
-  static const char* file_name();
   // Throws Error NEML2_ERROR_FILE.
   static const Provider& get();
 };
