@@ -22,7 +22,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="build.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands.required = True
 
     demo = commands.add_parser("demo", help="two material models at work")
     demo.add_argument("--compile", action="store_true", help="compile the models first")
@@ -58,7 +59,7 @@ def main() -> int:
     arguments, others = parser().parse_known_args()
     if others and arguments.command != "test":
         parser().error("unknown arguments: " + " ".join(others))
-    if not prerequisites.met():
+    if not prerequisites.met(arguments.command):
         return 1
 
     from tools import commands

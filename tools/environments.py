@@ -11,11 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.prerequisites import index_problem
 from tools.process import CACHE, ROOT, Command, Failure, child_variables, quietly
 
 # Megabytes to download and on disk, for a message: measured once, on CPython 3.11.
@@ -164,34 +164,14 @@ def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[st
         )
     quietly(f"making the environment {folder.name}", [python, "-m", "venv", folder])
     pip: Command = [folder / "bin" / "python", "-m", "pip"]
-    if reason := _index_problem(pip):
-        problems.append(
-            f"No package index could be reached: {reason}\n    Connect this machine to the "
-            "network, or name an index that it reaches in PIP_INDEX_URL."
-        )
+    if reason := index_problem(str(folder / "bin" / "python")):
+        problems.append(reason)
     if problems:
         shutil.rmtree(folder, ignore_errors=True)
         raise Failure("This is missing:\n\n  - " + "\n  - ".join(problems))
     print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
     options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
     quietly(f"installing into {folder.name}", [*pip, "install", *options, *sorted(wanted)])
-
-
-def _index_problem(pip: Command) -> str:
-    """Why no package can be had; empty where one can."""
-    patience = ["--retries", "1", "--timeout", "15"]
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--no-deps", "--quiet", "--dest", folder]
-        result = subprocess.run(
-            [*pip, *patience, "download", *options, "pycparser"],  # small, and needed by cffi
-            capture_output=True,
-            text=True,
-            env=child_variables(),
-        )
-    if result.returncode == 0:
-        return ""
-    errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
-    return (errors or result.stderr.splitlines() or ["pip fails"])[-1]
 
 
 def torch_to_be_had(environment: Environment) -> str:

@@ -3,6 +3,7 @@
 Understood by Python 3.6 and later, so that the user of an old one is told, too.
 """
 
+import glob
 import os
 import platform
 import shutil
@@ -11,6 +12,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CACHE = os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "neml2_capi"
+)
 PYTHONS = [(3, 10), (3, 11), (3, 12), (3, 13), (3, 14)]
 
 # The names of what is needed, by package manager.
@@ -19,6 +23,9 @@ _PACKAGES = {
     "dnf": {"venv": "python3", "c++": "gcc-c++", "c": "gcc", "python": "python3"},
     "zypper": {"venv": "python3", "c++": "gcc-c++", "c": "gcc", "python": "python3"},
 }
+
+# Megabytes that a command needs on disk when it runs for the first time.
+_DISK = {"demo": 500, "test": 2500, "build": 400, "wheel": 300}
 
 _CXX20 = """
 #include <concepts>
@@ -35,8 +42,8 @@ int main() {
 """
 
 
-def met():
-    # type: () -> bool
+def met(command):
+    # type: (str) -> bool
     """Whether all is there. What is not is printed, with the command that mends it."""
     problems = []  # what is wrong, in words
     needed = []  # keys of _PACKAGES
@@ -46,9 +53,14 @@ def met():
         )
     if platform.python_implementation() != "CPython" or sys.version_info[:2] not in PYTHONS:
         found = f"{platform.python_implementation()} {platform.python_version()}"
-        problems.append(f"CPython 3.10 to 3.14 is needed; this is {found}. {_other_python()}")
-        needed.append("python")
-    if not _has_venv():
+        problems.append(f"CPython 3.10 to 3.14 is needed; this is {found}.")
+        other = _other_python()
+        if other:
+            problems[-1] += f" Here there is: {other} build.py {command}"
+        else:
+            needed.append("python")
+    has_venv = _has_venv()
+    if not has_venv:
         problems.append("Python's venv module cannot make environments: ensurepip is missing.")
         needed.append("venv")
     if _c_compiler() is None:
@@ -58,6 +70,9 @@ def met():
     if reason:
         problems.append("A compiler for C++20 is needed. " + reason)
         needed.append("c++")
+    if not glob.glob(os.path.join(CACHE, "environments", "*", "installed.json")):
+        # Nothing was downloaded yet.
+        problems += _first_run_problems(command, has_venv)
     if not problems:
         return True
     print("Before neml2_capi can be built, this is missing:\n", file=sys.stderr)
@@ -80,11 +95,65 @@ def _mend(needed):
     return "Install, with your system's package manager: " + ", ".join(words[k] for k in needed)
 
 
+def _first_run_problems(command, has_venv):
+    # type: (str, bool) -> list[str]
+    problems = []
+    wanted = _DISK.get(command, 200)
+    folder = CACHE
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    free = shutil.disk_usage(folder).free // 10**6
+    if free < wanted:
+        problems.append(
+            f"{folder} has {free} MB free, and {wanted} MB are needed. Free some, or name another "
+            "folder in XDG_CACHE_HOME."
+        )
+    reason = ""
+    if has_venv:
+        with tempfile.TemporaryDirectory() as scratch:
+            subprocess.run([sys.executable, "-m", "venv", scratch], stdout=subprocess.DEVNULL)
+            reason = index_problem(os.path.join(scratch, "bin", "python"))
+    if reason:
+        problems.append(reason)
+    return problems
+
+
+def index_problem(python):
+    # type: (str) -> str
+    """Why this Python's pip can get no package, and what to do; empty where it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Small, and cffi needs it anyway.
+        wanted = ["download", "--no-deps", "--quiet", "--dest", folder, "pycparser"]
+        result = subprocess.run(
+            [python, "-m", "pip", "--retries", "1", "--timeout", "15", *wanted],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    if result.returncode == 0:
+        return ""
+    lines = result.stdout.decode(errors="replace").splitlines()
+    errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip fails"]
+    return (
+        f"No package index could be reached ({errors[-1]}). Connect this machine to the network, "
+        "or name an index that it reaches in PIP_INDEX_URL."
+    )
+
+
 def _other_python():
     # type: () -> str
-    found = ["python{}.{}".format(*version) for version in PYTHONS]
-    found = [name for name in found if shutil.which(name)]
-    return f"Here there is: {found[-1]} build.py ..." if found else ""
+    """The command of a Python that serves, if there is one."""
+    for version in reversed(PYTHONS):
+        name = "python{}.{}".format(*version)
+        if shutil.which(name):
+            result = subprocess.run(
+                [name, "-c", "import venv, ensurepip"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            if result.returncode == 0:
+                return name
+    return ""
 
 
 def _has_venv():

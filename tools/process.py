@@ -9,10 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tools.prerequisites import CACHE as _CACHE
 from tools.prerequisites import ROOT as _ROOT
 
 ROOT = Path(_ROOT)
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
+CACHE = Path(_CACHE)
 LOGS = CACHE / "logs"
 TAIL = 40
 
