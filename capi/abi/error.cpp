@@ -2,6 +2,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "capi/abi/guard.h"
 
@@ -48,6 +49,8 @@ std::int32_t record_exception() noexcept {
     return record(error.status(), error.what(), error.subject().c_str());
   } catch (const std::bad_alloc&) {
     return record(NEML2_ERROR_MEMORY, "Out of memory. Evaluate fewer points at once.", "");
+  } catch (const std::length_error& error) {
+    return record(NEML2_ERROR_SHAPE, error.what(), "");
   } catch (const std::exception& error) {
     return record(NEML2_ERROR_INTERNAL, error.what(), "");
   } catch (...) {

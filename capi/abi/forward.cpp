@@ -110,7 +110,7 @@ int32_t neml2_model_forward(neml2_tensor** outputs, neml2_report** report, const
 
     const model::Options options = target.options();
     Evaluation evaluation;
-    evaluation.points = batch.product();
+    evaluation.points = count_of(batch);
     evaluation.inputs = given.points(batch);
     evaluation.parameters = promoted.points(batch);
     evaluation.mark_failed = true;

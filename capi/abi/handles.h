@@ -35,6 +35,9 @@ void release(Handle** handle) noexcept {
   *handle = nullptr;
 }
 
+// The number of elements of a tensor; throws for sizes that none can have.
+std::int64_t count_of(const Dims& sizes);
+
 // A tensor over memory of somebody else; throws for what cannot be one. `deleter` is only called when this succeeded.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
                void* context);

@@ -1,4 +1,5 @@
 // Tensor handles.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -14,21 +15,11 @@ DType dtype_of(std::int32_t code) {
   return static_cast<DType>(code);
 }
 
-// Sizes as given, checked: no negative one, and a number of bytes that fits.
 Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
   if (ndim < 0 || ndim > Dims::capacity)
     throw Error(NEML2_ERROR_SHAPE, "ndim", join("A tensor has 0 to ", Dims::capacity, " axes; got ", ndim, "."));
   if (ndim > 0) required(shape, "shape");
-  Dims sizes;
-  std::int64_t elements = 1;
-  for (std::int64_t i = 0; i < ndim; ++i) {
-    if (shape[i] < 0 || (shape[i] > 0 && elements > std::numeric_limits<std::int64_t>::max() / 64 / shape[i]))
-      throw Error(NEML2_ERROR_SHAPE, "shape",
-                  join("Axis ", i, " has the size ", shape[i], ", which no tensor can have."));
-    if (shape[i] > 0) elements *= shape[i];
-    sizes.push_back(shape[i]);
-  }
-  return sizes;
+  return Dims(std::span(shape, static_cast<std::size_t>(ndim)));
 }
 
 }  // namespace
@@ -39,20 +30,37 @@ void hand_out(neml2_tensor** out, std::vector<Tensor> tensors) {
   for (std::size_t i = 0; i < handles.size(); ++i) out[i] = handles[i].release();
 }
 
+std::int64_t count_of(const Dims& sizes) {
+  // No element is larger than 8 bytes, and memory has less than 2^60.
+  constexpr std::int64_t most = std::int64_t{1} << 57;
+  std::int64_t elements = 1;
+  for (std::int64_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0)
+      throw Error(NEML2_ERROR_SHAPE, "shape", join("Axis ", i, " has the size ", sizes[i], "; it must be 0 or more."));
+    if (sizes[i] > 0 && elements > most / sizes[i])
+      throw Error(NEML2_ERROR_SHAPE, "shape", join("No memory holds the elements of the shape ", sizes.str(), "."));
+    elements *= std::max<std::int64_t>(sizes[i], 1);
+  }
+  return sizes.product();
+}
+
 // Negative strides would reach before `data`.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
                void* context) {
-  std::int64_t elements = sizes.product() == 0 ? 0 : 1;
+  std::int64_t last = 0;
+  const bool empty = count_of(sizes) == 0;
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
-    if (strides[i] < 0)
-      throw Error(
-          NEML2_ERROR_SHAPE, "strides",
-          join("Axis ", i, " has the stride ", strides[i], "; negative strides are not supported: copy the array."));
-    if (elements > 0) elements += (sizes[i] - 1) * strides[i];
+    std::int64_t reach = 0;
+    if (strides[i] < 0 || __builtin_mul_overflow(std::max<std::int64_t>(sizes[i] - 1, 0), strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last) || last > std::numeric_limits<std::int64_t>::max() / 16)
+      throw Error(NEML2_ERROR_SHAPE, "strides",
+                  join("Axis ", i, " has the stride ", strides[i],
+                       "; it must be 0 or more, and lead to memory: copy the array where it is negative."));
   }
-  if (elements > 0 && !data)
+  if (!empty && !data)
     throw Error(NEML2_ERROR_ARGUMENT, "data", "The argument 'data' is NULL; it must point to something.");
-  return Tensor(Storage::wrap(data, elements * itemsize(dtype), deleter, context), dtype, sizes, strides);
+  const std::int64_t bytes = empty ? 0 : (last + 1) * itemsize(dtype);
+  return Tensor(Storage::wrap(data, bytes, deleter, context), dtype, sizes, strides);
 }
 
 }  // namespace neml2_capi::abi
@@ -63,7 +71,9 @@ using namespace neml2_capi::abi;
 int32_t neml2_tensor_create(neml2_tensor** out, int32_t dtype, int64_t ndim, const int64_t* shape) {
   return guarded([&] {
     required(out, "out");
-    *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), shape_of(ndim, shape))};
+    const Dims sizes = shape_of(ndim, shape);
+    count_of(sizes);
+    *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), sizes)};
     return NEML2_OK;
   });
 }
