@@ -54,8 +54,14 @@ def root(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "segments": [segment],
         "parameters": [],
         "solver_config": {
-            **{"atol": 1e-6, "rtol": 1e-6, "miters": 25, "substep_del_tol": 1e-6},
-            **{"ls_type": "BACKTRACKING", "ls_max_iters": 1, "ls_cutback": 2.0, "ls_c": 1e-3},
+            "atol": 1e-6,
+            "rtol": 1e-6,
+            "miters": 25,
+            "substep_del_tol": 1e-6,
+            "ls_type": "BACKTRACKING",
+            "ls_max_iters": 1,
+            "ls_cutback": 2.0,
+            "ls_c": 1e-3,
             "solver_kind": "direct",
         },
     }
