@@ -8,7 +8,7 @@ FOLDER/static_batch.pt2       a batch of exactly two
 FOLDER/two_batches.pt2        two dynamic sizes, one of them shared
 FOLDER/no_inputs.pt2          a constant
 FOLDER/aliases.pt2            outputs that are an input, a view of one, and views of one another
-FOLDER/root_residual.pt2      the residual of u^2 = a in float32, which neml2-compile does not write,
+FOLDER/root_residual.pt2      the residual of u^2 = a in float32, unlike neml2-compile's,
 FOLDER/root_jacobian.pt2      its operator and residual,
 FOLDER/root_solve.pt2         and the solve of its Newton step
 """

@@ -1,5 +1,7 @@
-"""A nonlinear model in float32. neml2-compile 3.1.0 writes float64 packages whatever it is asked for,
-so this one is put together from graphs of torch: u^2 = a, one unknown per point."""
+"""A nonlinear model in float32: u^2 = a, one unknown per point.
+
+neml2-compile 3.1.0 writes float64 packages whatever it is asked for, so this model is put together
+from graphs of torch."""
 
 from __future__ import annotations
 
