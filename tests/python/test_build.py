@@ -1,0 +1,38 @@
+"""build.py, as a newcomer meets it: on a machine that lacks things, and mistaken for PyPA's build."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from native import ROOT
+
+
+def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python in the checkout, with nothing on the path and no index that answers."""
+    environment = {
+        "PATH": str(home / "empty"),
+        "HOME": str(home),
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    }
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    done = run("build.py", "demo", home=tmp_path)
+    assert done.returncode == 1
+    assert "There is no C compiler." in done.stderr
+    assert "A compiler for C++20 is needed." in done.stderr
+    assert "PIP_INDEX_URL" in done.stderr, "no package index can be reached"
+    assert "g++" in done.stderr, "what to install"
+    assert not (tmp_path / ".cache").exists(), "nothing was made"
+
+
+def test_the_package_called_build_is_pointed_to(tmp_path: Path) -> None:
+    done = run("-m", "build", home=tmp_path)
+    assert done.returncode == 2
+    assert "python3 build.py wheel" in done.stderr
+    assert f"python3 -m build {ROOT}" in done.stderr
