@@ -1,4 +1,4 @@
-"""build.py, as a newcomer meets it: on a machine that lacks things, and mistaken for PyPA's build."""
+"""build.py as a newcomer meets it: on a machine that lacks things, or taken for PyPA's build."""
 
 from __future__ import annotations
 
