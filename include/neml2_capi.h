@@ -350,8 +350,9 @@ NEML2_CAPI void neml2_report_free(neml2_report **report);
  *
  * An array is a pointer to the first point, an element type and a *point stride*: the distance in elements from one
  * point to the next. Within a point the values are row-major and dense. A point stride of 0 means one value for all
- * points; a stride greater than the point's size lets state variables interleave. A model of float64 takes
- * NEML2_FLOAT64 and nothing else. Binding again replaces; a NULL pointer takes the binding back.
+ * points; a stride greater than the point's size lets state variables interleave, and one between is NEML2_ERROR_SHAPE.
+ * A model of float64 takes NEML2_FLOAT64, and anything else is NEML2_ERROR_DTYPE. Binding again replaces; a NULL
+ * pointer takes the binding back.
  * ------------------------------------------------------------------------------------------- */
 
 /** A set of bindings; one per thread. */
