@@ -29,7 +29,7 @@ static void *run_history(void *argument) {
 
 typedef struct {
   const neml2_model *model;
-  volatile int *stop;
+  int *stop;
   int64_t runs, wrong;
 } failing;
 
@@ -47,7 +47,7 @@ static void *fail_again_and_again(void *argument) {
     neml2_error_subject(subject, sizeof subject, NULL);
     if (strcmp(subject, "nothing") != 0) ++f->wrong;
     ++f->runs;
-  } while (!*f->stop);
+  } while (!__atomic_load_n(f->stop, __ATOMIC_RELAXED));
   neml2_call_free(&call);
   viscoplastic_free(&b);
   return NULL;
@@ -55,7 +55,7 @@ static void *fail_again_and_again(void *argument) {
 
 static void threads_agree_with_one(const neml2_model *model) {
   enum { SIZE = STEPS * STATE_SIZE * N };
-  static volatile int stop;
+  int stop = 0;
   history alone = {model, doubles(SIZE)}, shared[THREADS];
   failing f = {model, &stop, 0, 0};
   pthread_t threads[THREADS], failing_thread;
@@ -68,7 +68,7 @@ static void threads_agree_with_one(const neml2_model *model) {
     pthread_create(&threads[i], NULL, run_history, &shared[i]);
   }
   for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
-  stop = 1;
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
   pthread_join(failing_thread, NULL);
 
   CHECK(f.runs > 0 && f.wrong == 0);
