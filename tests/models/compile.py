@@ -155,15 +155,20 @@ def _locked(path: Path) -> Iterator[None]:
 def _compile(name: str, command: list[str]) -> None:
     print(f"compiling {name} (a minute or two, once) ...", file=sys.stderr, flush=True)
     start = time.monotonic()
-    result = subprocess.run(
+    process = subprocess.Popen(
         [compiler_python(), *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=_compile_environment(),
+        env={**_compile_environment(), "PYTHONUNBUFFERED": "1"},
     )
-    if result.returncode:
-        raise RuntimeError(f"compiling {name} failed:\n{result.stdout[-4000:]}")
+    output = ""
+    for line in process.stdout or ():
+        output += line
+        if line.startswith("["):  # "[2/5] cpu/float64/viscoplastic_jacobian.pt2"
+            print("  " + line.rstrip(), file=sys.stderr, flush=True)
+    if process.wait():
+        raise RuntimeError(f"compiling {name} failed:\n{output[-4000:]}")
     print(f"compiled {name} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
 
 
