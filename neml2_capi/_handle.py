@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from neml2_capi._library import ffi, lib
 from neml2_capi.errors import FatalError
@@ -20,6 +20,8 @@ class Handle:
     """
 
     _owner: Any = None
+    # What to do where a copy, or the same in another process, is wanted.
+    _instead = "load it again where it is needed, in the worker process for example"
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
@@ -52,6 +54,10 @@ class Handle:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        # pickle, copy and deepcopy all come here; the address of a handle means nothing elsewhere.
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: {self._instead}")
 
 
 def owned(kind: str) -> Any:

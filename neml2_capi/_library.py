@@ -35,7 +35,7 @@ def _open(path: Path) -> Any:
     try:
         library = ffi.dlopen(str(path), flags)
         found = library.neml2_abi_version()
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError, ffi.error) as error:
         raise ImportError(f"{path} is not a usable neml2_capi library: {error}") from error
     wanted = library.NEML2_ABI_VERSION
     if found // 1000 != wanted // 1000 or found < wanted:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 
-class _Option(NamedTuple):
+class Option(NamedTuple):
+    """What an option can be."""
+
     least: float
     greatest: float
     choices: tuple[str, ...]  # empty for a number
@@ -25,12 +27,9 @@ class Options(Mapping[str, Any]):
     A value out of bounds is a FatalError and changes nothing.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, known: Mapping[str, Option]) -> None:
         self._model = model
-        handle = model._open()
-        count = ffi.new("int64_t *")
-        check(lib.neml2_model_option_count(count, handle[0]))
-        self._known = dict(_read(handle[0], index) for index in range(count[0]))
+        self._known = known
 
     def __getitem__(self, name: str) -> Any:
         handle, option = self._model._open(), self._find(name)
@@ -46,13 +45,15 @@ class Options(Mapping[str, Any]):
         handle, option = self._model._open(), self._find(name)
         if option.choices:
             if not isinstance(value, str):
-                raise _refused(name, value, f"one of {', '.join(option.choices)}")
+                raise _refused(name, repr(value), f"one of {', '.join(option.choices)}")
             check(lib.neml2_model_option_set_text(handle[0], c_string(name), c_string(value)))
             return
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise _refused(name, value, "a number") from None
+            raise _refused(name, repr(value), "a number") from None
+        except OverflowError:
+            raise _refused(name, "a larger one", "a number that a float can hold") from None
         check(lib.neml2_model_option_set_number(handle[0], c_string(name), number))
 
     def update(self, values: Mapping[str, float | str]) -> None:
@@ -61,7 +62,7 @@ class Options(Mapping[str, Any]):
         try:
             for name, value in values.items():
                 self[name] = value
-        except FatalError:
+        except BaseException:
             for name, value in before.items():
                 self[name] = value
             raise
@@ -90,21 +91,28 @@ class Options(Mapping[str, Any]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
-    def _find(self, name: str) -> _Option:
+    def _find(self, name: str) -> Option:
         try:
             return self._known[name]
         except KeyError:
             raise unknown_name("option", name, self._known) from None
 
 
-def _read(model: Any, index: int) -> tuple[str, _Option]:
+def read_options(model: Any) -> dict[str, Option]:
+    """The options of a model handle by name."""
+    count = ffi.new("int64_t *")
+    check(lib.neml2_model_option_count(count, model))
+    return dict(_read(model, index) for index in range(count[0]))
+
+
+def _read(model: Any, index: int) -> tuple[str, Option]:
     name, choices = ffi.new("const char **"), ffi.new("const char **")
     bounds = ffi.new("double[2]")
     check(lib.neml2_model_option_info(name, bounds, bounds + 1, choices, model, index))
-    return text(name[0]), _Option(bounds[0], bounds[1], tuple(text(choices[0]).split()))
+    return text(name[0]), Option(bounds[0], bounds[1], tuple(text(choices[0]).split()))
 
 
-def _refused(name: str, value: Any, wanted: str) -> FatalError:
+def _refused(name: str, given: str, wanted: str) -> FatalError:
     return FatalError(
-        f"option {name!r} takes {wanted}, not {value!r}", lib.NEML2_ERROR_ARGUMENT, name
+        f"option {name!r} takes {wanted}, not {given}", lib.NEML2_ERROR_ARGUMENT, name
     )

@@ -70,6 +70,7 @@ class Tensor(Handle):
     `torch.from_dlpack(tensor)`; neither copies.
     """
 
+    _instead = "take its values, tensor.numpy()"
     # What the memory belongs to, where that is not the library.
     _source: Any = None
 
@@ -266,6 +267,8 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
             f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order",
             lib.NEML2_ERROR_DTYPE,
         )
+    if np.ma.is_masked(array):  # the library would compute with what is behind the mask
+        raise label.refuse("is masked: fill it first, array.filled(value)", lib.NEML2_ERROR_DTYPE)
     if array.flags.c_contiguous and array.flags.aligned:
         data, strides = ffi.from_buffer(array), ffi.NULL
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from neml2_capi._library import ffi, lib
@@ -88,7 +88,8 @@ class AggregateError(Error):
     #: The failures, in the order of the evaluations.
     errors: tuple[Exception, ...]
 
-    def __init__(self, errors: Sequence[Exception]) -> None:
+    def __init__(self, errors: Iterable[Exception]) -> None:
+        errors = tuple(errors)
         if not errors:
             raise ValueError("an AggregateError needs at least one error")
         lines = "".join(f"\n  {type(error).__name__}: {error}" for error in errors)
@@ -98,7 +99,7 @@ class AggregateError(Error):
             getattr(worst, "status", lib.NEML2_ERROR_INTERNAL),
             getattr(worst, "subject", ""),
         )
-        self.errors = tuple(errors)
+        self.errors = errors
         self.recoverable = all(getattr(error, "recoverable", False) for error in errors)
 
     def __reduce__(self) -> Any:
@@ -117,8 +118,7 @@ def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameEr
     known = list(names)
     near = difflib.get_close_matches(str(name), known, n=1)
     message = f"unknown {kind} {name!r}"
-    if near:
-        message += f"; did you mean {near[0]!r}?"
+    message += f"; did you mean {near[0]!r}?" if near else "."
     message += f" The {kind}s are: {', '.join(known)}" if known else f" There are no {kind}s"
     return UnknownNameError(message, lib.NEML2_ERROR_NAME, str(name))
 

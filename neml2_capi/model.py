@@ -10,7 +10,7 @@ import numpy as np
 
 from neml2_capi._handle import Handle, owned
 from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._options import Options
+from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._tensor import (
     DTYPE_NAMES,
@@ -90,7 +90,7 @@ class Model(Handle):
         dtype = ffi.new("int32_t *")
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
-        self._options = Options(self)
+        self._known_options = read_options(owner[0])
 
     # --------------------------------------------------------------------------------------------
     # What the model is
@@ -183,7 +183,8 @@ class Model(Handle):
         """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
 
         Every input must be given, history (`x~1`) too. `param_overrides` replaces values of
-        parameters in this call only. The results are new arrays.
+        parameters in this call only. The results are new arrays; torch tensors among them carry no
+        gradient in this version, whatever the inputs require.
 
         FatalError for a wrong name, shape or element type: nothing was evaluated. ConvergenceError
         where points of an implicit model did not converge: it holds the outputs of the others. NaN
@@ -195,7 +196,7 @@ class Model(Handle):
         with Arguments(len(self._inputs)) as given, Arguments(len(self._parameters)) as overrides:
             _fill(given, self._inputs, inputs)
             replaced = ffi.NULL
-            if param_overrides:
+            if param_overrides is not None:
                 _fill_resolved(overrides, self._parameters, param_overrides)
                 replaced = overrides.handles
             try:
@@ -244,7 +245,8 @@ class Model(Handle):
     @property
     def options(self) -> Options:
         """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
-        return self._options
+        # Made on demand: a mapping kept here would be a reference cycle.
+        return Options(self, self._known_options)
 
     def set_solver_config(
         self,
@@ -265,7 +267,7 @@ class Model(Handle):
         and asks for the fraction `ls_c` of the expected decrease. `substep_del_tol` bounds the
         relative Newton step in the substepping solve.
         """
-        self._options.update(
+        self.options.update(
             {
                 "atol": atol,
                 "rtol": rtol,
@@ -292,6 +294,7 @@ def _target(device: Any, dtype: Any) -> tuple[Any, Any]:
 
 def _fill(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
     """Inputs by their exact names; one that is not given stays NULL, which the library reports."""
+    _check_mapping("inputs", values)
     unknown = [name for name in values if name not in variables.index_of]
     if unknown:
         raise unknown_name(variables.kind, unknown[0], variables.names)
@@ -303,6 +306,7 @@ def _fill(arguments: Arguments, variables: Variables, values: Mapping[str, Any])
 
 def _fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
     """Parameters by their qualified names or unique last components."""
+    _check_mapping("param_overrides", values)
     given: dict[int, Any] = {}
     for name, value in values.items():
         index = variables.resolve(name)
@@ -314,6 +318,15 @@ def _fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[s
             )
         given[index] = value
         arguments.fill(index, value, variables.labels[index], variables[index].dtype)
+
+
+def _check_mapping(argument: str, values: object) -> None:
+    if not isinstance(values, Mapping):
+        raise FatalError(
+            f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",
+            lib.NEML2_ERROR_ARGUMENT,
+            argument,
+        )
 
 
 def _raise_convergence_error(

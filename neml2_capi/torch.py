@@ -1,4 +1,11 @@
-"""The same model with torch tensors by default: the drop-in for neml2.aoti.Model."""
+"""The same model with torch tensors by default, called like neml2.aoti.Model.
+
+What differs from neml2.aoti.Model:
+
+- Results carry no gradient, and there are no jvp and jacobian: derivatives are yet to come.
+- set_parameter() copies the value. Change it later through named_parameters().
+- An input that the model does not have, or one of another element type, is an error.
+"""
 
 from __future__ import annotations
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import os
 import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import _cffi_backend
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -239,6 +243,40 @@ def test_an_unknown_input_is_named_with_the_nearest(viscoplastic: Model) -> None
     assert caught.value.subject == "strian"
 
 
+def test_an_unknown_input_that_is_like_no_other_is_named(model: Model) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        model.forward({"x": STRAIN})
+    assert str(caught.value) == "unknown input 'x'. The inputs are: strain"
+
+
+@pytest.mark.parametrize("given", [STRAIN, [STRAIN], "strain", None])
+def test_inputs_that_are_no_mapping_are_refused(model: Model, given: Any) -> None:
+    found = type(given).__name__
+    message = f"inputs must be a mapping of names to arrays; got {found}"
+    with pytest.raises(FatalError, match=message):
+        model.forward(given)
+
+
+def test_an_array_with_masked_elements_is_refused(
+    model: Model, stress: NDArray[np.float64]
+) -> None:
+    strain = np.ma.array(STRAIN, mask=np.zeros(STRAIN.shape, bool))
+    np.testing.assert_array_equal(model.forward({"strain": strain})["stress"], stress)
+    strain[1, 2] = np.ma.masked
+    for masked in (strain, strain[::-1], strain[1:]):
+        with pytest.raises(FatalError, match="input 'strain' is masked: fill it first") as caught:
+            model.forward({"strain": masked})
+        assert (caught.value.status, caught.value.subject) == (wrong_dtype(model), "strain")
+    np.testing.assert_array_equal(model.forward({"strain": strain.filled(0.0)})["stress"], stress)
+
+
+def wrong_dtype(model: Model) -> int:
+    """The status of an input of another element type."""
+    with pytest.raises(FatalError) as caught:
+        model.forward({"strain": STRAIN.astype(complex)})
+    return caught.value.status
+
+
 def test_a_missing_input_is_named(viscoplastic: Model) -> None:
     inputs = step(viscoplastic, STRAIN)
     del inputs["X2~1"]
@@ -281,6 +319,45 @@ def test_a_closed_model_says_so(artifacts: Artifacts) -> None:
     ):
         with pytest.raises(FatalError, match="this Model is closed"):
             use()
+
+
+def test_a_model_is_freed_with_its_last_reference(artifacts: Artifacts) -> None:
+    gc.disable()
+    try:
+        model = Model(artifacts["elasticity"])
+        assert model.options["atol"] > 0
+        assert len(model.named_parameters()) == 1
+        seen = weakref.ref(model)
+        del model
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_handle_cannot_be_copied_or_pickled(
+    artifacts: Artifacts, graph: Graph, duplicate: Callable[[Any], Any]
+) -> None:
+    model = Model(artifacts["elasticity"])
+    for loaded in (model, graph):
+        message = f"a {type(loaded).__name__} cannot be copied or pickled: load it again .* worker"
+        with pytest.raises(TypeError, match=message):
+            duplicate(loaded)
+    with pytest.raises(TypeError, match="a Tensor cannot be copied or pickled: take its values"):
+        duplicate(Tensor(STRAIN))
+
+
+def test_a_library_of_something_else_is_an_import_error() -> None:
+    other = _cffi_backend.__file__
+    done = subprocess.run(
+        [sys.executable, "-c", "import neml2_capi"],
+        env={**os.environ, "NEML2_CAPI_LIBRARY": other},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {other} is not a usable neml2_capi library: ")
 
 
 def test_closing_while_other_threads_evaluate_is_safe(artifacts: Artifacts) -> None:
@@ -380,6 +457,7 @@ def test_options_are_a_live_mapping(viscoplastic: Model) -> None:
         ("miters", 0, "miters"),
         ("atol", "small", "option 'atol' takes a number, not 'small'"),
         ("atol", None, "option 'atol' takes a number, not None"),
+        pytest.param("atol", 10**400, "takes a number that a float can hold", id="atol-10**400"),
         ("ls_type", "NEWTON", "ls_type"),
         ("ls_type", 1, "option 'ls_type' takes one of BACKTRACKING, STRONG_WOLFE, not 1"),
         ("tol", 1.0, "unknown option 'tol'; did you mean '[ar]tol'"),
@@ -413,6 +491,30 @@ def test_a_refused_configuration_changes_nothing(viscoplastic: Model) -> None:
     before = dict(viscoplastic.options)
     with pytest.raises(FatalError, match="ls_type"):
         viscoplastic.set_solver_config(1e-9, 1e-7, 30, "NEWTON", 5, 3.0, 1e-4)
+    assert dict(viscoplastic.options) == before
+
+
+class Interrupting:
+    """A number that cannot be read."""
+
+    def __float__(self) -> float:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("ls_type", "NEWTON\0", ValueError),
+        pytest.param("miters", 10**400, FatalError, id="miters-10**400"),
+        ("miters", Interrupting(), KeyboardInterrupt),
+    ],
+)
+def test_options_are_changed_together_or_not_at_all(
+    viscoplastic: Model, name: str, value: Any, error: type[BaseException]
+) -> None:
+    before = dict(viscoplastic.options)
+    with pytest.raises(error):
+        viscoplastic.options.update({"atol": 1e-9, name: value})
     assert dict(viscoplastic.options) == before
 
 
@@ -469,6 +571,9 @@ def test_several_errors_are_recoverable_only_together() -> None:
     assert "ConvergenceError: diverged" in str(both)
     assert "FatalError: wrong shape" in str(both)
     assert not AggregateError([recoverable, KeyError("x")]).recoverable
+    assert AggregateError(error for error in (recoverable, fatal)).errors == both.errors
+    with pytest.raises(ValueError, match="at least one"):
+        AggregateError(iter(()))
 
 
 def test_errors_travel_between_processes() -> None:
