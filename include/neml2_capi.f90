@@ -9,10 +9,13 @@
 !           variables and options are counted from 1.
 ! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
 !           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
+!           How many points an array holds is remembered: a run of more is neml2_error_shape, and touches nothing.
 ! Handles   neml2_model and neml2_call are freed with their last copy: `b = a` makes another name for the same object.
 !           The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
 !           and no copy of the model. In types of yours, hold them by pointer or assign them one by one
 !           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
+! Not here  Of the C header: tensors, graphs, evaluation out of place with its report and residual history, the list of
+!           the options, and the element types of models and variables. What is bound is real64.
 module neml2_capi
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int32_t, c_int64_t, c_loc, &
                                          c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -48,10 +51,23 @@ module neml2_capi
   integer(int32), parameter :: report_iterations = 1
   integer(int32), parameter :: report_residual_norm = 2
 
-  ! A handle of the C library, and the number of Fortran objects that refer to it.
+  ! The arrays of a report, in the order of their kinds, as messages name them.
+  integer(int32), parameter :: report = 3
+  character(*), parameter :: report_names(0:2) = [character(13) :: "status", "iterations", "residual norm"]
+
+  ! What a call knows of the array of a variable or report: the values of one point, and the points that it holds.
+  type :: extent
+    integer(int32) :: kind
+    character(:), allocatable :: name
+    integer(int64) :: point_size = 1
+    integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
+  end type extent
+
+  ! A handle of the C library, the number of Fortran objects that refer to it and, of a call, all that can be bound.
   type :: shared_handle
     type(c_ptr) :: c = c_null_ptr
     integer :: uses = 1
+    type(extent), allocatable :: extents(:)
   end type shared_handle
 
   ! A compiled material model. Any number of threads may evaluate it at once.
@@ -343,7 +359,8 @@ contains
     version = text_at(c_version())
   end function neml2_version
 
-  ! The message of this thread's last failed call: what was wrong, what was expected and what to do.
+  ! The message of this thread's last failed call of the library: what was wrong, what was expected and what to do. Of
+  ! an array that is too short, which is found here, only errmsg tells.
   subroutine neml2_error_message(message)
     character(:), allocatable, intent(out) :: message
     call read_error(c_error_message, message)
@@ -644,7 +661,50 @@ contains
     call release(self%shared, c_call_free)
     allocate (self%shared)
     self%shared%c = created
+    call list_extents(self%shared%extents, model)
   end subroutine call_create
+
+  ! All that a call of `model` can bind. The sizes are kept here because the call may outlive the model.
+  subroutine list_extents(extents, model)
+    type(extent), allocatable, intent(out) :: extents(:)
+    class(neml2_model), intent(in) :: model
+    integer(int64), allocatable :: sizes(:)
+    integer(int64) :: counts(neml2_input:neml2_parameter), i
+    integer(int32) :: kind, stat
+    integer :: k
+    do kind = neml2_input, neml2_parameter
+      call model%variable_count(kind, counts(kind), stat)
+    end do
+    allocate (extents(sum(counts) + size(report_names)))
+    k = 0
+    do kind = neml2_input, neml2_parameter
+      do i = 1, counts(kind)
+        k = k + 1
+        extents(k)%kind = kind
+        call model%variable_name(kind, i, extents(k)%name, stat)
+        call model%variable_shape(kind, i, sizes, stat)
+        extents(k)%point_size = product(sizes)
+      end do
+    end do
+    do kind = report_status, report_residual_norm
+      k = k + 1
+      extents(k)%kind = report
+      extents(k)%name = trim(report_names(kind))
+    end do
+  end subroutine list_extents
+
+  ! The place of a variable or report in the list of a call; 0 where there is none.
+  pure integer function extent_index(shared, kind, name) result(k)
+    type(shared_handle), pointer, intent(in) :: shared
+    integer(int32), intent(in) :: kind
+    character(*), intent(in) :: name
+    if (associated(shared)) then
+      do k = 1, size(shared%extents)
+        if (shared%extents(k)%kind == kind .and. shared%extents(k)%name == name) return
+      end do
+    end if
+    k = 0
+  end function extent_index
 
   subroutine bind_input_0(self, name, value, stat, errmsg)
     class(neml2_call), intent(in) :: self
@@ -653,7 +713,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_input, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
+    call bind(neml2_input, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
     if (present(errmsg)) errmsg = message
   end subroutine bind_input_0
 
@@ -665,7 +725,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_input_1
@@ -678,7 +738,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_input_2
@@ -691,7 +751,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_input, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_input_3
@@ -704,7 +764,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_output_1
@@ -717,7 +777,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_output_2
@@ -730,7 +790,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_output, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_output_3
@@ -742,7 +802,7 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
+    call bind(neml2_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
     if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_0
 
@@ -754,7 +814,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_1
@@ -767,7 +827,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_2
@@ -780,7 +840,7 @@ contains
     integer, intent(in), optional :: stride, first
     character(:), allocatable, intent(out), optional :: errmsg
     character(:), allocatable :: message
-    call bind(c_call_bind_parameter, self, name, c_loc(array), size(array, kind=int64), &
+    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
               point_stride(shape(array, int64)), stat, message, stride, first)
     if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_3
@@ -792,7 +852,7 @@ contains
     integer(int32), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_bind_report(c_handle(self%shared), report_status, c_loc(array), 1_int64)
+    call bind_report(report_status, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_status
 
@@ -802,7 +862,7 @@ contains
     integer(int32), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_bind_report(c_handle(self%shared), report_iterations, c_loc(array), 1_int64)
+    call bind_report(report_iterations, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_iterations
 
@@ -812,7 +872,7 @@ contains
     real(real64), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_bind_report(c_handle(self%shared), report_residual_norm, c_loc(array), 1_int64)
+    call bind_report(report_residual_norm, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_residual_norm
 
@@ -821,8 +881,9 @@ contains
     integer(int32), intent(in) :: npoints
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_run(c_handle(self%shared), int(npoints, int64))
-    if (present(errmsg)) errmsg = message_of(stat)
+    character(:), allocatable :: message
+    call run(self, int(npoints, int64), stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine run_int32
 
   ! Evaluate `npoints` material points. `stat` is the greatest status of any point, or an error. The outputs of points
@@ -832,9 +893,32 @@ contains
     integer(int64), intent(in) :: npoints
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_run(c_handle(self%shared), npoints)
-    if (present(errmsg)) errmsg = message_of(stat)
+    character(:), allocatable :: message
+    call run(self, npoints, stat, message)
+    if (present(errmsg)) errmsg = message
   end subroutine run_int64
+
+  ! The library sees no extents: an array that is too short must be found here.
+  subroutine run(self, npoints, stat, message)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    integer :: k
+    if (associated(self%shared)) then
+      do k = 1, size(self%shared%extents)
+        associate (array => self%shared%extents(k))
+          if (array%points >= npoints) cycle
+          stat = neml2_error_shape
+          message = "The array of "//kind_name(array%kind)//" '"//array%name//"' holds "//decimal(array%points) &
+                    //" points; the run is of "//decimal(npoints)//"."
+          return
+        end associate
+      end do
+    end if
+    stat = c_call_run(c_handle(self%shared), npoints)
+    message = message_of(stat)
+  end subroutine run
 
   ! Drop this reference; the call is freed with the last one. Freeing twice does nothing.
   impure elemental subroutine call_free(self)
@@ -855,8 +939,8 @@ contains
     left%shared => retained(right%shared)
   end subroutine call_assign
 
-  subroutine bind(bind_variable, self, name, array, length, default_stride, stat, message, stride, first)
-    procedure(c_call_bind) :: bind_variable
+  subroutine bind(kind, self, name, array, length, default_stride, stat, message, stride, first)
+    integer(int32), intent(in) :: kind
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(c_ptr), intent(in) :: array
@@ -866,23 +950,71 @@ contains
     integer, intent(in), optional :: stride, first
     real(real64), pointer :: values(:)
     type(c_ptr) :: start
-    integer(int64) :: distance
+    integer(int64) :: distance, before, points
+    integer :: k
 
     distance = default_stride
     if (present(stride)) distance = stride
-    start = array
-    if (present(first)) then
-      if (first < 1 .or. first > length) then
-        stat = neml2_error_argument
-        message = "'first' of variable '"//trim(name)//"' lies outside its array"
-        return
-      end if
-      call c_f_pointer(array, values, [length])
-      start = c_loc(values(first))
+    before = 0
+    if (present(first)) before = first - 1_int64
+    if (before < 0) then
+      stat = neml2_error_argument
+      message = "'first' of "//kind_name(kind)//" '"//trim(name)//"' is counted from 1, not "//decimal(before + 1)//"."
+      return
     end if
-    stat = bind_variable(c_handle(self%shared), c_text(name), start, float64, distance)
+
+    points = huge(points)
+    k = extent_index(self%shared, kind, name)
+    if (k > 0) points = points_held(length - before, self%shared%extents(k)%point_size, distance)
+    ! An empty array is that of a block without points.
+    if (points == 0 .and. length > 0) then
+      stat = neml2_error_shape
+      message = "The array of "//kind_name(kind)//" '"//trim(name)//"' holds not one point: one has " &
+                //decimal(self%shared%extents(k)%point_size)//" values, and from 'first' on there are " &
+                //decimal(max(length - before, 0_int64))//"."
+      return
+    end if
+
+    start = array
+    if (before > 0 .and. before < length) then
+      call c_f_pointer(array, values, [length])
+      start = c_loc(values(before + 1))
+    end if
+    select case (kind)
+    case (neml2_input)
+      stat = c_call_bind_input(c_handle(self%shared), c_text(name), start, float64, distance)
+    case (neml2_output)
+      stat = c_call_bind_output(c_handle(self%shared), c_text(name), start, float64, distance)
+    case default
+      stat = c_call_bind_parameter(c_handle(self%shared), c_text(name), start, float64, distance)
+    end select
     message = message_of(stat)
+    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
   end subroutine bind
+
+  subroutine bind_report(kind, self, array, length, stat)
+    integer(int32), intent(in) :: kind
+    class(neml2_call), intent(in) :: self
+    type(c_ptr), intent(in) :: array
+    integer(int64), intent(in) :: length
+    integer(int32), intent(out) :: stat
+    integer :: k
+    stat = c_call_bind_report(c_handle(self%shared), kind, array, 1_int64)
+    k = extent_index(self%shared, report, report_names(kind))
+    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = length
+  end subroutine bind_report
+
+  ! How many points of `point_size` values lie `stride` apart in `length` values.
+  pure integer(int64) function points_held(length, point_size, stride) result(points)
+    integer(int64), intent(in) :: length, point_size, stride
+    if (length < point_size) then
+      points = 0
+    else if (stride <= 0) then
+      points = huge(points)
+    else
+      points = 1 + (length - point_size) / stride
+    end if
+  end function points_held
 
   pure integer(int64) function point_stride(extents)
     integer(int64), intent(in) :: extents(:)
@@ -948,6 +1080,21 @@ contains
     if (stat == neml2_ok) stat = c_read(buffer, capacity, needed)
     text = buffer(:len(buffer) - 1)
   end subroutine read_error
+
+  pure function kind_name(kind) result(name)
+    integer(int32), intent(in) :: kind
+    character(:), allocatable :: name
+    character(*), parameter :: names(neml2_input:report) = [character(9) :: "input", "output", "parameter", "report"]
+    name = trim(names(kind))
+  end function kind_name
+
+  pure function decimal(number) result(text)
+    integer(int64), intent(in) :: number
+    character(:), allocatable :: text
+    character(20) :: digits
+    write (digits, "(i0)") number
+    text = trim(digits)
+  end function decimal
 
   ! Text as C reads it, without the blanks at the end.
   pure function c_text(text, default) result(terminated)

@@ -2,7 +2,7 @@
 program test_elasticity
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
-  use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_argument, neml2_input, neml2_model, neml2_ok, &
+  use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_shape, neml2_input, neml2_model, neml2_ok, &
                         neml2_output, neml2_parameter, neml2_version
   implicit none(type, external)
   type(neml2_model) :: model
@@ -62,7 +62,7 @@ contains
     call check(near(state(8:13, :), hooke(young, some_strains(n))), "interleaved stress")
     call check(all(state(7, :) < 0) .and. all(state(14, :) < 0), "what lies between is not written")
     call evaluation%bind_output("stress", state, stat, first=1000, errmsg=errmsg)
-    call check(stat == neml2_error_argument .and. says(errmsg, "stress"), "first lies outside")
+    call check(stat == neml2_error_shape .and. says(errmsg, "stress"), "first lies outside")
   end subroutine variables_interleave
 
   ! Arrays (6, quadrature point, element).
