@@ -32,9 +32,9 @@
  *
  * CONVENTIONS
  *
- * Status      Every function that can fail returns an int32_t. 0 is success. Positive is recoverable: some
- *             material points did not converge, the others hold good results; cut the step and try again.
- *             Negative is fatal: the request was wrong, and nothing was changed. neml2_error_message() says
+ * Status      Every function that can fail returns an int32_t. 0 is success. Positive is recoverable, and says what
+ *             became of some material points; the others hold good results. Where a solve failed, cut the step and
+ *             try again. Negative is fatal: the request was wrong, and nothing was changed. neml2_error_message() says
  *             what was wrong, what was expected and what to do. No function exits, aborts, prints or
  *             lets an exception out.
  * Ownership   `neml2_X **out` that a function fills is *owned*: free it with neml2_X_free(), which accepts
@@ -260,7 +260,9 @@ NEML2_CAPI int32_t neml2_model_variable_shape(int64_t *ndim, const int64_t **sha
 NEML2_CAPI int32_t neml2_model_variable_dtype(int32_t *out, const neml2_model *model, int32_t kind, int64_t index);
 
 /** A handle to the stored value of a parameter, of shape (*B, *base) with B empty or one value per batch element.
- *  It shares the storage: a write through it takes effect from the next evaluation on. Owned. Since 1.0. */
+ *  It shares the storage: a write through it takes effect from the next evaluation on. Unlike
+ *  neml2_model_parameter_set(), such a write must not coincide with an evaluation on another thread. Owned.
+ *  Since 1.0. */
 NEML2_CAPI int32_t neml2_model_parameter_get(neml2_tensor **out, const neml2_model *model, const char *name);
 
 /** Replace the value of a parameter by a copy of `value`, of shape (*B, *base). The batch B must broadcast with that
@@ -276,7 +278,7 @@ NEML2_CAPI void neml2_model_free(neml2_model **model);
  *
  * A model starts with the values that its artifact records. Numbers are set and read as double, choices as text:
  *
- *   atol             number   a point has converged when |r| < atol ...
+ *   atol             number   a point has converged when |r| < atol; with 0, not even r = 0 does; ...
  *   rtol             number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
  *   miters           number   bound of the iteration count: at most miters - 1 Newton steps are made
  *   ls_type          text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
@@ -330,8 +332,9 @@ typedef struct neml2_report neml2_report;
  *  `inputs` is a missing input. Inputs that are not row-major are copied.
  *  `parameters` is NULL, or has one handle per parameter; one that is not NULL replaces the stored value in this call.
  *  `report` (or NULL) receives an owned report.
- *  Returns a positive status when a point failed: `outputs` and `report` are then filled all the same, and the values
- *  of failed points are NaN. Since 1.0. */
+ *  Returns a positive status when a point failed: `outputs` and `report` are then filled all the same. The values of
+ *  points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are NaN; those of NEML2_NON_FINITE are what was computed.
+ *  Handles that stand in `outputs` or `*report` before are overwritten, not freed. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                        neml2_tensor *const *inputs, neml2_tensor *const *parameters);
 
@@ -365,8 +368,10 @@ NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model)
 NEML2_CAPI int32_t neml2_call_bind_input(neml2_call *call, const char *name, const void *data, int32_t dtype,
                                          int64_t point_stride);
 
-/** Bind an output. It may be the array of an input, or one that does not overlap any. Outputs that are not bound are
- *  not written; a point stride of 0 is an error. Since 1.0. */
+/** Bind an output. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays of
+ *  one stride may interleave, those of unequal strides must lie apart. Outputs that are not bound are not written; a
+ * point stride of 0 is an error. Mind that an output over its own history (`x` over `x~1`) is changed for the points
+ * that succeeded, so that a step that is tried again must begin from a saved copy. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, void *data, int32_t dtype,
                                           int64_t point_stride);
 
@@ -374,13 +379,15 @@ NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, vo
 NEML2_CAPI int32_t neml2_call_bind_parameter(neml2_call *call, const char *name, const void *data, int32_t dtype,
                                              int64_t point_stride);
 
-/** Bind an array of the report, one of NEML2_REPORT_*, of the type named there. Since 1.0. */
+/** Bind an array of the report, one of NEML2_REPORT_*, of the type named there, in which the point stride counts; it is
+ *  1 or more, and for RESIDUAL_HISTORY at least the option miters when the call runs. It may overlap no other array.
+ * NULL takes the binding back. A bound history is filled whatever the option collect_history is. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *data, int64_t point_stride);
 
-/** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point, or an error. The
- *  outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they were. Everything is checked
- *  before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME) can the outputs of points before the
- *  failure have been written. Since 1.0. */
+/** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
+ * of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
+ * were. Everything is checked before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME) or memory
+ * ends (NEML2_ERROR_MEMORY) can the outputs of points before the failure have been written. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
 /** Free the handle and set it to NULL. Since 1.0. */

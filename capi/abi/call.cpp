@@ -106,11 +106,12 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 }
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
-  return guarded([&] {
+  return guarded([&]() -> std::int32_t {
     model::Evaluation& evaluation = required(call, "call").evaluation;
     const model::Model& model = *call->model;
     if (npoints < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
+    if (npoints == 0) return NEML2_OK;  // a part of a mesh may be empty, and its arrays then NULL
     for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
       if (const Variable& input = model.variables(Kind::input)[i]; !evaluation.inputs[i].data)
         throw Error(NEML2_ERROR_MISSING, input.name,

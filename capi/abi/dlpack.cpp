@@ -65,13 +65,7 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
       throw Error(NEML2_ERROR_UNSUPPORTED, "managed",
                   join("The tensor lies on DLPack device type ", source.device.device_type,
                        "; expected 1, the CPU. Copy it to the CPU first."));
-    if (source.ndim < 0 || source.ndim > Dims::capacity)
-      throw Error(NEML2_ERROR_SHAPE, "managed",
-                  join("A tensor has 0 to ", Dims::capacity, " axes; got ", source.ndim, "."));
-    const auto ndim = static_cast<std::size_t>(source.ndim);
-    const Dims sizes = ndim ? Dims(std::span<const std::int64_t>(source.shape, ndim)) : Dims();
-    const Dims strides =
-        ndim && source.strides ? Dims(std::span<const std::int64_t>(source.strides, ndim)) : sizes.row_major();
+    const Dims sizes = shape_of(source.ndim, source.shape);
     const DType dtype = from_dlpack(source.dtype);
     auto handle = std::make_unique<neml2_tensor>();
     const auto deleter = [](void* context) {
@@ -79,7 +73,7 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
       if (consumed->deleter) consumed->deleter(consumed);
     };
     char* data = static_cast<char*>(source.data);
-    handle->value = view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, strides, deleter, managed);
+    handle->value = view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed);
     *out = handle.release();
     return NEML2_OK;
   });

@@ -75,7 +75,7 @@ std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
   const std::int32_t worst = tally.worst();
   if (worst > NEML2_NON_FINITE)
     message += join(tally.count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
-                    ". Reduce the step, or raise miters or ls_max_iters.");
+                    ". Reduce the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs.");
   else if (worst > NEML2_OK)
     message += ". Check the inputs: the results were written as they are.";
   return worst > NEML2_OK ? record_recoverable(worst, message) : NEML2_OK;

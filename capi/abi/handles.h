@@ -35,11 +35,15 @@ void release(Handle** handle) noexcept {
   *handle = nullptr;
 }
 
+// Sizes as they are given; throws where they are too many, or NULL.
+Dims shape_of(std::int64_t ndim, const std::int64_t* shape);
+
 // The number of elements of a tensor; throws for sizes that none can have.
 std::int64_t count_of(const Dims& sizes);
 
-// A tensor over memory of somebody else; throws for what cannot be one. `deleter` is only called when this succeeded.
-Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
+// A tensor over memory of somebody else, row-major where `strides` is NULL; throws for what cannot be one. `deleter` is
+// only called when this succeeded.
+Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context);
 
 // Fill `out` with new handles, all of them or, when this throws, none.

@@ -15,19 +15,19 @@ DType dtype_of(std::int32_t code) {
   return static_cast<DType>(code);
 }
 
-Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
-  if (ndim < 0 || ndim > Dims::capacity)
-    throw Error(NEML2_ERROR_SHAPE, "ndim", join("A tensor has 0 to ", Dims::capacity, " axes; got ", ndim, "."));
-  if (ndim > 0) required(shape, "shape");
-  return Dims(std::span(shape, static_cast<std::size_t>(ndim)));
-}
-
 }  // namespace
 
 void hand_out(neml2_tensor** out, std::vector<Tensor> tensors) {
   std::vector<std::unique_ptr<neml2_tensor>> handles;
   for (Tensor& tensor : tensors) handles.push_back(std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)}));
   for (std::size_t i = 0; i < handles.size(); ++i) out[i] = handles[i].release();
+}
+
+Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
+  if (ndim < 0 || ndim > Dims::capacity)
+    throw Error(NEML2_ERROR_SHAPE, "ndim", join("A tensor has 0 to ", Dims::capacity, " axes; got ", ndim, "."));
+  if (ndim > 0) required(shape, "shape");
+  return Dims(std::span(shape, static_cast<std::size_t>(ndim)));
 }
 
 std::int64_t count_of(const Dims& sizes) {
@@ -45,13 +45,15 @@ std::int64_t count_of(const Dims& sizes) {
 }
 
 // Negative strides would reach before `data`.
-Tensor view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides, Storage::Deleter deleter,
+Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* given, Storage::Deleter deleter,
                void* context) {
   std::int64_t last = 0;
   const bool empty = count_of(sizes) == 0;
+  const Dims strides = given ? Dims(std::span(given, static_cast<std::size_t>(sizes.size()))) : sizes.row_major();
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
     std::int64_t reach = 0;
-    if (strides[i] < 0 || __builtin_mul_overflow(std::max<std::int64_t>(sizes[i] - 1, 0), strides[i], &reach) ||
+    if (sizes[i] < 2) continue;  // the stride is never used
+    if (strides[i] < 0 || __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > std::numeric_limits<std::int64_t>::max() / 16)
       throw Error(NEML2_ERROR_SHAPE, "strides",
                   join("Axis ", i, " has the stride ", strides[i],
@@ -83,10 +85,8 @@ int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t
   return guarded([&] {
     required(out, "out");
     const DType type = dtype_of(dtype);
-    const Dims sizes = shape_of(ndim, shape);
-    const Dims steps = strides ? Dims(std::span(strides, static_cast<std::size_t>(ndim))) : sizes.row_major();
     auto handle = std::make_unique<neml2_tensor>();
-    handle->value = view_of(data, type, sizes, steps, deleter, context);
+    handle->value = view_of(data, type, shape_of(ndim, shape), strides, deleter, context);
     *out = handle.release();
     return NEML2_OK;
   });

@@ -36,36 +36,61 @@ void write(const Points& array, std::int64_t begin, const std::vector<T>& values
                 per_point * sizeof(T));
 }
 
-// Which inputs are written over by an output: they are copied before the segments run. It must be the very same array:
-// else what one chunk writes would be read by a later one.
-std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation) {
-  const auto& inputs = model.variables(Kind::input);
-  const auto& outputs = model.variables(Kind::output);
-  const auto& parameters = model.variables(Kind::parameter);
-  const auto refuse = [](const Variable& output, const char* kind, const Variable& other) {
-    throw Error(
-        NEML2_ERROR_ARGUMENT, output.name,
-        join("The array of output '", output.name, "' overlaps that of ", kind, " '", other.name,
-             "'. Bind arrays apart; an output may only take the very array, with the same stride, of an input."));
+// A report array as a variable, so that it is checked like the others.
+const Variable& report_variable(std::size_t kind) {
+  static const Variable variables[] = {{"the report of the status", "", DType::int32, {}, 0},
+                                       {"the report of the iterations", "", DType::int32, {}, 0},
+                                       {"the report of the residual norm", "", DType::float64, {}, 0}};
+  return variables[kind];
+}
+
+// Check that no array reaches beyond memory and that none that is written overlaps another. An output may take the very
+// array of an input, which is then copied before the segments run: the answer says which. With another array what one
+// chunk writes would be read by a later one.
+std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation, std::int64_t miters) {
+  struct Bound {
+    const Points& array;
+    const Variable& variable;
   };
+  std::vector<Bound> inputs, parameters, written;
+  Variable history;
+  const auto add = [&](std::vector<Bound>& to, const Points& array, const Variable& variable) {
+    check_extent(array, variable, evaluation.points);
+    if (array.data || &to == &inputs) to.push_back({array, variable});
+  };
+  for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
+    add(inputs, evaluation.inputs[i], model.variables(Kind::input)[i]);
+  for (std::size_t i = 0; i < evaluation.parameters.size(); ++i)
+    add(parameters, evaluation.parameters[i], model.variables(Kind::parameter)[i]);
+  for (std::size_t i = 0; i < evaluation.outputs.size(); ++i)
+    add(written, evaluation.outputs[i], model.variables(Kind::output)[i]);
+  const std::size_t num_outputs = written.size();
+  for (std::size_t i = 0; i < NEML2_REPORT_RESIDUAL_HISTORY; ++i)
+    add(written, evaluation.report[i], report_variable(i));
+  if (const Points& array = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY]; array.data) {
+    history = {"the report of the residual history", "", DType::float64, {miters}, 0};
+    add(written, array, history);
+  }
+
   std::vector<bool> copy(inputs.size(), false);
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const Points& out = evaluation.outputs[o];
-    if (!out.data) continue;
-    const auto meets = [&](const Points& array, const Variable& variable) {
-      return array.data && overlap(array, variable, out, outputs[o], evaluation.points);
+  for (std::size_t k = 0; k < written.size(); ++k) {
+    const auto& [out, variable] = written[k];
+    const auto refuse_overlap = [&](const Bound& other, const char* advice) {
+      if (overlap(other.array, other.variable, out, variable, evaluation.points))
+        throw Error(NEML2_ERROR_ARGUMENT, variable.name,
+                    join("The array of '", variable.name, "' overlaps that of '", other.variable.name, "'. ", advice));
     };
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Points& in = evaluation.inputs[i];
-      if (!meets(in, inputs[i])) continue;
-      if (in.data != out.data || in.stride != out.stride || !(inputs[i].point_shape == outputs[o].point_shape))
-        refuse(outputs[o], "input", inputs[i]);
-      copy[i] = true;
+      const auto& [in, input] = inputs[i];
+      if (k < num_outputs && in.data == out.data && in.stride == out.stride &&
+          input.point_shape == variable.point_shape)
+        copy[i] = true;
+      else
+        refuse_overlap(inputs[i],
+                       "Bind arrays apart, or for an output the very array, with the same stride, of an input.");
     }
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      if (meets(evaluation.parameters[i], parameters[i])) refuse(outputs[o], "parameter", parameters[i]);
-    for (std::size_t i = 0; i < o; ++i)
-      if (meets(evaluation.outputs[i], outputs[i])) refuse(outputs[o], "output", outputs[i]);
+    for (const Bound& parameter : parameters) refuse_overlap(parameter, "Bind arrays apart.");
+    for (std::size_t i = 0; i < k; ++i) refuse_overlap(written[i], "Bind arrays apart.");
   }
   return copy;
 }
@@ -83,28 +108,25 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
                      greatest_batch_, "; got ", points, ". Evaluate fewer points, or set convergence = point."));
 }
 
-// The lengths of the chunks. Where a package takes a parameter as one value for all points of a run, a chunk ends where
-// the value changes.
-std::vector<std::int64_t> Model::chunks(const Evaluation& evaluation, const Options& options) const {
+// The length of the chunk that begins here. Where a package takes a parameter as one value for all points of a run, a
+// chunk ends where the value changes.
+std::int64_t Model::chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const {
   const std::int64_t most = baked_batch_            ? baked_batch_
                             : options.whole_batch() ? evaluation.points
                                                     : std::min(options.chunk(), greatest_batch_);
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t begin = 0; begin < evaluation.points; begin += lengths.back()) {
-    const std::int64_t wanted = std::min(most, evaluation.points - begin);
-    lengths.push_back(wanted);
-    for (std::size_t index : uniform_parameters_) {
-      const Variable& parameter = variables(Kind::parameter)[index];
-      lengths.back() = length_of_equal(evaluation.parameters[index], parameter, begin, lengths.back());
-      if (lengths.back() < wanted && (baked_batch_ != 0 || options.whole_batch()))
-        throw Error(
-            NEML2_ERROR_SHAPE, parameter.name,
-            join("A package takes one value of '", parameter.name, "' for all points of a run, so it cannot vary ",
-                 baked_batch_ != 0 ? "within a fixed batch. Compile the model with --dynamic-batch."
-                                   : "within a batch that converges as a whole. Set convergence = point."));
-    }
+  const std::int64_t wanted = std::min(most, evaluation.points - begin);
+  std::int64_t length = wanted;
+  for (std::size_t index : uniform_parameters_) {
+    const Variable& parameter = variables(Kind::parameter)[index];
+    length = length_of_equal(evaluation.parameters[index], parameter, begin, length);
+    if (length < wanted && (baked_batch_ != 0 || options.whole_batch()))
+      throw Error(
+          NEML2_ERROR_SHAPE, parameter.name,
+          join("A package takes one value of '", parameter.name, "' for all points of a run, so it cannot vary ",
+               baked_batch_ != 0 ? "within a fixed batch. Compile the model with --dynamic-batch."
+                                 : "within a batch that converges as a whole. Set convergence = point."));
   }
-  return lengths;
+  return length;
 }
 
 // Evaluate the points [begin, begin + points), and return their status.
@@ -147,9 +169,12 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
   Tally tally;
   if (evaluation.points == 0) return tally;
   check_batch(evaluation.points, options);
-  const std::vector<bool> copy = inputs_to_copy(*this, evaluation);
-  std::int64_t begin = 0;
-  for (std::int64_t points : chunks(evaluation, options)) {
+  const std::vector<bool> copy = inputs_to_copy(*this, evaluation, options.newton().miters);
+  // In fixed batches a parameter may be refused anywhere: before the first point is written.
+  if (baked_batch_ != 0 && !uniform_parameters_.empty())
+    for (std::int64_t begin = 0; begin < evaluation.points;) begin += chunk_at(begin, evaluation, options);
+  for (std::int64_t begin = 0; begin < evaluation.points;) {
+    const std::int64_t points = chunk_at(begin, evaluation, options);
     for (std::int32_t status : run_chunk(evaluation, options, begin, points, copy)) tally.add(status, begin++);
   }
   return tally;

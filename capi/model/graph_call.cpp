@@ -44,12 +44,12 @@ GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope) : package_
   expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size());
   scope.note_dtype(package_);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    inputs_.push_back(scope.value(graph.inputs[i]));
+    inputs_.push_back(scope.require(graph.inputs[i], "an input of " + package_.name()));
     scope.declare(inputs_.back(), package_.input_shape(i), package_.input_dtype(i), package_.name());
   }
   tail_ = ParameterTail(graph.parameters, package_, graph.inputs.size(), scope);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    outputs_.push_back(scope.value(graph.outputs[i]));
+    outputs_.push_back(scope.provide(graph.outputs[i]));
     scope.declare(outputs_.back(), package_.output_shape(i), package_.output_dtype(i), package_.name());
   }
 }

@@ -1,26 +1,30 @@
 #include "capi/model/groups.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "capi/error.h"
 
 namespace neml2_capi::model {
 
-ValueGroup::ValueGroup(const artifact::Group& group, Scope& scope) {
-  if (group.block) {
-    row_shape_ = group.sub_batch_shape;
-    outer_ = group.sub_batch_shape.product();
-  }
+Dims row_shape(const artifact::Group& group) {
+  Dims shape = group.block ? group.sub_batch_shape : Dims();
   std::int64_t total = 0;
+  for (const artifact::Variable& variable : group.variables) total += variable.point_shape().product();
+  shape.push_back(total / std::max<std::int64_t>(shape.product(), 1));
+  return shape;
+}
+
+ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : row_shape_(model::row_shape(group)) {
+  outer_ = group.block ? group.sub_batch_shape.product() : 1;
   for (const artifact::Variable& variable : group.variables) {
     const Dims shape = variable.point_shape();
-    values_.push_back(scope.value(variable.name));
+    values_.push_back(role == Role::unknown ? scope.provide(variable.name)
+                                            : scope.require(variable.name, "a given of a residual"));
     scope.declare(values_.back(), shape, scope.dtype(), "a residual");
     point_shapes_.push_back(shape);
     sizes_.push_back(shape.product() / std::max<std::int64_t>(outer_, 1));
-    total += sizes_.back();
   }
-  row_shape_.push_back(total);
 }
 
 Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {

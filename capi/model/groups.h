@@ -9,11 +9,15 @@
 
 namespace neml2_capi::model {
 
+// The shape of one row of a group.
+Dims row_shape(const artifact::Group& group);
+
 // A group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) where
 // it keeps its sub-batch axes (block), else (points, sum of sizes).
 class ValueGroup {
  public:
-  ValueGroup(const artifact::Group& group, Scope& scope);
+  enum class Role { given, unknown };  // what the segments before make, or what this one makes
+  ValueGroup(const artifact::Group& group, Role role, Scope& scope);
 
   // One row of the group.
   const Dims& row_shape() const { return row_shape_; }

@@ -9,17 +9,17 @@
 namespace neml2_capi::model {
 namespace {
 
-std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups, Scope& scope) {
+std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups, ValueGroup::Role role, Scope& scope) {
   std::vector<ValueGroup> out;
-  for (const artifact::Group& group : groups) out.emplace_back(group, scope);
+  for (const artifact::Group& group : groups) out.emplace_back(group, role, scope);
   return out;
 }
 
-void expect_row(const Package& package, std::size_t output, const ValueGroup& group) {
-  if (!(package.output_shape(output) == group.row_shape()))
+void expect_row(const Package& package, std::size_t output, const Dims& row) {
+  if (!(package.output_shape(output) == row))
     throw Error(NEML2_ERROR_ARTIFACT, package.name(),
                 join("Output ", output, " of ", package.name(), " has the point shape ",
-                     package.output_shape(output).str(), "; the metadata says ", group.row_shape().str(), "."));
+                     package.output_shape(output).str(), "; the metadata says ", row.str(), "."));
 }
 
 newton::Groups row_major(std::vector<Tensor> tensors) {
@@ -89,8 +89,8 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
       num_residuals_(segment.residuals.size()) {
   scope.note_dtype(residual_);
   dtype_ = scope.dtype();
-  unknowns_ = value_groups(segment.unknowns, scope);
-  givens_ = value_groups(segment.givens, scope);
+  givens_ = value_groups(segment.givens, ValueGroup::Role::given, scope);
+  unknowns_ = value_groups(segment.unknowns, ValueGroup::Role::unknown, scope);
   if (segment.max_substepping_level > 0)
     throw Error(NEML2_ERROR_UNSUPPORTED, "max_substepping_level",
                 "The model was compiled with adaptive substepping, which this version cannot run. Compile it with "
@@ -100,21 +100,20 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
   expect_arity(residual_, groups + segment.parameters.size(), num_residuals_);
   expect_arity(jacobian_, groups + segment.parameters.size(), blocks + num_residuals_);
   expect_arity(solve_, blocks + num_residuals_, unknowns_.size());
-  const std::vector<ValueGroup> residuals = value_groups(segment.residuals, scope);
   for (std::size_t i = 0; i < num_residuals_; ++i) {
-    expect_row(residual_, i, residuals[i]);
-    expect_row(jacobian_, blocks + i, residuals[i]);
+    expect_row(residual_, i, row_shape(segment.residuals[i]));
+    expect_row(jacobian_, blocks + i, row_shape(segment.residuals[i]));
   }
-  for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(solve_, i, unknowns_[i]);
+  for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(solve_, i, unknowns_[i].row_shape());
   tail_ = ParameterTail(segment.parameters, residual_, groups, scope);
-  if (segment.predictor) predictor_.emplace(*segment.predictor, scope);
   if (segment.feedback) {
     const artifact::Feedback& feedback = *segment.feedback;
     Dims shape = feedback.sub_batch_shape;
     shape.append(feedback.base_shape);
-    loop_ = Loop{scope.value(feedback.input), scope.value(feedback.output), feedback.iterations, shape};
+    loop_ = Loop{scope.provide(feedback.input), scope.provide(feedback.output), feedback.iterations, shape};
     scope.declare(loop_->input, shape, dtype_, "the predictor's loop");
   }
+  if (segment.predictor) predictor_.emplace(*segment.predictor, scope);
 }
 
 std::vector<const Package*> ImplicitSegment::packages() const {

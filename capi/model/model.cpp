@@ -61,7 +61,10 @@ std::shared_ptr<Model> Model::load(const std::filesystem::path& root, const std:
 }
 
 Model::Model(const artifact::Metadata& metadata) : options_(metadata.solver) {
+  if (metadata.outputs.empty())
+    throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
   Scope scope(metadata);
+  for (const artifact::Variable& input : metadata.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();
   add_variables(metadata, scope);
@@ -75,7 +78,7 @@ void Model::add_variables(const artifact::Metadata& metadata, Scope& scope) {
   const auto add = [&](Kind kind, const std::vector<artifact::Variable>& variables,
                        const std::map<std::string, std::string>& aliases, std::vector<std::size_t>& positions) {
     for (const artifact::Variable& variable : variables) {
-      positions.push_back(scope.value(variable.name));
+      positions.push_back(scope.require(variable.name, join("an ", name_of(kind), " of the model")));
       variables_[static_cast<std::size_t>(kind)].push_back(
           boundary_variable(variable, scope.values()[positions.back()], aliases));
     }

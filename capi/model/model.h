@@ -75,7 +75,7 @@ class Model {
   void add_variables(const artifact::Metadata& metadata, Scope& scope);
   void note_batches();
   void check_batch(std::int64_t points, const Options& options) const;
-  std::vector<std::int64_t> chunks(const Evaluation& evaluation, const Options& options) const;
+  std::int64_t chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const;
   std::vector<std::int32_t> run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
                                       std::int64_t points, const std::vector<bool>& copy) const;
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "capi/error.h"
+
 namespace neml2_capi::model {
 namespace {
 
@@ -50,6 +52,15 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
   }
 }
 
+void check_extent(const Points& array, const Variable& variable, std::int64_t points) {
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // bytes
+  std::int64_t elements = 0;
+  if (__builtin_mul_overflow(points, array.stride, &elements) || elements > most / itemsize(variable.dtype))
+    throw Error(NEML2_ERROR_ARGUMENT, variable.name,
+                join("No memory holds ", points, " points of '", variable.name, "', which lie ", array.stride,
+                     " elements apart. Was the number of points set?"));
+}
+
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {
   const auto extent = [points](const Points& array, const Variable& v) {
     const std::int64_t elements = (points - 1) * array.stride + v.point_shape.product();
@@ -58,9 +69,10 @@ bool overlap(const Points& a, const Variable& va, const Points& b, const Variabl
   const auto [a0, a1] = extent(a, va);
   const auto [b0, b1] = extent(b, vb);
   if (a1 <= b0 || b1 <= a0) return false;
-  // Interleaved arrays of one stride may lie beside each other in every point.
-  const std::int64_t stride = a.stride * itemsize(va.dtype);
-  if (stride == 0 || stride != b.stride * itemsize(vb.dtype)) return true;
+  // Interleaved arrays of one stride may lie beside each other in every point, and one value within the first.
+  const std::int64_t sa = a.stride * itemsize(va.dtype), sb = b.stride * itemsize(vb.dtype);
+  const std::int64_t stride = std::max(sa, sb);
+  if (stride == 0 || (sa != sb && sa != 0 && sb != 0)) return true;
   const std::int64_t shift = ((b.data - a.data) % stride + stride) % stride;
   return shift < va.point_shape.product() * itemsize(va.dtype) ||
          shift + vb.point_shape.product() * itemsize(vb.dtype) > stride;

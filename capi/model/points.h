@@ -34,7 +34,11 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const std::vector<std::int32_t>& status, bool mark_failed);
 
-// Do two arrays share an element? Arrays of one stride may lie beside each other within it.
+// Throws NEML2_ERROR_ARGUMENT where the points of an array would reach beyond any memory.
+void check_extent(const Points& array, const Variable& variable, std::int64_t points);
+
+// Do two arrays share an element? Arrays of one stride may lie beside each other within it, and so may one value for
+// all points; arrays of unequal strides are taken to overlap where their extents do.
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points);
 
 // How many points from `begin` on, at most `limit`, have the same value, bit for bit.

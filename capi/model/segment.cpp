@@ -36,7 +36,18 @@ void Scope::note_dtype(const Package& package) {
   }
 }
 
-std::size_t Scope::value(const std::string& name) {
+std::size_t Scope::require(const std::string& name, const std::string& who) const {
+  const auto it = positions_.find(name);
+  if (it != positions_.end()) return it->second;
+  std::string names;
+  for (const Value& value : values_) names += (names.empty() ? "" : ", ") + value.name;
+  throw Error(NEML2_ERROR_ARTIFACT, name,
+              join("The metadata asks for '", name, "' as ", who,
+                   ", but no input and no earlier segment has this name. There are: ", names,
+                   ". Was it edited by hand? Compile the model again, with --rename-input or --rename-output."));
+}
+
+std::size_t Scope::provide(const std::string& name) {
   const auto [it, added] = positions_.emplace(name, values_.size());
   if (added) values_.push_back({name, {}, dtype_, false});
   return it->second;

@@ -28,8 +28,10 @@ class Scope {
  public:
   Scope(const artifact::Metadata& metadata);
 
-  // The position of a value, which is made where it is new.
-  std::size_t value(const std::string& name);
+  // The position of a value that will be there from now on: an input, or what a segment makes.
+  std::size_t provide(const std::string& name);
+  // The position of a value that is there. Throws NEML2_ERROR_ARTIFACT where nothing before makes it.
+  std::size_t require(const std::string& name, const std::string& who) const;
   // Note the shape of a value. Throws NEML2_ERROR_ARTIFACT where something else was said before.
   void declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who);
   // The position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT where there is none.

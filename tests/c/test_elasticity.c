@@ -153,6 +153,82 @@ static void variables_are_listed(const neml2_model *model) {
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_name(NULL, NULL, model, 7, 0));
 }
 
+/* A part of a mesh may be empty, and its arrays NULL. */
+static void no_points_need_no_arrays(neml2_model *model) {
+  const int64_t four = 4;
+  double values[4] = {1e5, 2e5, 3e5, 4e5};
+  neml2_tensor *E = NULL, *before = NULL;
+  neml2_call *call = NULL;
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind_input(call, "strain", NULL, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_run(call, 0));
+  REQUIRE_OK(neml2_tensor_wrap(&E, values, NEML2_FLOAT64, 1, &four, NULL, NULL, NULL));
+  REQUIRE_OK(neml2_tensor_create(&before, NEML2_FLOAT64, 0, NULL));
+  *tensor_values(before) = 200e3;
+  CHECK_OK(neml2_model_parameter_set(model, "elasticity.E", E));
+  CHECK_OK(neml2_call_run(call, 0));
+  CHECK_OK(neml2_model_parameter_set(model, "elasticity.E", before));
+  neml2_tensor_free(&E);
+  neml2_tensor_free(&before);
+  neml2_call_free(&call);
+}
+
+/* One value for all points may lie in the first point's record, beside what is written there. */
+static void one_value_may_lie_inside_an_interleaved_array(const neml2_model *model) {
+  enum { N = 8, RECORD = 13 };
+  double record[N][RECORD] = {{0}}, expected[6];
+  const double strain[6] = {1e-3, -3e-4, -3e-4, 2e-4, -1e-4, 5e-5};
+  neml2_call *call = NULL;
+  memcpy(record[0] + 6, strain, sizeof strain);
+  hooke(1, 200e3, strain, expected);
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind_input(call, "strain", record[0] + 6, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind_output(call, "stress", record[0], NEML2_FLOAT64, RECORD));
+  CHECK_OK(neml2_call_run(call, N));
+  for (int p = 0; p < N; ++p) CHECK_NEAR(6, record[p], expected, 1e-12);
+  CHECK_OK(neml2_call_bind_output(call, "stress", record[0] + 1, NEML2_FLOAT64, RECORD));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
+  neml2_call_free(&call);
+}
+
+/* What is written, reports too, lies on nothing else. */
+static void arrays_that_would_be_spoilt_are_refused(const neml2_model *model) {
+  enum { N = 16 };
+  double strain[N][6] = {{0}}, stress[N][6];
+  int32_t counts[N];
+  neml2_call *call = NULL;
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_RESIDUAL_NORM, stress, 6));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
+  CHECK_SAYS("residual norm");
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_RESIDUAL_NORM, strain, 6));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_RESIDUAL_NORM, NULL, 1));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, counts, 1));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_ITERATIONS, counts, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_ITERATIONS, NULL, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, INT64_MAX));
+  CHECK_SAYS("strain");
+  CHECK_OK(neml2_call_run(call, N));
+  neml2_call_free(&call);
+}
+
+/* Two batches that are small in memory, thanks to strides of 0, broadcast to more points than can be counted. */
+static void a_batch_beyond_any_memory_is_refused(const neml2_model *model) {
+  double value[6] = {0};
+  const int64_t rows[3] = {(int64_t)1 << 40, 1, 6}, columns[2] = {1, (int64_t)1 << 40}, still[3] = {0, 0, 1};
+  neml2_tensor *strain = NULL, *E = NULL, *stress = NULL;
+  REQUIRE_OK(neml2_tensor_wrap(&strain, value, NEML2_FLOAT64, 3, rows, still, NULL, NULL));
+  REQUIRE_OK(neml2_tensor_wrap(&E, value, NEML2_FLOAT64, 2, columns, still, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_model_forward(&stress, NULL, model, &strain, &E));
+  CHECK(stress == NULL);
+  neml2_tensor_free(&strain);
+  neml2_tensor_free(&E);
+}
+
 int main(void) {
   neml2_model *model = load(artifact("elasticity"));
 
@@ -172,6 +248,10 @@ int main(void) {
   other_layouts_are_copied(model);
   unbound_output_is_not_written(model);
   variables_are_listed(model);
+  no_points_need_no_arrays(model);
+  one_value_may_lie_inside_an_interleaved_array(model);
+  arrays_that_would_be_spoilt_are_refused(model);
+  a_batch_beyond_any_memory_is_refused(model);
 
   neml2_model_free(&model);
   CHECK(model == NULL);

@@ -287,6 +287,32 @@ def test_metadata_that_does_not_fit_the_package(broken: Path) -> None:
         Model(broken)
 
 
+@pytest.mark.parametrize("position", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["inputs", "outputs"])
+@pytest.mark.parametrize("model", ["elasticity", "viscoplastic"])
+def test_names_that_no_segment_knows(
+    artifacts: Mapping[str, Path], tmp_path: Path, model: str, kind: str, position: int
+) -> None:
+    root = Path(shutil.copytree(artifacts[model], tmp_path / model))
+    metadata = json.loads((root / "metadata.json").read_text())
+    if position >= len(metadata[kind]):
+        return
+    name = metadata[kind][position]["name"]
+    metadata[kind][position]["name"] = "renamed"
+    (root / "metadata.json").write_text(json.dumps(metadata))
+    # What the segments ask for, or what they do not make, is missing.
+    with refused("ARTIFACT", name if kind == "inputs" else "renamed", "no earlier segment"):
+        Model(root)
+
+
+def test_metadata_without_outputs(broken: Path) -> None:
+    metadata = json.loads((broken / "metadata.json").read_text())
+    metadata["outputs"] = []
+    (broken / "metadata.json").write_text(json.dumps(metadata))
+    with refused("ARTIFACT", "outputs", "nothing to evaluate"):
+        Model(broken)
+
+
 def test_missing_package(broken: Path) -> None:
     (broken / PACKAGE).unlink()
     with refused("FILE", "elasticity.pt2"):
