@@ -116,9 +116,7 @@ int32_t neml2_model_forward(neml2_tensor** outputs, neml2_report** report, const
     evaluation.mark_failed = true;
     std::vector<Tensor> results;
     for (const Variable& variable : target.variables(Kind::output)) {
-      Dims sizes = batch;
-      sizes.append(variable.point_shape);
-      results.push_back(Tensor::empty(variable.dtype, sizes));
+      results.push_back(Tensor::empty(variable.dtype, batch.then(variable.point_shape)));
       evaluation.outputs.push_back({results.back().data_as<char>(), variable.point_shape.product()});
     }
     auto reported = std::make_unique<neml2_report>();

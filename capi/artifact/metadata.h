@@ -19,11 +19,7 @@ struct Variable {
   Dims sub_batch_shape;
   Dims base_shape;
 
-  Dims point_shape() const {
-    Dims shape = sub_batch_shape;
-    shape.append(base_shape);
-    return shape;
-  }
+  Dims point_shape() const { return sub_batch_shape.then(base_shape); }
 };
 
 // Variables that a residual packs side by side along the last axis. Block: (*B, *sub_batch, sum of base sizes).

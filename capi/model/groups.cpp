@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capi/error.h"
-
 namespace neml2_capi::model {
 
 Dims row_shape(const artifact::Group& group) {
@@ -28,9 +26,7 @@ ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : 
 }
 
 Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
-  Dims sizes{chunk.points};
-  sizes.append(row_shape_);
-  Tensor packed = Tensor::empty(dtype, sizes);
+  Tensor packed = Tensor::empty(dtype, Dims{chunk.points}.then(row_shape_));
   const std::int64_t item = packed.itemsize(), total = row_shape_.back() * item;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -47,9 +43,7 @@ void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
   const std::int64_t item = group.itemsize(), total = row_shape_.back() * item;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    Dims sizes{chunk.points};
-    sizes.append(point_shapes_[i]);
-    Tensor value = Tensor::empty(group.dtype(), sizes);
+    Tensor value = Tensor::empty(group.dtype(), Dims{chunk.points}.then(point_shapes_[i]));
     const std::int64_t piece = sizes_[i] * item;
     for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
       std::memcpy(value.data_as<char>() + k * piece, group.data_as<const char>() + k * total + offset,

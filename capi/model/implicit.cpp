@@ -108,8 +108,7 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
   tail_ = ParameterTail(segment.parameters, residual_, groups, scope);
   if (segment.feedback) {
     const artifact::Feedback& feedback = *segment.feedback;
-    Dims shape = feedback.sub_batch_shape;
-    shape.append(feedback.base_shape);
+    const Dims shape = feedback.sub_batch_shape.then(feedback.base_shape);
     loop_ = Loop{scope.provide(feedback.input), scope.provide(feedback.output), feedback.iterations, shape};
     scope.declare(loop_->input, shape, dtype_, "the predictor's loop");
   }
@@ -133,9 +132,7 @@ std::vector<std::size_t> ImplicitSegment::uniform_parameters() const {
 // says.
 void ImplicitSegment::predict(Chunk& chunk) const {
   const auto zeros = [&](std::size_t value, const Dims& point_shape) {
-    Dims sizes{chunk.points};
-    sizes.append(point_shape);
-    chunk.values[value] = Tensor::zeros(dtype_, sizes);
+    chunk.values[value] = Tensor::zeros(dtype_, Dims{chunk.points}.then(point_shape));
   };
   for (const ValueGroup& group : unknowns_)
     for (std::size_t i = 0; i < group.values().size(); ++i)

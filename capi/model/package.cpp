@@ -7,17 +7,11 @@
 namespace neml2_capi::model {
 namespace {
 
-Dims with_rows(std::int64_t rows, const Dims& point_shape) {
-  Dims sizes{rows};
-  sizes.append(point_shape);
-  return sizes;
-}
-
 // `rows` rows of a tensor, of which it has one or none: repeated by a stride of 0.
 Tensor repeat(const Tensor& tensor, std::int64_t rows) {
   Dims strides{0};
   strides.append(tensor.strides());
-  return Tensor(tensor.storage(), tensor.dtype(), with_rows(rows, tensor.sizes()), strides, tensor.offset());
+  return Tensor(tensor.storage(), tensor.dtype(), Dims{rows}.then(tensor.sizes()), strides, tensor.offset());
 }
 
 Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
@@ -74,7 +68,7 @@ std::vector<Tensor> Package::zeros(std::int64_t points) const {
   std::vector<Tensor> tensors;
   for (const Slot& input : inputs_)
     tensors.push_back(
-        Tensor::zeros(input.dtype, input.batched ? with_rows(points, input.point_shape) : input.point_shape));
+        Tensor::zeros(input.dtype, input.batched ? Dims{points}.then(input.point_shape) : input.point_shape));
   return tensors;
 }
 
@@ -108,7 +102,7 @@ std::vector<Tensor> Package::run(std::int64_t points, std::vector<Tensor> inputs
   std::vector<Tensor> outputs = graph_->run(inputs, singular);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Slot& slot = outputs_[i];
-    const Dims expected = slot.batched ? with_rows(rows, slot.point_shape) : slot.point_shape;
+    const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
     if (!(outputs[i].sizes() == expected))
       throw Error(NEML2_ERROR_RUNTIME, name_,
                   join("Output ", i, " of ", name_, " came back with the shape ", outputs[i].sizes().str(),

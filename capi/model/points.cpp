@@ -30,8 +30,7 @@ char* point(const Points& array, std::int64_t index, std::int64_t itemsize) {
 
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
   const std::int64_t item = itemsize(variable.dtype);
-  Dims sizes{points};
-  sizes.append(variable.point_shape);
+  const Dims sizes = Dims{points}.then(variable.point_shape);
   if (dense(array, variable) && !copy) return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
   Tensor out = Tensor::empty(variable.dtype, sizes);
   const std::int64_t bytes = variable.point_shape.product() * item;

@@ -82,6 +82,12 @@ class Dims {
   void append(const Dims& other) {
     for (std::int64_t value : other) push_back(value);
   }
+  // These axes and then those: Dims{points}.then(point_shape).
+  Dims then(const Dims& inner) const {
+    Dims joined = *this;
+    joined.append(inner);
+    return joined;
+  }
   Dims first(std::int64_t n) const { return Dims(std::span(values_, static_cast<std::size_t>(n))); }
   Dims last(std::int64_t n) const { return Dims(std::span(values_ + size_ - n, static_cast<std::size_t>(n))); }
 
