@@ -61,3 +61,13 @@ def graphs() -> Path:
     if os.environ.get("NEML2_CAPI_COMPILE") == "0":
         pytest.skip("the graphs would have to be compiled, and NEML2_CAPI_COMPILE is 0")
     return models.graphs()
+
+
+@pytest.fixture
+def model(artifacts: Artifacts) -> neml2_capi.Model:
+    return neml2_capi.Model(artifacts["elasticity"])
+
+
+@pytest.fixture
+def viscoplastic(artifacts: Artifacts) -> neml2_capi.Model:
+    return neml2_capi.Model(artifacts["viscoplastic"])

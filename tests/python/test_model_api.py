@@ -38,16 +38,6 @@ STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4
 
 
 @pytest.fixture
-def model(artifacts: Artifacts) -> Model:
-    return Model(artifacts["elasticity"])
-
-
-@pytest.fixture
-def viscoplastic(artifacts: Artifacts) -> Model:
-    return Model(artifacts["viscoplastic"])
-
-
-@pytest.fixture
 def stress(model: Model) -> NDArray[np.float64]:
     result: NDArray[np.float64] = model.forward({"strain": STRAIN})["stress"]
     return result
