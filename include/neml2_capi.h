@@ -216,6 +216,17 @@ NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, con
 NEML2_CAPI void neml2_graph_free(neml2_graph **graph);
 
 /* ---------------------------------------------------------------------------------------------
+ * Artifacts
+ * ------------------------------------------------------------------------------------------- */
+
+/** What the artifact at `path` holds, as a JSON document: inputs, outputs, parameters, segments with their packages,
+ *  the pairs that derivatives were compiled for, solver settings. The document has the same form for every schema of
+ *  NEML2. No package is loaded. `path`, `device` and `dtype` as in neml2_model_load(); `buffer`, `capacity` and
+ *  `needed` as in neml2_error_message(). Since 1.0. */
+NEML2_CAPI int32_t neml2_artifact_describe(char *buffer, int64_t capacity, int64_t *needed, const char *path,
+                                           const char *device, const char *dtype);
+
+/* ---------------------------------------------------------------------------------------------
  * Models
  * ------------------------------------------------------------------------------------------- */
 

@@ -31,15 +31,6 @@ std::int32_t record(std::int32_t status, const char* message, const char* subjec
   return status;
 }
 
-std::int32_t copy(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
-  if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;
-  if (!buffer || capacity <= 0) return NEML2_OK;
-  const std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
-  std::memcpy(buffer, text.data(), length);
-  buffer[length] = '\0';
-  return NEML2_OK;
-}
-
 }  // namespace
 
 std::int32_t record_exception() noexcept {
@@ -58,6 +49,15 @@ std::int32_t record_exception() noexcept {
   }
 }
 
+std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
+  if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;
+  if (!buffer || capacity <= 0) return NEML2_OK;
+  const std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
+  std::memcpy(buffer, text.data(), length);
+  buffer[length] = '\0';
+  return NEML2_OK;
+}
+
 std::int32_t record_recoverable(std::int32_t status, const std::string& message) {
   return record(status, message.c_str(), "");
 }
@@ -73,9 +73,9 @@ const char* neml2_version(void) { return NEML2_CAPI_VERSION; }
 int32_t neml2_error_status(void) { return last_error().status; }
 
 int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
-  return copy(last_error().message, buffer, capacity, needed);
+  return copy_text(last_error().message, buffer, capacity, needed);
 }
 
 int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
-  return copy(last_error().subject, buffer, capacity, needed);
+  return copy_text(last_error().subject, buffer, capacity, needed);
 }

@@ -16,6 +16,9 @@ std::int32_t record_exception() noexcept;
 // Record that a call returned a positive status.
 std::int32_t record_recoverable(std::int32_t status, const std::string& message);
 
+// Copy a text as neml2_error_message() does.
+std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed);
+
 // Run `body`, which returns a status, in the default floating-point environment.
 template <class Body>
 std::int32_t guarded(Body&& body) noexcept {

@@ -68,6 +68,11 @@ std::int64_t Field::count() const {
   return value;
 }
 
+bool Field::boolean() const {
+  if (!value_->is_boolean()) throw mismatch("true or false");
+  return value_->get<bool>();
+}
+
 double Field::number() const {
   if (!value_->is_number()) throw mismatch("a number");
   return value_->get<double>();

@@ -32,6 +32,7 @@ class Field {
   // An integer that is not negative.
   std::int64_t count() const;
   double number() const;
+  bool boolean() const;
   // A list of sizes of a tensor, which has no more elements than memory could hold.
   Dims shape() const;
   std::vector<std::string> texts() const;

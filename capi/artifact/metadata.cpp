@@ -78,12 +78,26 @@ fs::path choose_leaf(const fs::path& root, const std::string& device, const std:
   return leaf;
 }
 
-std::vector<std::string> packages_of(const Segment& segment) {
-  if (const auto* forward = std::get_if<ForwardSegment>(&segment)) return {forward->value.package};
-  const auto& implicit = std::get<ImplicitSegment>(segment);
-  std::vector<std::string> packages = {implicit.residual_package, implicit.jacobian_package, implicit.solve_package};
-  if (implicit.predictor) packages.push_back(implicit.predictor->package);
+// Those that the metadata names.
+std::vector<std::string> present(std::vector<std::string> packages) {
+  std::erase(packages, "");
   return packages;
+}
+
+std::vector<std::string> packages_of(const Segment& segment) {
+  if (const auto* forward = std::get_if<ForwardSegment>(&segment))
+    return present({forward->value.package, forward->jacobian_package, forward->parameter_jacobian_package});
+  const auto& implicit = std::get<ImplicitSegment>(segment);
+  std::vector<std::string> packages = {implicit.residual_package,
+                                       implicit.jacobian_package,
+                                       implicit.solve_package,
+                                       implicit.matvec_package,
+                                       implicit.preconditioner_setup_package,
+                                       implicit.preconditioner_apply_package};
+  if (implicit.predictor) packages.push_back(implicit.predictor->package);
+  for (const auto& sensitivity : {implicit.given_sensitivity, implicit.parameter_sensitivity})
+    if (sensitivity) packages.insert(packages.end(), {sensitivity->operator_package, sensitivity->solve_package});
+  return present(std::move(packages));
 }
 
 void require_packages(const Metadata& metadata) {

@@ -47,24 +47,82 @@ struct Feedback {
   Dims base_shape;
 };
 
+// A block of a Jacobian: of `output` with respect to `input`, a value or a promoted parameter.
+struct Pair {
+  std::string output;
+  std::string input;
+  bool batch_independent = false;   // the same for all points
+  std::int64_t row = 0, column = 0;  // its place in an assembled sensitivity matrix
+};
+
 struct ForwardSegment {
   NamedGraph value;
+  // the inputs of `value` -> (its outputs, one block per pair)
+  std::string jacobian_package;
+  std::vector<Pair> pairs;
+  // the inputs of `value`, every parameter one value per point -> one block per pair
+  std::string parameter_jacobian_package;
+  std::vector<Pair> parameter_pairs;
+};
+
+// An iterative linear solver. GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986) 856.
+// BiCGStab: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631.
+struct Krylov {
+  enum class Method { gmres, bicgstab };
+  // When the preconditioner is set up again: at each Newton step, never after the first, or after a linear solve of
+  // more than cache_max_its iterations.
+  enum class Cache { none, chord, max_its };
+  Method method = Method::gmres;
+  Cache cache = Cache::none;
+  std::int64_t restart = 40;
+  std::int64_t max_its = 1000;
+  double abs_tol = 0.0;
+  double rel_tol = 1e-4;
+  std::int64_t cache_max_its = 10;
+};
+
+// How the sensitivity of the unknowns is found at a solution, by the implicit function theorem.
+struct Sensitivity {
+  // Of the givens: (unknowns, givens, parameters) -> residual x given blocks of dr/dg.
+  // Of the parameters, each with one value per point: the same -> (dr/du, dr/dp), both dense.
+  std::string operator_package;
+  // (dr/du blocks, what the operator gives) -> one block per pair; empty: by `krylov`, on dense operators
+  std::string solve_package;
+  std::optional<Krylov> krylov;
+  std::vector<Pair> pairs;
+};
+
+// What becomes of a given when the increment is divided.
+struct Substep {
+  enum class Role { fixed, old_state, old_force, force };
+  std::string name;
+  Role role = Role::fixed;
+  std::string partner;  // of an old state: the unknown that it will be; of a force: the same at the other end
 };
 
 struct ImplicitSegment {
   // (*unknown groups, *given groups, *parameters) -> residual groups, of -r
   std::string residual_package;
-  // the same inputs -> (residual x unknown operator blocks, residual groups)
+  // the same inputs -> (residual x unknown operator blocks, residual groups); empty where a Krylov solver needs none
   std::string jacobian_package;
-  // (operator blocks, residual groups) -> unknown groups, the Newton step
+  // (operator blocks, residual groups) -> unknown groups, the Newton step; empty with a Krylov solver
   std::string solve_package;
+  // (*unknown groups, *given groups, *parameters, *directions) -> residual groups, of dr/du times the direction
+  std::string matvec_package;
+  std::optional<Krylov> krylov;
+  // the inputs of the residual -> a state; (*state, flat residual) -> flat unknowns. Both or none.
+  std::string preconditioner_setup_package;
+  std::string preconditioner_apply_package;
   std::vector<std::string> parameters;
   std::vector<Group> unknowns;
   std::vector<Group> givens;
   std::vector<Group> residuals;
   std::optional<NamedGraph> predictor;
   std::optional<Feedback> feedback;
+  std::optional<Sensitivity> given_sensitivity;
+  std::optional<Sensitivity> parameter_sensitivity;
   std::int64_t max_substepping_level = 0;
+  std::vector<Substep> substeps;  // one per given; only where the level is not 0
 };
 
 using Segment = std::variant<ForwardSegment, ImplicitSegment>;
@@ -86,7 +144,6 @@ struct SolverConfig {
   double ls_cutback = 2.0;
   double ls_c = 1e-3;
   double substep_del_tol = 1e-6;
-  std::string kind = "direct";  // or "krylov"
 };
 
 // Names at the boundary, by the names inside. What is not listed keeps its name.
@@ -103,6 +160,9 @@ struct Metadata {
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;
   std::vector<Segment> segments;
+  // The pairs that derivatives were compiled for, by the names inside.
+  std::vector<Pair> derivatives;
+  std::vector<Pair> parameter_derivatives;
   SolverConfig solver;
   Aliases aliases;
 };
@@ -113,6 +173,9 @@ struct Metadata {
 // NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; no such leaf, with those present; a segment that
 // this version cannot run).
 Metadata read_metadata(const std::filesystem::path& root, const std::string& device, const std::string& dtype);
+
+// The metadata as a JSON document whose keys are the members of Metadata.
+std::string describe(const Metadata& metadata);
 
 // The artifact folder that the model `name` of a HIT stub refers to. Throws NEML2_ERROR_FILE, NEML2_ERROR_ARTIFACT
 // (not HIT), NEML2_ERROR_NAME (no such model, with those present; not of type AOTIModel).

@@ -1,4 +1,4 @@
-// Schema 14, written by NEML2 3.1. The packages of derivatives that it also lists are not read yet.
+// Schema 14, written by NEML2 3.1.
 #include <algorithm>
 #include <set>
 
@@ -56,6 +56,11 @@ std::string read_package(const Field& field) {
       name.find('\0') != std::string::npos)
     throw field.error(join("is '", name, "', expected the plain name of a file."));
   return name;
+}
+
+std::string find_package(const Field& segment, const std::string& key) {
+  const auto field = segment.find(key);
+  return field ? read_package(*field) : std::string();
 }
 
 std::vector<std::string> read_parameter_names(const Field& segment, const std::string& key) {
@@ -118,18 +123,105 @@ Feedback read_feedback(const Field& field, const NamedGraph& predictor) {
   return feedback;
 }
 
-ForwardSegment read_forward(const Field& segment) {
-  return {{.package = read_package(segment["package"]),
-           .inputs = read_names(segment["inputs"]),
-           .parameters = read_parameter_names(segment, "param_inputs"),
-           .outputs = read_names(segment["outputs"])}};
+// The blocks of a segment's Jacobian; `input` is the key of what they are derivatives with respect to.
+std::vector<Pair> read_pairs(const Field& segment, const std::string& key, const std::string& input) {
+  std::vector<Pair> pairs;
+  std::set<std::string> names;
+  for (const Field& field : segment[key].list()) {
+    Pair pair{.output = field["out_var"].text(), .input = field[input].text()};
+    if (const auto flag = field.find("batch_independent")) pair.batch_independent = flag->boolean();
+    if (const auto row = field.find("row_offset")) pair.row = row->count();
+    if (const auto column = field.find("col_offset")) pair.column = column->count();
+    require_unique(field, join(pair.output, " : ", pair.input), names);
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
 }
 
-ImplicitSegment read_implicit(const Field& field) {
+ForwardSegment read_forward(const Field& field) {
+  ForwardSegment segment;
+  segment.value = {.package = read_package(field["package"]),
+                   .inputs = read_names(field["inputs"]),
+                   .parameters = read_parameter_names(field, "param_inputs"),
+                   .outputs = read_names(field["outputs"])};
+  segment.jacobian_package = find_package(field, "jvp_package");
+  if (!segment.jacobian_package.empty()) segment.pairs = read_pairs(field, "jacobian_pairs", "in_var");
+  segment.parameter_jacobian_package = find_package(field, "param_jacobian_package");
+  if (!segment.parameter_jacobian_package.empty())
+    segment.parameter_pairs = read_pairs(field, "param_jacobian_pairs", "param");
+  return segment;
+}
+
+template <class Choice>
+Choice read_choice(const Field& field, const std::map<std::string, Choice>& choices) {
+  const auto choice = choices.find(field.text());
+  if (choice != choices.end()) return choice->second;
+  std::string names;
+  for (const auto& [name, value] : choices) names += (names.empty() ? "'" : ", '") + name + "'";
+  throw field.error(join("is '", field.text(), "', expected one of ", names, "."), NEML2_ERROR_UNSUPPORTED);
+}
+
+Krylov read_krylov(const Field& field) {
+  Krylov krylov;
+  krylov.method = read_choice<Krylov::Method>(
+      field["method"], {{"gmres", Krylov::Method::gmres}, {"bicgstab", Krylov::Method::bicgstab}});
+  if (const auto cache = field.find("cache_strategy"))
+    krylov.cache = read_choice<Krylov::Cache>(*cache, {{"none", Krylov::Cache::none},
+                                                       {"chord", Krylov::Cache::chord},
+                                                       {"max_its", Krylov::Cache::max_its}});
+  if (const auto restart = field.find("restart")) krylov.restart = restart->count();
+  if (krylov.restart < 1) throw field["restart"].error("is 0, expected 1 or more.");
+  if (const auto max_its = field.find("max_its")) krylov.max_its = max_its->count();
+  if (const auto abs_tol = field.find("abs_tol")) krylov.abs_tol = abs_tol->number();
+  if (const auto rel_tol = field.find("rel_tol")) krylov.rel_tol = rel_tol->number();
+  if (const auto cache_max_its = field.find("cache_max_its")) krylov.cache_max_its = cache_max_its->count();
+  return krylov;
+}
+
+// The sensitivity of an implicit segment, if it was compiled.
+std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* operator_key, const char* solve_key,
+                                            const char* kind_key, const char* pairs_key, const char* input) {
+  Sensitivity sensitivity;
+  sensitivity.operator_package = find_package(segment, operator_key);
+  if (sensitivity.operator_package.empty()) return std::nullopt;
+  if (const auto field = segment.find(kind_key); field && (*field)["kind"].text() == "krylov")
+    sensitivity.krylov = read_krylov((*field)["krylov"]);
+  else
+    sensitivity.solve_package = read_package(segment[solve_key]);
+  sensitivity.pairs = read_pairs(segment, pairs_key, input);
+  return sensitivity;
+}
+
+std::vector<Substep> read_substeps(const Field& segment) {
+  std::vector<Substep> substeps;
+  for (const Field& field : segment["givens"].list()) {
+    Substep substep;
+    substep.name = field["name"].text();
+    substep.role = read_choice<Substep::Role>(field["role"], {{"static", Substep::Role::fixed},
+                                                              {"unknown", Substep::Role::fixed},
+                                                              {"old_state", Substep::Role::old_state},
+                                                              {"old_force", Substep::Role::old_force},
+                                                              {"cur_force", Substep::Role::force}});
+    if (substep.role != Substep::Role::fixed) substep.partner = field["pair"].text();
+    substeps.push_back(std::move(substep));
+  }
+  return substeps;
+}
+
+ImplicitSegment read_implicit(const Field& field, const std::optional<Krylov>& krylov) {
   ImplicitSegment segment;
   segment.residual_package = read_package(field["residual_package"]);
-  segment.jacobian_package = read_package(field["jacobian_package"]);
-  segment.solve_package = read_package(field["solve_package"]);
+  segment.krylov = krylov;
+  if (krylov) {
+    segment.jacobian_package = find_package(field, "jacobian_package");
+    segment.matvec_package = read_package(field["matvec_package"]);
+    segment.preconditioner_setup_package = find_package(field, "precond_setup_package");
+    if (!segment.preconditioner_setup_package.empty())
+      segment.preconditioner_apply_package = read_package(field["precond_apply_package"]);
+  } else {
+    segment.jacobian_package = read_package(field["jacobian_package"]);
+    segment.solve_package = read_package(field["solve_package"]);
+  }
   segment.parameters = read_parameter_names(field, "param_inputs");
   segment.unknowns = read_groups(field, "unknown_group_infos", "unknowns");
   segment.givens = read_groups(field, "given_group_infos", "givens");
@@ -146,21 +238,21 @@ ImplicitSegment read_implicit(const Field& field) {
     if (const auto feedback = field.find("predictor_feedback"))
       segment.feedback = read_feedback(*feedback, *segment.predictor);
   }
+  segment.given_sensitivity = read_sensitivity(field, "jacobian_given_package", "solve_ift_package",
+                                               "input_sensitivity", "jacobian_pairs", "in_var");
+  segment.parameter_sensitivity = read_sensitivity(field, "dr_dparam_package", "solve_param_package",
+                                                   "param_sensitivity", "param_jacobian_pairs", "param");
   segment.max_substepping_level = field["max_substepping_level"].count();
+  if (segment.max_substepping_level > 0) segment.substeps = read_substeps(field);
   return segment;
 }
 
-Segment read_segment(const Field& field, const SolverConfig& solver) {
+Segment read_segment(const Field& field, const std::optional<Krylov>& krylov) {
   const Field kind = field["kind"];
   if (kind.text() == "forward") return read_forward(field);
   if (kind.text() != "implicit")
     throw kind.error(join("is '", kind.text(), "', expected 'forward' or 'implicit'."), NEML2_ERROR_UNSUPPORTED);
-  if (solver.kind != "direct")
-    throw field.error(join("is solved with a '", solver.kind,
-                           "' linear solver, and this version supports 'direct'. "
-                           "Compile the model with a direct linear solver."),
-                      NEML2_ERROR_UNSUPPORTED);
-  return read_implicit(field);
+  return read_implicit(field, krylov);
 }
 
 std::optional<DType> find_dtype(const std::string& name) {
@@ -200,8 +292,18 @@ SolverConfig read_solver(const Field& field) {
   solver.ls_cutback = field["ls_cutback"].number();
   solver.ls_c = field["ls_c"].number();
   solver.substep_del_tol = field["substep_del_tol"].number();
-  solver.kind = field["solver_kind"].text();
   return solver;
+}
+
+// [["stress", "strain"], ...]
+std::vector<Pair> read_derivatives(const Field& field) {
+  std::vector<Pair> pairs;
+  for (const Field& entry : field.list()) {
+    const std::vector<std::string> names = entry.texts();
+    if (names.size() != 2) throw entry.error("is not a pair of names.");
+    pairs.push_back({.output = names[0], .input = names[1]});
+  }
+  return pairs;
 }
 
 // `variables`: inputs, outputs or parameters, whatever has a name.
@@ -239,10 +341,17 @@ Metadata read_schema14(const Field& document) {
     metadata.parameters.push_back(read_parameter(field));
     require_unique(field["name"], metadata.parameters.back().name, names);
   }
-  if (const auto solver = document.find("solver_config")) metadata.solver = read_solver(*solver);
-  for (const Field& field : document["segments"].list())
-    metadata.segments.push_back(read_segment(field, metadata.solver));
+  std::optional<Krylov> krylov;
+  if (const auto solver = document.find("solver_config")) {
+    metadata.solver = read_solver(*solver);
+    if (read_choice<bool>((*solver)["solver_kind"], {{"direct", false}, {"krylov", true}}))
+      krylov = read_krylov((*solver)["krylov"]);
+  }
+  for (const Field& field : document["segments"].list()) metadata.segments.push_back(read_segment(field, krylov));
   if (metadata.segments.empty()) throw document["segments"].error("is empty: there is nothing to run.");
+
+  metadata.derivatives = read_derivatives(document["derivatives"]);
+  metadata.parameter_derivatives = read_derivatives(document["parameter_derivatives"]);
 
   if (const auto aliases = document.find("boundary_aliases")) {
     metadata.aliases.inputs = read_aliases(*aliases, "inputs", metadata.inputs);
