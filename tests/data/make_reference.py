@@ -34,7 +34,7 @@ from neml2.aoti import Model
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "models"))
 
-from compile import artifact  # noqa: E402  (tests/models is no package)
+from compile import artifact as artifact  # noqa: E402  (tests/models is no package)
 
 Arrays = dict[str, np.ndarray]
 
@@ -106,24 +106,32 @@ class NewtonByHand:
     def norms(self, given: Arrays) -> np.ndarray:
         """[iteration, point]"""
 
-        def pack(variables: list[dict[str, Any]], suffix: str = "") -> torch.Tensor:
-            values = [given[v["name"] + suffix] for v in variables]
-            columns = [value.reshape(len(value), -1) for value in values]
-            return torch.from_numpy(np.concatenate(columns, axis=-1))
+        def pack(kind: str, suffix: str = "") -> list[torch.Tensor]:
+            return [
+                torch.cat([column(v, group, suffix) for v in group["per_var_info"]], dim=-1)
+                for group in self.segment[f"{kind}_group_infos"]
+            ]
+
+        def column(variable: dict[str, Any], group: dict[str, Any], suffix: str) -> torch.Tensor:
+            value = given[variable["name"] + suffix]
+            grains = group["sub_batch_shape"] if group["structure"] == "block" else []
+            return torch.tensor(value.reshape(len(value), *grains, -1))
+
+        def norm(residual: list[torch.Tensor]) -> torch.Tensor:
+            return torch.linalg.vector_norm(torch.cat([r.flatten(1) for r in residual], -1), dim=-1)
 
         # The predictor of these models is the previous state.
-        u = pack(self.segment["unknowns"], "~1")
-        arguments = [pack(self.segment["givens"]), *self.parameters]
-        r = self.residual(u, *arguments)[0]
-        norms = [torch.linalg.vector_norm(r, dim=-1)]
+        u = pack("unknown", "~1")
+        arguments = [*pack("given"), *self.parameters]
+        norms = [norm(self.residual(*u, *arguments))]
         for _ in range(1, self.config["miters"]):
             absolute = norms[-1] < self.config["atol"]
             relative = norms[-1] / norms[0] < self.config["rtol"]
             if bool((absolute | relative).all()):
                 break
-            u = u + self.solve(*self.jacobian(u, *arguments))[0]
-            r = self.residual(u, *arguments)[0]
-            norms.append(torch.linalg.vector_norm(r, dim=-1))
+            step = self.solve(*self.jacobian(*u, *arguments))
+            u = [group + du for group, du in zip(u, step, strict=True)]
+            norms.append(norm(self.residual(*u, *arguments)))
         history: np.ndarray = torch.stack(norms).numpy()
         return history
 
