@@ -205,6 +205,7 @@ def cases() -> list[Case]:
         Case("radial_return", {"total_strain": forces["strain"], "t": forces["t"]}, back),
         Case("gmres", forces, stress),
         Case("bicgstab", forces, stress),
+        Case("warm_start", forces, stress),
         Case("substepping", at_once, stress, rtol=1e-10),
         Case("relaxation", forces, {"elastic_strain": np.zeros((points, 6))}),
         Case(
