@@ -49,7 +49,7 @@ NO_JVP = {"elasticity_grains", "grains"}
 BY_POINT = {"elasticity_parameters"}
 # Where the runtime does not substep for them.
 NO_PARAMETER_DERIVATIVES = {"substepping"}
-BY_HAND = {"isotropic_hardening", "polycrystal"}
+BY_HAND = {"isotropic_hardening", "polycrystal", "relaxation", "warm_start"}
 
 
 @dataclass
@@ -79,8 +79,8 @@ class Case:
             newton = NewtonByHand(root)
             newton.config = config
             data["norms"] = newton.norms(given)
-            greatest = data["norms"].max(axis=-1)
-            np.testing.assert_allclose(greatest, data["printed"], rtol=2e-6, atol=1e-10)
+            most = data["norms"].max(axis=-1)
+            np.testing.assert_allclose(most, data["printed"], rtol=2e-6, atol=1e-12 * most[0])
         inputs = {name: torch.from_numpy(np.array(value)) for name, value in given.items()}
         outputs = model.forward(inputs)
         data |= under("in", inputs) | under("out", outputs)

@@ -89,7 +89,8 @@ class NewtonByHand:
 
     def __init__(self, root: Path) -> None:
         metadata = json.loads((root / "metadata.json").read_text())
-        (self.segment,) = metadata["segments"]
+        self.segment = metadata["segments"][0]
+        assert self.segment["kind"] == "implicit"
         self.config = metadata["solver_config"]
         values = {
             p["name"]: torch.tensor(p["values"][0], dtype=torch.float64)
