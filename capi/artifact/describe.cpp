@@ -25,14 +25,19 @@ json to_json(const Variable& variable) {
 json to_json(const Pair& pair) {
   return {{"output", pair.output},
           {"input", pair.input},
+          {"output_base_shape", to_json(pair.output_base_shape)},
+          {"input_base_shape", to_json(pair.input_base_shape)},
           {"batch_independent", pair.batch_independent},
           {"row", pair.row},
-          {"column", pair.column}};
+          {"column", pair.column},
+          {"matrix", pair.matrix ? json(*pair.matrix) : json()}};
 }
 
 json to_json(const NamedGraph& graph) {
-  return {
-      {"package", graph.package}, {"inputs", graph.inputs}, {"parameters", graph.parameters}, {"outputs", graph.outputs}};
+  return {{"package", graph.package},
+          {"inputs", graph.inputs},
+          {"parameters", graph.parameters},
+          {"outputs", graph.outputs}};
 }
 
 json to_json(const Feedback& feedback) {
@@ -56,7 +61,7 @@ json to_json(const Krylov& krylov) {
 }
 
 json to_json(const Substep& substep) {
-  constexpr const char* roles[] = {"fixed", "old_state", "old_force", "force"};
+  constexpr const char* roles[] = {"fixed", "old_state", "old_force", "force", "increment"};
   return {{"name", substep.name}, {"role", roles[static_cast<int>(substep.role)]}, {"partner", substep.partner}};
 }
 
@@ -82,6 +87,7 @@ json to_json(const Sensitivity& sensitivity) {
   return {{"operator_package", sensitivity.operator_package},
           {"solve_package", sensitivity.solve_package},
           {"krylov", to_json(sensitivity.krylov)},
+          {"block_package", sensitivity.block_package},
           {"pairs", to_json(sensitivity.pairs)}};
 }
 
@@ -100,6 +106,8 @@ json to_json(const ImplicitSegment& segment) {
           {"residual_package", segment.residual_package},
           {"jacobian_package", segment.jacobian_package},
           {"solve_package", segment.solve_package},
+          {"step_package", segment.step_package},
+          {"step_is_taken", segment.step_is_taken},
           {"matvec_package", segment.matvec_package},
           {"krylov", to_json(segment.krylov)},
           {"preconditioner_setup_package", segment.preconditioner_setup_package},

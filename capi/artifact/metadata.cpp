@@ -1,14 +1,12 @@
-// Which leaf of an artifact to load, and which reader understands its metadata.
+// Which reader understands the metadata of an artifact, and whether its packages are there.
 #include "capi/artifact/metadata.h"
 
-#include <algorithm>
-#include <array>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 #include <system_error>
 
 #include "capi/artifact/field.h"
+#include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
 
 namespace neml2_capi::artifact {
@@ -16,9 +14,6 @@ namespace neml2_capi::artifact {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The device families for which NEML2 compiles. The built-in provider runs the first.
-constexpr std::array<std::string_view, 5> device_families = {"cpu", "cuda", "xpu", "hip", "mps"};
 
 nlohmann::json read_json(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -31,30 +26,6 @@ nlohmann::json read_json(const fs::path& path) {
   }
 }
 
-// "cpu/float64, cuda/float64", or "none"
-std::string present_leaves(const fs::path& root) {
-  std::vector<std::string> leaves;
-  std::error_code ignored;
-  for (const fs::directory_entry& device : fs::directory_iterator(root, ignored))
-    if (device.is_directory(ignored))
-      for (const fs::directory_entry& dtype : fs::directory_iterator(device, ignored))
-        if (dtype.is_directory(ignored))
-          leaves.push_back(device.path().filename().string() + "/" + dtype.path().filename().string());
-  std::sort(leaves.begin(), leaves.end());
-  std::string text;
-  for (const std::string& leaf : leaves) text += (text.empty() ? "" : ", ") + leaf;
-  return text.empty() ? "none" : text;
-}
-
-// The family of a device: "cuda" of "cuda:0".
-std::string device_family(const std::string& device) {
-  const std::string family = device.substr(0, device.find(':'));
-  if (std::find(device_families.begin(), device_families.end(), family) == device_families.end())
-    throw Error(NEML2_ERROR_UNSUPPORTED, device,
-                join("There is no device '", device, "'. This version runs on 'cpu'."));
-  return family;
-}
-
 DType leaf_dtype(const std::string& name) {
   for (const DType dtype : {DType::float64, DType::float32})
     if (name == name_of(dtype)) return dtype;
@@ -62,20 +33,32 @@ DType leaf_dtype(const std::string& name) {
               join("The element type of a model is 'float64' or 'float32', not '", name, "'."));
 }
 
-fs::path choose_leaf(const fs::path& root, const std::string& device, const std::string& dtype) {
-  const std::string family = device_family(device);
-  fs::path leaf = root / family / dtype;
-  std::error_code ignored;
-  if (!fs::is_directory(leaf, ignored))
+using Reader = Metadata (*)(const Field&);
+
+Reader reader_of(const Field& document) {
+  static const std::map<std::int64_t, Reader> readers = {
+      {2, read_schema2}, {3, read_schema3}, {7, read_schema7}, {12, read_schema12}, {14, read_schema14}};
+  const Field schema = document["schema_version"];
+  const auto reader = readers.find(schema.integer());
+  if (reader == readers.end())
+    throw schema.error(join("is ", schema.integer(),
+                            ". This version reads the schemas 2, 3, 7, 12 and 14, of NEML2 3.0.0 to 3.1. Compile the "
+                            "model with one of these."),
+                       NEML2_ERROR_UNSUPPORTED);
+  if (const Field type = document["type"]; type.text() != "composed")
+    throw type.error(join("is '", type.text(), "', expected 'composed'."), NEML2_ERROR_UNSUPPORTED);
+  return reader->second;
+}
+
+// Until schema 7 each device has its own metadata, which says what its packages are.
+fs::path recorded_leaf(const fs::path& folder, const Field& document, const std::string& family,
+                       const std::string& dtype) {
+  const std::string present = document["device"].text() + "/" + document["dtype"].text();
+  if (present != family + "/" + dtype)
     throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
-                join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
-                     ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
-                     " --dtype ", dtype, "."));
-  if (family != device_families.front())
-    throw Error(
-        NEML2_ERROR_UNSUPPORTED, device,
-        join("The packages in ", leaf.string(), " are for the device '", family, "'. This version runs on 'cpu'."));
-  return leaf;
+                join("The artifact ", folder.string(), " was compiled for ", present, ", not for ", family, "/", dtype,
+                     ". Ask for what is there."));
+  return folder;
 }
 
 // Those that the metadata names.
@@ -91,12 +74,15 @@ std::vector<std::string> packages_of(const Segment& segment) {
   std::vector<std::string> packages = {implicit.residual_package,
                                        implicit.jacobian_package,
                                        implicit.solve_package,
+                                       implicit.step_package,
                                        implicit.matvec_package,
                                        implicit.preconditioner_setup_package,
                                        implicit.preconditioner_apply_package};
   if (implicit.predictor) packages.push_back(implicit.predictor->package);
   for (const auto& sensitivity : {implicit.given_sensitivity, implicit.parameter_sensitivity})
-    if (sensitivity) packages.insert(packages.end(), {sensitivity->operator_package, sensitivity->solve_package});
+    if (sensitivity)
+      packages.insert(packages.end(),
+                      {sensitivity->operator_package, sensitivity->solve_package, sensitivity->block_package});
   return present(std::move(packages));
 }
 
@@ -110,32 +96,36 @@ void require_packages(const Metadata& metadata) {
                          "] of the metadata names, is missing."));
 }
 
+Metadata read_artifact(const fs::path& path, const std::string& device, const std::string& dtype) {
+  const std::string family = device_family(device);
+  const fs::path metadata_path = find_metadata(path, family);
+  const std::string file = metadata_path.string();
+  const nlohmann::json json = read_json(metadata_path);
+  const Field document(file, json);
+
+  Metadata metadata = reader_of(document)(document);
+  metadata.dtype = leaf_dtype(dtype);
+  const fs::path folder = metadata_path.parent_path();
+  metadata.leaf = metadata_path.filename() == "metadata.json" ? choose_leaf(folder, family, dtype)
+                                                              : recorded_leaf(folder, document, family, dtype);
+  require_runnable(metadata.leaf, family);
+  require_packages(metadata);
+  return metadata;
+}
+
 }  // namespace
 
-Metadata read_metadata(const fs::path& root, const std::string& device, const std::string& dtype) {
+Metadata read_metadata(const fs::path& path, const std::string& device, const std::string& dtype) {
   std::error_code ignored;
-  if (!fs::is_directory(root, ignored))
-    throw Error(NEML2_ERROR_FILE, root.string(),
-                join("There is no folder ", root.string(), ". An artifact is the folder that holds metadata.json."));
-  const fs::path path = root / "metadata.json";
-  if (!fs::is_regular_file(path, ignored))
-    throw Error(NEML2_ERROR_FILE, path.string(),
-                join("There is no file ", path.string(), ". An artifact is the folder that holds metadata.json."));
+  const bool is_stub = path.extension() != ".json" && fs::is_regular_file(path, ignored);
+  return is_stub ? read_stub_metadata(path, "", device, dtype) : read_artifact(path, device, dtype);
+}
 
-  const std::string file = path.string();
-  const nlohmann::json json = read_json(path);
-  const Field document(file, json);
-  if (const Field schema = document["schema_version"]; schema.integer() != 14)
-    throw schema.error(
-        join("is ", schema.integer(),
-             ". This version reads schema 14, which neml2-compile of NEML2 3.1 writes. Compile the model "
-             "with that."),
-        NEML2_ERROR_UNSUPPORTED);
-
-  Metadata metadata = read_schema14(document);
-  metadata.dtype = leaf_dtype(dtype);
-  metadata.leaf = choose_leaf(root, device, dtype);
-  require_packages(metadata);
+Metadata read_stub_metadata(const fs::path& path, const std::string& name, const std::string& device,
+                            const std::string& dtype) {
+  const Stub stub = read_stub(path, name);
+  Metadata metadata = read_artifact(stub.artifact, device, dtype);
+  if (stub.solver) metadata.solver = *stub.solver;
   return metadata;
 }
 

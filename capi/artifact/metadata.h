@@ -51,8 +51,13 @@ struct Feedback {
 struct Pair {
   std::string output;
   std::string input;
-  bool batch_independent = false;   // the same for all points
+  Dims output_base_shape = {};
+  Dims input_base_shape = {};
+  bool batch_independent = false;    // the same for all points
   std::int64_t row = 0, column = 0;  // its place in an assembled sensitivity matrix
+  // Where a package returns pairs side by side (schemas 2 and 3): the number of the matrix, in which the pair begins at
+  // (row, column). Else every pair is an output of its own.
+  std::optional<std::int64_t> matrix = std::nullopt;
 };
 
 struct ForwardSegment {
@@ -89,12 +94,15 @@ struct Sensitivity {
   // (dr/du blocks, what the operator gives) -> one block per pair; empty: by `krylov`, on dense operators
   std::string solve_package;
   std::optional<Krylov> krylov;
+  // Instead of all three, before schema 12: (unknowns, givens, parameters) -> the blocks of the pairs.
+  std::string block_package;
   std::vector<Pair> pairs;
 };
 
 // What becomes of a given when the increment is divided.
 struct Substep {
-  enum class Role { fixed, old_state, old_force, force };
+  // An increment, which has no value at the other end, is divided with the step.
+  enum class Role { fixed, old_state, old_force, force, increment };
   std::string name;
   Role role = Role::fixed;
   std::string partner;  // of an old state: the unknown that it will be; of a force: the same at the other end
@@ -107,6 +115,10 @@ struct ImplicitSegment {
   std::string jacobian_package;
   // (operator blocks, residual groups) -> unknown groups, the Newton step; empty with a Krylov solver
   std::string solve_package;
+  // Instead of these two, before schema 12: the inputs of the residual -> (unknown groups, residual groups). The Newton
+  // step, and -r where it begins; or, in schema 2, the unknowns after the step, and -r there.
+  std::string step_package;
+  bool step_is_taken = false;
   // (*unknown groups, *given groups, *parameters, *directions) -> residual groups, of dr/du times the direction
   std::string matvec_package;
   std::optional<Krylov> krylov;
@@ -167,18 +179,29 @@ struct Metadata {
   Aliases aliases;
 };
 
-// Read the metadata of the artifact at `root` and choose its <device>/<dtype> leaf. Every package that a segment names
-// must exist. Throws Error: NEML2_ERROR_FILE (no such folder, no metadata.json, a missing package),
+// Read the metadata of the artifact at `path`: its folder, a device folder in it, its metadata.json or
+// <model>_meta.json, or a HIT stub with one compiled model. `device` and `dtype` choose the packages; every one that a
+// segment names must exist. Throws Error: NEML2_ERROR_FILE (no such folder, no metadata, a missing package),
 // NEML2_ERROR_ARTIFACT (not JSON; a field that is missing or of the wrong kind, named with its path in the document),
-// NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; no such leaf, with those present; a segment that
-// this version cannot run).
-Metadata read_metadata(const std::filesystem::path& root, const std::string& device, const std::string& dtype);
+// NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; not for this device or type, with those present; a
+// segment that this version cannot run), NEML2_ERROR_NAME (several models).
+Metadata read_metadata(const std::filesystem::path& path, const std::string& device, const std::string& dtype);
+
+// That of the model `name` of a HIT stub; where `name` is empty, of its only compiled model. Throws as read_stub() too.
+Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string& name, const std::string& device,
+                            const std::string& dtype);
 
 // The metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);
 
-// The artifact folder that the model `name` of a HIT stub refers to. Throws NEML2_ERROR_FILE, NEML2_ERROR_ARTIFACT
-// (not HIT), NEML2_ERROR_NAME (no such model, with those present; not of type AOTIModel).
-std::filesystem::path artifact_of_stub(const std::filesystem::path& stub, const std::string& name);
+// What a HIT stub says of a compiled model.
+struct Stub {
+  std::filesystem::path artifact;      // a folder, or a metadata file
+  std::optional<SolverConfig> solver;  // of the block of [Solvers] that the model names (schema 7)
+};
+
+// Throws NEML2_ERROR_FILE, NEML2_ERROR_ARTIFACT (not HIT), NEML2_ERROR_NAME (no such model, with those present; not of
+// type AOTIModel; several, and no name), NEML2_ERROR_UNSUPPORTED (a solver of unknown type).
+Stub read_stub(const std::filesystem::path& stub, const std::string& name);
 
 }  // namespace neml2_capi::artifact

@@ -6,6 +6,9 @@
 //       artifact_path = 'elasticity'
 //     []
 //   []
+//
+// Until NEML2 3.0.3 the model has a field `meta` instead, the path of the metadata. From 3.0.4 to 3.0.6 the path is
+// absolute, and a field `solver` names a block of [Solvers], the settings of Newton's method.
 #include <nmhit/nmhit.h>
 
 #include <system_error>
@@ -30,54 +33,94 @@ std::unique_ptr<nmhit::Node> parse(const fs::path& stub) {
   }
 }
 
-std::string text_of(const nmhit::Node& model, const char* key) { return model.param_optional<std::string>(key, ""); }
+std::string text_of(const nmhit::Node& block, const char* key) { return block.param_optional<std::string>(key, ""); }
 
-// The models of all [Models] sections.
-std::vector<const nmhit::Node*> models_of(const nmhit::Node& root) {
-  std::vector<const nmhit::Node*> models;
+// The blocks of all sections of this name.
+std::vector<const nmhit::Node*> blocks_of(const nmhit::Node& root, const char* name) {
+  std::vector<const nmhit::Node*> blocks;
   for (const nmhit::Node* section : root.children(nmhit::NodeType::Section))
-    if (section->path() == "Models")
-      for (const nmhit::Node* model : section->children(nmhit::NodeType::Section)) models.push_back(model);
-  return models;
+    if (section->path() == name)
+      for (const nmhit::Node* block : section->children(nmhit::NodeType::Section)) blocks.push_back(block);
+  return blocks;
 }
 
-std::string artifact_path(const fs::path& stub, const std::string& name) {
-  const auto root = parse(stub);
-  std::string compiled;
-  for (const nmhit::Node* model : models_of(*root)) {
-    if (text_of(*model, "type") == "AOTIModel") compiled += (compiled.empty() ? "" : ", ") + model->path();
-    if (model->path() != name) continue;
+// The model of this name; where there is none, the only compiled one.
+const nmhit::Node& find_model(const nmhit::Node& root, const fs::path& stub, const std::string& name) {
+  std::vector<const nmhit::Node*> compiled;
+  std::string names;
+  for (const nmhit::Node* model : blocks_of(root, "Models")) {
     const std::string type = text_of(*model, "type");
+    if (type == "AOTIModel") {
+      compiled.push_back(model);
+      names += (names.empty() ? "" : ", ") + model->path();
+    }
+    if (model->path() != name) continue;
     if (type != "AOTIModel")
       throw Error(NEML2_ERROR_NAME, name,
                   join("The model '", name, "' of ", stub.string(), " is of type '", type,
                        "', expected 'AOTIModel'. Pass the stub that neml2-compile wrote."));
-    const std::string path = text_of(*model, "artifact_path");
-    if (path.empty())
-      throw Error(NEML2_ERROR_ARTIFACT, name, join(stub.string(), ": Models/", name, " has no field 'artifact_path'."));
-    return path;
+    return *model;
   }
+  if (name.empty() && compiled.size() == 1) return *compiled.front();
   throw Error(NEML2_ERROR_NAME, name,
-              join(stub.string(), " has no model '", name,
-                   "'. Compiled models in it: ", compiled.empty() ? "none" : compiled, "."));
+              join(stub.string(),
+                   name.empty() ? std::string(" does not have one compiled model") : " has no model '" + name + "'",
+                   ". Compiled models in it: ", names.empty() ? "none" : names, "."));
+}
+
+// A path does not always outlive a move of stub and artifact to another place: look beside the stub then.
+fs::path resolved(const fs::path& recorded, const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path path = folder / recorded;  // `recorded` itself where it is absolute
+  const fs::path beside = folder / (recorded.has_filename() ? recorded : recorded.parent_path()).filename();
+  return !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
+}
+
+SolverConfig read_solver(const nmhit::Node& root, const fs::path& stub, const std::string& name) {
+  for (const nmhit::Node* block : blocks_of(root, "Solvers")) {
+    if (block->path() != name) continue;
+    const std::string type = text_of(*block, "type");
+    if (type != "Newton" && type != "NewtonWithLineSearch")
+      throw Error(NEML2_ERROR_UNSUPPORTED, name,
+                  join("The solver '", name, "' of ", stub.string(), " is of type '", type,
+                       "', expected 'Newton' or 'NewtonWithLineSearch'."));
+    // What is not given has the defaults of NEML2.
+    SolverConfig solver;
+    solver.atol = block->param_optional("abs_tol", 1e-10);
+    solver.rtol = block->param_optional("rel_tol", 1e-8);
+    solver.miters = block->param_optional("max_its", 25);
+    if (type == "Newton") return solver;
+    solver.ls_type = block->param_optional<std::string>("linesearch_type", "BACKTRACKING");
+    solver.ls_max_iters = block->param_optional("max_linesearch_iterations", 10);
+    solver.ls_cutback = block->param_optional("linesearch_cutback", 2.0);
+    solver.ls_c = block->param_optional("linesearch_stopping_criteria", 1e-3);
+    return solver;
+  }
+  throw Error(NEML2_ERROR_ARTIFACT, name, join(stub.string(), " has no solver '", name, "' in [Solvers]."));
+}
+
+Stub read(const fs::path& path, const std::string& name) {
+  const auto root = parse(path);
+  const nmhit::Node& model = find_model(*root, path, name);
+  std::string recorded = text_of(model, "artifact_path");
+  if (recorded.empty()) recorded = text_of(model, "meta");
+  if (recorded.empty())
+    throw Error(NEML2_ERROR_ARTIFACT, model.path(),
+                join(path.string(), ": Models/", model.path(), " has no field 'artifact_path'."));
+  Stub stub{resolved(recorded, path.parent_path()), std::nullopt};
+  if (const std::string solver = text_of(model, "solver"); !solver.empty())
+    stub.solver = read_solver(*root, path, solver);
+  return stub;
 }
 
 }  // namespace
 
-fs::path artifact_of_stub(const fs::path& stub, const std::string& name) {
-  fs::path recorded;
+Stub read_stub(const fs::path& stub, const std::string& name) {
   try {
-    recorded = artifact_path(stub, name);
-  } catch (const nmhit::Error& error) {  // a field that is not a value
+    return read(stub, name);
+  } catch (const nmhit::Error& error) {  // a field that is not a value, or not of the kind expected
     throw Error(NEML2_ERROR_ARTIFACT, stub.string(), error.what());
   }
-  const fs::path folder = stub.parent_path();
-  if (recorded.is_relative()) return folder / recorded;
-
-  // An absolute path does not outlive a move of stub and artifact to another place: look beside the stub then.
-  std::error_code ignored;
-  const fs::path beside = folder / (recorded.has_filename() ? recorded : recorded.parent_path()).filename();
-  return !fs::is_directory(recorded, ignored) && fs::is_directory(beside, ignored) ? beside : recorded;
 }
 
 }  // namespace neml2_capi::artifact

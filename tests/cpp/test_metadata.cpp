@@ -36,12 +36,13 @@ const char* const sample = R"({
   "outputs": [{"name": "slip", "var_size": 1, "var_type": "Scalar", "base_shape": []}],
   "segments": [
     {"kind": "forward", "package": "elastic.pt2", "inputs": [{"name": "strain"}], "outputs": [{"name": "stress"}],
-     "param_inputs": ["elasticity.E"], "jvp_package": "not there.pt2"},
+     "param_inputs": ["elasticity.E"]},
     {"kind": "implicit",
      "residual_package": "r.pt2", "jacobian_package": "j.pt2", "solve_package": "s.pt2", "param_inputs": [],
      "unknowns": [{"name": "slip", "var_size": 12, "sub_batch_shape": [12], "base_shape": []}],
-     "givens": [{"name": "stress", "var_size": 6, "sub_batch_shape": [], "base_shape": [6]},
-                {"name": "slip~1", "var_size": 12, "sub_batch_shape": [12], "base_shape": [], "role": "old_state"}],
+     "givens": [{"name": "stress", "var_size": 6, "sub_batch_shape": [], "base_shape": [6], "role": "static"},
+                {"name": "slip~1", "var_size": 12, "sub_batch_shape": [12], "base_shape": [], "role": "old_state",
+                 "pair": "slip"}],
      "residuals": [{"name": "slip_residual", "var_size": 12, "sub_batch_shape": [12], "base_shape": []}],
      "unknown_group_infos": [{"structure": "block", "sub_batch_shape": [12], "var_names": ["slip"]}],
      "given_group_infos": [{"structure": "dense", "sub_batch_shape": [], "var_names": ["stress", "slip~1"]}],
@@ -53,6 +54,7 @@ const char* const sample = R"({
                             "base_shape": []}}
   ],
   "parameters": [{"name": "elasticity.E", "shape": [2], "param_base_shape": [], "values": [200000.0, 1e5]}],
+  "derivatives": [["slip", "strain"]], "parameter_derivatives": [["slip", "elasticity.E"]],
   "boundary_aliases": {"inputs": {"strain": "E"}},
   "solver_config": {"atol": 1e-9, "rtol": 1e-7, "miters": 30, "ls_type": "STRONG_WOLFE", "ls_max_iters": 8,
                     "ls_cutback": 3.0, "ls_c": 0.01, "substep_del_tol": 1e-5, "solver_kind": "direct"}
@@ -111,7 +113,9 @@ void reads_every_field() {
   const auto& implicit = std::get<artifact::ImplicitSegment>(metadata.segments.at(1));
   expect(implicit.unknowns.at(0).block && implicit.unknowns[0].sub_batch_shape == Dims{12}, "a block group");
   expect(!implicit.givens.at(0).block && implicit.givens[0].variables.at(1).name == "slip~1", "a dense group");
-  expect(implicit.max_substepping_level == 3, "substepping");
+  expect(implicit.max_substepping_level == 3 && implicit.substeps.at(1).partner == "slip", "substepping");
+  expect(metadata.derivatives.at(0).input == "strain" && metadata.parameter_derivatives.at(0).output == "slip",
+         "pairs");
   expect(implicit.predictor->inputs.at(0) == "guess" && implicit.feedback->iterations == 4, "the predictor");
 }
 
@@ -122,8 +126,6 @@ void names_the_path_of_every_damaged_field() {
   const json flat = document.flatten();
   int refused = 0;
   for (const auto& [pointer, value] : flat.items()) {
-    // Read by nobody, or of no consequence when it is absent.
-    if (pointer.find("/role") != std::string::npos || pointer.find("/jvp_package") != std::string::npos) continue;
     json damaged = document;
     damaged[json::json_pointer(pointer)] = json{{"not", "expected"}};
     a.write(damaged.dump());
@@ -163,6 +165,8 @@ void names_the_path_of_every_damaged_field() {
                               "/parameters/0/values",
                               "/parameters/0/shape",
                               "/parameters/0/param_base_shape",
+                              "/derivatives",
+                              "/solver_config/substep_del_tol",
                               "/solver_config/atol",
                               "/solver_config/solver_kind"}) {
     json damaged = document;
@@ -183,13 +187,13 @@ struct Damage {
 void refuses_what_is_inconsistent() {
   const Artifact a;
   const Damage damages[] = {
-      {"/schema_version", "12", NEML2_ERROR_UNSUPPORTED, "schema_version is 12. This version reads schema 14"},
+      {"/schema_version", "13", NEML2_ERROR_UNSUPPORTED, "schema_version is 13. This version reads the schemas 2, 3"},
       {"/type", "\"monolithic\"", NEML2_ERROR_UNSUPPORTED, "expected 'composed'"},
       {"/segments", "[]", NEML2_ERROR_ARTIFACT, "nothing to run"},
       {"/segments/0/kind", "\"explicit\"", NEML2_ERROR_UNSUPPORTED, "segments[0].kind is 'explicit'"},
       {"/segments/0/package", "\"../elastic.pt2\"", NEML2_ERROR_ARTIFACT, "segments[0].package is '../elastic.pt2'"},
       {"/segments/0/package", "\"gone.pt2\"", NEML2_ERROR_FILE, "segments[0] of the metadata names, is missing"},
-      {"/solver_config/solver_kind", "\"krylov\"", NEML2_ERROR_UNSUPPORTED, "segments[1] is solved with a 'krylov'"},
+      {"/solver_config/solver_kind", "\"krylov\"", NEML2_ERROR_ARTIFACT, "has no field 'krylov'"},
       {"/inputs/1/name", "\"strain\"", NEML2_ERROR_ARTIFACT, "inputs[1].name repeats the name 'strain'"},
       {"/inputs/0/var_size", "7", NEML2_ERROR_ARTIFACT, "inputs[0].var_size is 7"},
       {"/inputs/0/base_shape", "[-1]", NEML2_ERROR_ARTIFACT, "inputs[0].base_shape[0] is -1"},
@@ -255,27 +259,27 @@ void finds_the_artifact_of_a_stub() {
   const auto model = [](const std::string& path) {
     return "[Models]\n [m]\n type = AOTIModel\n artifact_path = " + path + "\n []\n [n]\n type = Chaboche\n []\n[]\n";
   };
-  expect_error("no stub", NEML2_ERROR_FILE, "There is no file", [&] { artifact::artifact_of_stub(stub, "m"); });
+  expect_error("no stub", NEML2_ERROR_FILE, "There is no file", [&] { artifact::read_stub(stub, "m"); });
   write(model("'cpu'"));
-  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "a relative path");
+  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "a relative path");
   write(model("'/nowhere/cpu'"));
-  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "an absolute path that is gone, beside the stub");
+  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "an absolute path that is gone, beside the stub");
   write(model("'/nowhere/cpu/'"));
-  expect(artifact::artifact_of_stub(stub, "m") == a.root / "cpu", "the same with a slash at its end");
+  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "the same with a slash at its end");
   write(model("'" + a.leaf().string() + "'"));
-  expect(artifact::artifact_of_stub(stub, "m") == a.leaf(), "an absolute path");
+  expect(artifact::read_stub(stub, "m").artifact == a.leaf(), "an absolute path");
 
-  expect_error("unknown", NEML2_ERROR_NAME, "Compiled models in it: m", [&] { artifact::artifact_of_stub(stub, "k"); });
-  expect_error("type", NEML2_ERROR_NAME, "of type 'Chaboche'", [&] { artifact::artifact_of_stub(stub, "n"); });
+  expect_error("unknown", NEML2_ERROR_NAME, "Compiled models in it: m", [&] { artifact::read_stub(stub, "k"); });
+  expect_error("type", NEML2_ERROR_NAME, "of type 'Chaboche'", [&] { artifact::read_stub(stub, "n"); });
   write("[Models]\n [m]\n type = AOTIModel\n []\n[]\n");
-  expect_error("no path", NEML2_ERROR_ARTIFACT, "artifact_path", [&] { artifact::artifact_of_stub(stub, "m"); });
+  expect_error("no path", NEML2_ERROR_ARTIFACT, "artifact_path", [&] { artifact::read_stub(stub, "m"); });
   write("[Models]\n [m]\n [type]\n []\n []\n[]\n");
   expect_error("a section", NEML2_ERROR_ARTIFACT, "model_aoti.i:3:2: node has no value",
-               [&] { artifact::artifact_of_stub(stub, "m"); });
+               [&] { artifact::read_stub(stub, "m"); });
   for (const std::string& text : {std::string("[Models"), std::string("[Models]\n [m]\n"), std::string("\x01\x02 = ["),
                                   std::string(1, '\0') + "x"}) {
     write(text);
-    expect_error("not HIT", NEML2_ERROR_ARTIFACT, "is not a HIT file", [&] { artifact::artifact_of_stub(stub, "m"); });
+    expect_error("not HIT", NEML2_ERROR_ARTIFACT, "is not a HIT file", [&] { artifact::read_stub(stub, "m"); });
   }
 }
 

@@ -1,0 +1,129 @@
+#include "capi/artifact/locate.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "capi/error.h"
+
+namespace neml2_capi::artifact {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The device families for which NEML2 compiles. The built-in provider runs the first.
+constexpr std::array<std::string_view, 5> device_families = {"cpu", "cuda", "xpu", "hip", "mps"};
+
+bool is_family(const std::string& name) {
+  return std::find(device_families.begin(), device_families.end(), name) != device_families.end();
+}
+
+std::string listed(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+std::vector<fs::path> folders_of(const fs::path& root) {
+  std::vector<fs::path> folders;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, ignored))
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+  return folders;
+}
+
+// "cpu/float64, cuda/float64", or "none"
+std::string present_leaves(const fs::path& root) {
+  std::vector<std::string> leaves;
+  for (const fs::path& device : folders_of(root))
+    for (const fs::path& dtype : folders_of(device))
+      leaves.push_back(device.filename().string() + "/" + dtype.filename().string());
+  return listed(std::move(leaves));
+}
+
+// The <model>_meta.json files of a folder.
+std::vector<fs::path> metadata_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().ends_with("_meta.json") && entry.is_regular_file(ignored))
+      files.push_back(entry.path());
+  return files;
+}
+
+fs::path only_file(const std::vector<fs::path>& files, const fs::path& folder) {
+  if (files.size() == 1) return files.front();
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(file.filename().string());
+  throw Error(NEML2_ERROR_NAME, folder.string(),
+              join("The folder ", folder.string(), " holds several models: ", listed(names),
+                   ". Pass the path of one of these files."));
+}
+
+Error wrong_device(const fs::path& path, const std::string& family, const std::string& present) {
+  return Error(NEML2_ERROR_UNSUPPORTED, family,
+               join("The artifact ", path.string(), " was not compiled for ", family, ". Present: ", present,
+                    ". Compile it with neml2-compile --device ", family, "."));
+}
+
+fs::path find_in_folder(const fs::path& folder, const std::string& family) {
+  std::error_code ignored;
+  if (fs::path file = folder / "metadata.json"; fs::is_regular_file(file, ignored)) return file;
+  for (const fs::path& place : {folder, folder / family})
+    if (const auto files = metadata_files(place); !files.empty()) return only_file(files, place);
+
+  const std::string name = folder.filename().string();
+  if (fs::path file = folder.parent_path() / "metadata.json"; is_family(name) && fs::is_regular_file(file, ignored)) {
+    if (name != family) throw wrong_device(folder, family, name);
+    return file;
+  }
+  std::vector<std::string> others;
+  for (const fs::path& device : folders_of(folder))
+    if (is_family(device.filename().string()) && !metadata_files(device).empty())
+      others.push_back(device.filename().string());
+  if (!others.empty()) throw wrong_device(folder, family, listed(others));
+  throw Error(NEML2_ERROR_FILE, folder.string(),
+              join("There is no file ", (folder / "metadata.json").string(), ", nor a file ", folder.string(),
+                   "/<model>_meta.json. An artifact is the folder that neml2-compile wrote them to."));
+}
+
+}  // namespace
+
+std::string device_family(const std::string& device) {
+  const std::string family = device.substr(0, device.find(':'));
+  if (is_family(family)) return family;
+  throw Error(NEML2_ERROR_UNSUPPORTED, device, join("There is no device '", device, "'. This version runs on 'cpu'."));
+}
+
+fs::path find_metadata(const fs::path& path, const std::string& family) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) return path;
+  if (!fs::is_directory(path, ignored))
+    throw Error(NEML2_ERROR_FILE, path.string(),
+                join("There is no folder ", path.string(), ". An artifact is the folder that holds metadata.json."));
+  return find_in_folder(path.has_filename() ? path : path.parent_path(), family);
+}
+
+fs::path choose_leaf(const fs::path& root, const std::string& family, const std::string& dtype) {
+  fs::path leaf = root / family / dtype;
+  std::error_code ignored;
+  if (!fs::is_directory(leaf, ignored))
+    throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
+                join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
+                     ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
+                     " --dtype ", dtype, "."));
+  return leaf;
+}
+
+void require_runnable(const fs::path& leaf, const std::string& family) {
+  if (family != device_families.front())
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, family,
+        join("The packages in ", leaf.string(), " are for the device '", family, "'. This version runs on 'cpu'."));
+}
+
+}  // namespace neml2_capi::artifact

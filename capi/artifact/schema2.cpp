@@ -1,0 +1,70 @@
+// Schema 2, written by NEML2 3.0.0 to 3.0.2: as schema 3, but unknowns, givens and derivatives are flat.
+#include "capi/artifact/parts.h"
+#include "capi/artifact/schema.h"
+
+namespace neml2_capi::artifact {
+
+namespace {
+
+// The package returns its outputs and then one matrix of all of them by all inputs.
+ForwardSegment read_forward_segment(const Field& field) {
+  ForwardSegment segment;
+  const std::vector<Variable> inputs = read_variables(field["inputs"], read_typed_variable);
+  const std::vector<Variable> outputs = read_variables(field["outputs"], read_typed_variable);
+  segment.value = {.package = read_package(field["package"]),
+                   .inputs = read_names(field["inputs"]),
+                   .parameters = field["param_inputs"].texts(),
+                   .outputs = read_names(field["outputs"])};
+  segment.jacobian_package = find_package(field, "jvp_package");
+  if (!segment.jacobian_package.empty()) add_matrix_pairs(segment.pairs, outputs, inputs, 0);
+  return segment;
+}
+
+// `unflattened_shape`: the sub-batch axes and then the base axes.
+Variable read_flat_variable(const Field& field) {
+  Variable variable{field["name"].text(), "", {}, base_shape_of(field["var_type"])};
+  const Dims shape = field["unflattened_shape"].shape();
+  const std::int64_t sub_ndim = shape.size() - variable.base_shape.size();
+  if (sub_ndim < 0 || shape.last(variable.base_shape.size()) != variable.base_shape)
+    throw field["unflattened_shape"].error(
+        join("is ", shape.str(), ", which does not end in ", variable.base_shape.str(), "."));
+  variable.sub_batch_shape = shape.first(sub_ndim);
+  if (field["var_size"].integer() != shape.product())
+    throw field["var_size"].error(join("is not the number of elements of ", shape.str(), "."));
+  return variable;
+}
+
+ImplicitSegment read_implicit(const Field& field) {
+  ImplicitSegment segment;
+  segment.residual_package = read_package(field["rhs_package"]);
+  segment.step_package = read_package(field["step_package"]);
+  segment.step_is_taken = true;
+  read_call(field, segment);
+  const std::vector<Variable> unknowns = read_variables(field["unknowns"], read_flat_variable);
+  const std::vector<Variable> givens = read_variables(field["givens"], read_flat_variable);
+  if (unknowns.empty()) throw field["unknowns"].error("is empty: there is nothing to solve for.");
+  segment.unknowns = {{false, {}, unknowns}};
+  segment.givens = {{false, {}, givens}};
+  segment.residuals = segment.unknowns;
+  for (Variable& residual : segment.residuals.front().variables) residual.name += "_residual";
+  if (std::string package = find_package(field, "ift_package"); !package.empty()) {
+    segment.given_sensitivity.emplace().block_package = std::move(package);
+    add_matrix_pairs(segment.given_sensitivity->pairs, unknowns, givens, 0);
+  }
+  return segment;
+}
+
+}  // namespace
+
+Metadata read_schema2(const Field& document) {
+  Metadata metadata;
+  metadata.inputs = read_variables(document["inputs"], read_typed_variable);
+  metadata.outputs = read_variables(document["outputs"], read_typed_variable);
+  metadata.parameters = read_unbatched_parameters(document["parameters"]);
+  metadata.segments = read_segments(document, read_forward_segment, read_implicit);
+  metadata.derivatives = all_derivatives(metadata);
+  if (const auto segment = first_implicit(document)) metadata.solver = read_tolerances(*segment);
+  return metadata;
+}
+
+}  // namespace neml2_capi::artifact

@@ -1,0 +1,42 @@
+// Schema 7, written by NEML2 3.0.4 to 3.0.6. The settings of the solver are in the stub.
+#include "capi/artifact/parts.h"
+#include "capi/artifact/schema.h"
+
+namespace neml2_capi::artifact {
+
+namespace {
+
+std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* package_key, const char* pairs_key,
+                                            const char* input) {
+  Sensitivity sensitivity;
+  sensitivity.block_package = find_package(segment, package_key);
+  if (sensitivity.block_package.empty()) return std::nullopt;
+  sensitivity.pairs = read_pairs(segment, pairs_key, input);
+  return sensitivity;
+}
+
+ImplicitSegment read_implicit(const Field& field) {
+  ImplicitSegment segment;
+  segment.residual_package = read_package(field["rhs_package"]);
+  segment.step_package = read_package(field["step_package"]);
+  read_call(field, segment);
+  read_packing(field, segment);
+  segment.given_sensitivity = read_sensitivity(field, "ift_package", "jacobian_pairs", "in_var");
+  segment.parameter_sensitivity = read_sensitivity(field, "param_ift_package", "param_jacobian_pairs", "param");
+  return segment;
+}
+
+}  // namespace
+
+Metadata read_schema7(const Field& document) {
+  Metadata metadata;
+  metadata.inputs = read_variables(document["inputs"], read_model_variable);
+  metadata.outputs = read_variables(document["outputs"], read_model_variable);
+  metadata.parameters = read_parameters(document["parameters"]);
+  metadata.segments = read_segments(document, read_forward, read_implicit);
+  metadata.derivatives = read_derivatives(document["derivatives"]);
+  metadata.parameter_derivatives = read_derivatives(document["parameter_derivatives"]);
+  return metadata;
+}
+
+}  // namespace neml2_capi::artifact
