@@ -47,6 +47,11 @@ class Recipe:
     input: Path
     model: str
     options: tuple[str, ...] = ()
+    version: str = ""  # of neml2, where it is not the installed one
+
+
+# Until this version the output folder itself is the artifact.
+_FLAT = "3.0.3"
 
 
 def _derivatives(*pairs: str) -> tuple[str, ...]:
@@ -158,6 +163,19 @@ RECIPES = {
             "Models/creep/max_substepping_level=5",
         ),
     ),
+    # Older schemas: 2, 3, 7 and 12. Until 3.0.3 there is no choice of derivatives.
+    "elasticity_3.0.0": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.0"),
+    "elasticity_3.0.3": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.3"),
+    "elasticity_3.0.6": Recipe(
+        _ELASTICITY,
+        "elasticity",
+        (*_parameters("elasticity.E"), *_derivatives(":")),
+        version="3.0.6",
+    ),
+    "creep_3.0.0": Recipe(_CREEP, "creep", version="3.0.0"),
+    "creep_3.0.3": Recipe(_CREEP, "creep", version="3.0.3"),
+    "creep_3.0.6": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.6"),
+    "creep_3.0.7": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.7"),
 }
 
 
@@ -201,9 +219,21 @@ def artifact(name: str) -> Path:
     """The artifact of a model, compiled when it is not in the cache."""
     recipe = RECIPES[name]
     content = [recipe.input.read_text(), recipe.model, recipe.options]
+    if recipe.version:
+        content.append(recipe.version)
     options = ["--model", recipe.model, *recipe.options]
     command = ["-m", "neml2.cli.aoti_compile", str(recipe.input), *options, "--output-dir"]
-    return _cached(name, content, command) / recipe.model
+    folder = _cached(name, content, command, recipe.version)
+    return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
+
+
+def old_neml2(version: str) -> Path:
+    """The folder of another version of neml2. What it depends on is that of the installed one."""
+    packages = [f"neml2=={version}", "pyzag==1.1.4"]
+    tag = [compiler_python(), "-c", "import sys; print(sys.implementation.cache_tag)"]
+    python = subprocess.run(tag, capture_output=True, text=True, check=True).stdout
+    command = ["-m", "pip", "install", "--quiet", "--no-deps", *packages, "--target"]
+    return _cached(f"neml2 {version}", [*packages, python], command)
 
 
 def graphs() -> Path:
@@ -212,8 +242,11 @@ def graphs() -> Path:
     return _cached("the test graphs", [script.read_text()], [str(script)])
 
 
-def _cached(name: str, content: list[Any], command: list[str]) -> Path:
-    """The folder that `command`, followed by its path, fills; one for each `content`."""
+def _cached(name: str, content: list[Any], command: list[str], version: str = "") -> Path:
+    """The folder that `command`, followed by its path, fills; one for each `content`.
+
+    It runs with the neml2 of `version`, or with the installed one.
+    """
     known = json.dumps([*content, sorted(ISA.items()), toolchain()])
     folder = cache_root() / hashlib.sha256(known.encode()).hexdigest()[:16]
     with _locked(folder.with_suffix(".lock")):
@@ -221,7 +254,7 @@ def _cached(name: str, content: list[Any], command: list[str]) -> Path:
             # Renamed when complete: a folder of this name is always whole.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 output = Path(scratch) / "output"
-                _compile(name, [*command, str(output)])
+                _compile(name, [*command, str(output)], version)
                 output.rename(folder)
     return folder
 
@@ -234,15 +267,18 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _compile(name: str, command: list[str]) -> None:
-    print(f"compiling {name} (a minute or two, once) ...", file=sys.stderr, flush=True)
+def _compile(name: str, command: list[str], version: str) -> None:
+    print(f"making {name} (a minute or two, once) ...", file=sys.stderr, flush=True)
     start = time.monotonic()
+    environment = {**_compile_environment(), "PYTHONUNBUFFERED": "1"}
+    if version:
+        environment["PYTHONPATH"] = str(old_neml2(version))
     process = subprocess.Popen(
         [compiler_python(), *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**_compile_environment(), "PYTHONUNBUFFERED": "1"},
+        env=environment,
     )
     output = ""
     for line in process.stdout or ():
@@ -250,8 +286,8 @@ def _compile(name: str, command: list[str]) -> None:
         if line.startswith("["):  # "[2/5] cpu/float64/viscoplastic_jacobian.pt2"
             print("  " + line.rstrip(), file=sys.stderr, flush=True)
     if process.wait():
-        raise RuntimeError(f"compiling {name} failed:\n{output[-4000:]}")
-    print(f"compiled {name} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+        raise RuntimeError(f"making {name} failed:\n{output[-4000:]}")
+    print(f"made {name} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
 
 
 def renew_examples() -> None:
