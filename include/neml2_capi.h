@@ -233,8 +233,8 @@ NEML2_CAPI int32_t neml2_artifact_describe(char *buffer, int64_t capacity, int64
 /** A compiled material model. Any number of threads may evaluate it at once. */
 typedef struct neml2_model neml2_model;
 
-/** The kinds of a model's variables. */
-enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2 };
+/** The kinds of a model's variables. Unknowns are what implicit segments solve for. */
+enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2, NEML2_UNKNOWN = 3 };
 
 /** Load the artifact at `path`, the folder that holds metadata.json. `device` ("cpu") and `dtype` ("float64",
  *  "float32") choose the <device>/<dtype> leaf; NULL means "cpu" and "float64". Owned. Since 1.0. */
@@ -269,6 +269,31 @@ NEML2_CAPI int32_t neml2_model_variable_shape(int64_t *ndim, const int64_t **sha
 
 /** The element type of a variable. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_dtype(int32_t *out, const neml2_model *model, int32_t kind, int64_t index);
+
+/** How many derivatives were compiled with respect to inputs (`kind` NEML2_INPUT) or parameters (NEML2_PARAMETER).
+ *  Since 1.0. */
+NEML2_CAPI int32_t neml2_model_derivative_count(int64_t *out, const neml2_model *model, int32_t kind);
+
+/** Derivative `index` with respect to a variable of `kind`: the positions of the output and of that variable. The block
+ *  of a point has the shape (output's point shape..., variable's point shape...). An artifact of one forward segment
+ *  gives (sub-batch axes..., output's base axes..., input's base axes...), which relates each site of the output to the
+ *  same site of the input, or all of them to a sub-batch axis of size 1. `batched` is 0 where the block is the same for
+ *  all points. Any out-parameter may be NULL; `shape` is borrowed from `model`. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_derivative_info(int64_t *output, int64_t *variable, int32_t *batched, int64_t *ndim,
+                                               const int64_t **shape, const neml2_model *model, int32_t kind,
+                                               int64_t index);
+
+/** How many inputs are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_history_count(int64_t *out, const neml2_model *model);
+
+/** History `index`: the position of the input `x~n`, its age n, the position of the output `x` that it becomes, and
+ * that of the input `x`, which it becomes where x is a force; -1 where there is none. Any out-parameter may be NULL.
+ *  Since 1.0. */
+NEML2_CAPI int32_t neml2_model_history_info(int64_t *input, int64_t *age, int64_t *output, int64_t *current,
+                                            const neml2_model *model, int64_t index);
+
+/** What the model holds, as neml2_artifact_describe() says it. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_describe(char *buffer, int64_t capacity, int64_t *needed, const neml2_model *model);
 
 /** A handle to the stored value of a parameter, of shape (*B, *base) with B empty or one value per batch element.
  *  It shares the storage: a write through it takes effect from the next evaluation on. Unlike
@@ -327,11 +352,13 @@ NEML2_CAPI int32_t neml2_model_option_get_text(const char **out, const neml2_mod
 
 /** What an evaluation can report of each material point. */
 enum {
-  NEML2_REPORT_STATUS = 0,          /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
-  NEML2_REPORT_ITERATIONS = 1,      /**< int32: Newton steps made, over all implicit segments */
-  NEML2_REPORT_RESIDUAL_NORM = 2,   /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
-  NEML2_REPORT_RESIDUAL_HISTORY = 3 /**< float64, `miters` values: |r| at the initial guess and after each step of
+  NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
+  NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
+  NEML2_REPORT_RESIDUAL_NORM = 2,    /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
+  NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
                                          the last implicit segment; NaN beyond */
+  NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 where the
+                                          residual was going down, 0.25 where it was not, 1 where the point converged */
 };
 
 /** The report of one evaluation. */
@@ -349,9 +376,51 @@ typedef struct neml2_report neml2_report;
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                        neml2_tensor *const *inputs, neml2_tensor *const *parameters);
 
+/** Evaluate a model and its derivative along one direction. `tangents` has one handle per input, of the shape of the
+ *  input, or NULL, which is zero; their batches broadcast with the others. `jvps` receives one owned handle per output,
+ *  d output / d inputs applied to the tangents; NULL for an output of which no derivative was compiled. An output sums
+ *  over the inputs for which a derivative of it was compiled (see neml2_model_derivative_info()).
+ *  `outputs` is as in neml2_model_forward(), or NULL. Points that fail are NaN in all results.
+ *  NEML2_ERROR_UNSUPPORTED where no derivative was compiled. The other arguments and the status as in
+ *  neml2_model_forward(). Since 1.0. */
+NEML2_CAPI int32_t neml2_model_jvp(neml2_tensor **outputs, neml2_tensor **jvps, neml2_report **report,
+                                   const neml2_model *model, neml2_tensor *const *inputs, neml2_tensor *const *tangents,
+                                   neml2_tensor *const *parameters);
+
+/** Evaluate a model and the transpose of its derivative. `cotangents` has one handle per output, of the shape of the
+ *  output, or NULL, which is zero. `adjoints` receives one owned handle per input, the sum over the outputs of
+ *  d output / d input, transposed, applied to the cotangent; NULL for an input with respect to which no derivative was
+ *  compiled. An adjoint has the shape of its input: where that is one value for many points, their sum.
+ *  Otherwise as neml2_model_jvp(). Since 1.0. */
+NEML2_CAPI int32_t neml2_model_vjp(neml2_tensor **outputs, neml2_tensor **adjoints, neml2_report **report,
+                                   const neml2_model *model, neml2_tensor *const *inputs,
+                                   neml2_tensor *const *cotangents, neml2_tensor *const *parameters);
+
+/** Evaluate a model and its Jacobian. `blocks` receives one owned handle per derivative with respect to an input, in
+ * the order of neml2_model_derivative_info(): (*B, *block shape), or without B where the derivative is the same for all
+ *  points. Otherwise as neml2_model_jvp(). Since 1.0. */
+NEML2_CAPI int32_t neml2_model_jacobian(neml2_tensor **outputs, neml2_tensor **blocks, neml2_report **report,
+                                        const neml2_model *model, neml2_tensor *const *inputs,
+                                        neml2_tensor *const *parameters);
+
+/** Like neml2_model_jacobian(), for the derivatives with respect to promoted parameters. A block has the batch of the
+ *  evaluation, also where the parameter is one value for all points. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_param_jacobian(neml2_tensor **outputs, neml2_tensor **blocks, neml2_report **report,
+                                              const neml2_model *model, neml2_tensor *const *inputs,
+                                              neml2_tensor *const *parameters);
+
+/** Like neml2_model_vjp(), for promoted parameters: `adjoints` has room for one handle per parameter. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_param_vjp(neml2_tensor **outputs, neml2_tensor **adjoints, neml2_report **report,
+                                         const neml2_model *model, neml2_tensor *const *inputs,
+                                         neml2_tensor *const *cotangents, neml2_tensor *const *parameters);
+
 /** A tensor of a report: shape (*B). RESIDUAL_HISTORY has (*B, miters), and is there only where the option
  *  collect_history was 1. Owned. Since 1.0. */
 NEML2_CAPI int32_t neml2_report_get(neml2_tensor **out, const neml2_report *report, int32_t kind);
+
+/** The last iterate of an unknown, of those of kind NEML2_UNKNOWN, where the solve failed: shape (*B, *point shape),
+ * NaN at the points that did not fail. NEML2_ERROR_MISSING where none failed. Owned. Since 1.0. */
+NEML2_CAPI int32_t neml2_report_unknown(neml2_tensor **out, const neml2_report *report, int64_t index);
 
 /** Free the handle and set it to NULL. Since 1.0. */
 NEML2_CAPI void neml2_report_free(neml2_report **report);
@@ -389,6 +458,34 @@ NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, vo
 /** Bind a parameter to values of the host, which replace the stored one in this call only. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_bind_parameter(neml2_call *call, const char *name, const void *data, int32_t dtype,
                                              int64_t point_stride);
+
+/** Bind a derivative of `output` with respect to `variable`, an input (`kind` NEML2_INPUT) or a parameter
+ *  (NEML2_PARAMETER). Its block is written for every point, also where it is the same for all; see
+ *  neml2_model_derivative_info() for its shape, and neml2_call_set_block_order(). NEML2_ERROR_UNSUPPORTED where it was
+ *  not compiled. It may overlap no other array. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_derivative(neml2_call *call, const char *output, int32_t kind, const char *variable,
+                                              void *data, int32_t dtype, int64_t point_stride);
+
+/** The order of the components in the blocks of a call: NEML2_OUTPUT_FIRST, the default, has [point][output][input],
+ * which is (input, output, point) in Fortran; NEML2_INPUT_FIRST the transpose, (output, input, point) in Fortran, as
+ *  Abaqus wants DDSDDE. Since 1.0. */
+enum { NEML2_OUTPUT_FIRST = 0, NEML2_INPUT_FIRST = 1 };
+NEML2_CAPI int32_t neml2_call_set_block_order(neml2_call *call, int32_t order);
+
+/** Bind the tangent of an input, and the derivative of an output along the tangents (see neml2_model_jvp()). A tangent
+ *  that is not bound is zero. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_tangent(neml2_call *call, const char *input, const void *data, int32_t dtype,
+                                           int64_t point_stride);
+NEML2_CAPI int32_t neml2_call_bind_jvp(neml2_call *call, const char *output, void *data, int32_t dtype,
+                                       int64_t point_stride);
+
+/** Bind the cotangent of an output, and the adjoint of an input (`kind` NEML2_INPUT) or a parameter (NEML2_PARAMETER);
+ * see neml2_model_vjp(). A cotangent that is not bound is zero. With a point stride of 0 an adjoint is the sum over all
+ * points that did not fail. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_cotangent(neml2_call *call, const char *output, const void *data, int32_t dtype,
+                                             int64_t point_stride);
+NEML2_CAPI int32_t neml2_call_bind_adjoint(neml2_call *call, int32_t kind, const char *variable, void *data,
+                                           int32_t dtype, int64_t point_stride);
 
 /** Bind an array of the report, one of NEML2_REPORT_*, of the type named there, in which the point stride counts; it is
  *  1 or more, and for RESIDUAL_HISTORY at least the option miters when the call runs. It may overlap no other array.

@@ -27,6 +27,30 @@ class Variable:
     dtype: str
 
 
+@dataclass(frozen=True)
+class Derivative:
+    """A derivative of an output with respect to an input or a parameter."""
+
+    output: str
+    variable: str
+    #: The shape of its block at one point.
+    shape: tuple[int, ...]
+    #: Whether each point has its own; else one block is that of all points.
+    batched: bool
+
+
+@dataclass(frozen=True)
+class History:
+    """An input `x~age`: the value of `x` some steps before."""
+
+    input: str
+    age: int
+    #: The output that it becomes, or None.
+    output: str | None
+    #: The input that it becomes, where `x` is a force, or None.
+    current: str | None
+
+
 class Variables(Sequence[Variable]):
     """The variables of one kind, in the order of the model."""
 
@@ -35,6 +59,7 @@ class Variables(Sequence[Variable]):
             lib.NEML2_INPUT: "input",
             lib.NEML2_OUTPUT: "output",
             lib.NEML2_PARAMETER: "parameter",
+            lib.NEML2_UNKNOWN: "unknown",
         }[kind]
         count = ffi.new("int64_t *")
         check(lib.neml2_model_variable_count(count, model, kind))
@@ -88,3 +113,49 @@ def _read(model: Any, kind: int, index: int) -> Variable:
         sub_batch_shape=sizes[: sub_ndim[0]],
         dtype=DTYPE_NAMES[dtype[0]],
     )
+
+
+def read_derivatives(
+    model: Any, outputs: Variables, variables: Variables
+) -> tuple[Derivative, ...]:
+    """The derivatives of a model with respect to `variables`, its inputs or its parameters."""
+    kind = lib.NEML2_PARAMETER if variables.kind == "parameter" else lib.NEML2_INPUT
+    count = ffi.new("int64_t *")
+    check(lib.neml2_model_derivative_count(count, model, kind))
+    numbers, batched = ffi.new("int64_t[3]"), ffi.new("int32_t *")
+    shape = ffi.new("const int64_t **")
+    derivatives = []
+    for index in range(count[0]):
+        where = (numbers, numbers + 1, batched, numbers + 2, shape)
+        check(lib.neml2_model_derivative_info(*where, model, kind, index))
+        output, variable, ndim = numbers
+        derivatives.append(
+            Derivative(
+                outputs.names[output],
+                variables.names[variable],
+                tuple(shape[0][0:ndim]),
+                bool(batched[0]),
+            )
+        )
+    return tuple(derivatives)
+
+
+def read_histories(model: Any, inputs: Variables, outputs: Variables) -> tuple[History, ...]:
+    """The history inputs of a model."""
+    count = ffi.new("int64_t *")
+    check(lib.neml2_model_history_count(count, model))
+    numbers = ffi.new("int64_t[4]")
+    histories = []
+    for index in range(count[0]):
+        where = (numbers + position for position in range(4))
+        check(lib.neml2_model_history_info(*where, model, index))
+        given, age, output, current = numbers
+        histories.append(
+            History(
+                inputs.names[given],
+                age,
+                outputs.names[output] if output >= 0 else None,
+                inputs.names[current] if current >= 0 else None,
+            )
+        )
+    return tuple(histories)

@@ -58,13 +58,17 @@ class ConvergenceError(Error):
 
     recoverable = True
 
-    #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" (float64), each
-    #: (*B,).
+    #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" and
+    #: "suggested_cut" (float64), each (*B,).
     report: Mapping[str, Any]
     #: True where a point has converged, (*B,).
     converged_mask: Any
     #: What forward() would have returned; the values of the points that failed are NaN.
     outputs: Mapping[str, Any]
+    #: What else jvp(), jacobian() and the others would have returned, likewise; else None.
+    derivatives: Mapping[str, Any] | None
+    #: The last iterates of the unknowns of failed points, by name; NaN at the other points.
+    unknowns: Mapping[str, Any]
 
     def __init__(
         self,
@@ -75,11 +79,15 @@ class ConvergenceError(Error):
         report: Mapping[str, Any] | None = None,
         converged_mask: Any = None,
         outputs: Mapping[str, Any] | None = None,
+        derivatives: Mapping[str, Any] | None = None,
+        unknowns: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message, lib.NEML2_NOT_CONVERGED if status is None else status, subject)
         self.report = {} if report is None else report
         self.converged_mask = converged_mask
         self.outputs = {} if outputs is None else outputs
+        self.derivatives = derivatives
+        self.unknowns = {} if unknowns is None else unknowns
 
 
 class AggregateError(Error):
@@ -135,9 +143,14 @@ def _raise_last() -> NoReturn:
 
 
 def _last(read: Any) -> str:
+    return read_text(read)
+
+
+def read_text(read: Any, *arguments: Any) -> str:
+    """What a function of the library writes to a buffer; `arguments` follow the buffer's."""
     needed = ffi.new("int64_t *")
-    read(ffi.NULL, 0, needed)
+    check(read(ffi.NULL, 0, needed, *arguments))
     buffer = ffi.new("char[]", max(needed[0], 1))
-    read(buffer, len(buffer), ffi.NULL)
+    check(read(buffer, len(buffer), ffi.NULL, *arguments))
     message: str = ffi.string(buffer).decode("utf-8", "replace")
     return message

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
+from neml2_capi._evaluation import (
+    FORWARD,
+    JACOBIAN,
+    JVP,
+    PARAM_JACOBIAN,
+    PARAM_VJP,
+    VJP,
+    by_name,
+    by_pair,
+    evaluate,
+)
 from neml2_capi._handle import Handle, owned
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
-from neml2_capi._tensor import (
-    DTYPE_NAMES,
-    Arguments,
-    Tensor,
-    as_numpy,
-    as_torch,
-    free,
-    results,
-    take,
-    wrap,
-)
-from neml2_capi._variables import Variables
-from neml2_capi.errors import ConvergenceError, FatalError, check, last_message, unknown_name
+from neml2_capi._tensor import DTYPE_NAMES, as_numpy, wrap
+from neml2_capi._variables import Derivative, History, Variables, read_derivatives, read_histories
+from neml2_capi.errors import check, read_text
 
 _Self = TypeVar("_Self", bound="Model")
-
-_REPORTS = {
-    "status": lib.NEML2_REPORT_STATUS,
-    "iterations": lib.NEML2_REPORT_ITERATIONS,
-    "residual_norm": lib.NEML2_REPORT_RESIDUAL_NORM,
-}
 
 
 class Model(Handle):
@@ -87,6 +83,10 @@ class Model(Handle):
         self._inputs = Variables(owner[0], lib.NEML2_INPUT)
         self._outputs = Variables(owner[0], lib.NEML2_OUTPUT)
         self._parameters = Variables(owner[0], lib.NEML2_PARAMETER)
+        self._unknowns = Variables(owner[0], lib.NEML2_UNKNOWN)
+        self._derivatives = read_derivatives(owner[0], self._outputs, self._inputs)
+        self._parameter_derivatives = read_derivatives(owner[0], self._outputs, self._parameters)
+        self._histories = read_histories(owner[0], self._inputs, self._outputs)
         dtype = ffi.new("int32_t *")
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
@@ -110,6 +110,32 @@ class Model(Handle):
     def parameters(self) -> Variables:
         """The parameters that were promoted at compile time, a sequence of Variable."""
         return self._parameters
+
+    @property
+    def unknowns(self) -> Variables:
+        """What the implicit segments solve for, a sequence of Variable."""
+        return self._unknowns
+
+    @property
+    def derivatives(self) -> tuple[Derivative, ...]:
+        """The derivatives with respect to inputs that were compiled."""
+        return self._derivatives
+
+    @property
+    def parameter_derivatives(self) -> tuple[Derivative, ...]:
+        """The derivatives with respect to promoted parameters that were compiled."""
+        return self._parameter_derivatives
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """The inputs `x~1`, `x~2`, and the outputs that they become at the next step."""
+        return self._histories
+
+    def describe(self) -> dict[str, Any]:
+        """What the artifact holds: segments, packages, settings; in one form for every schema."""
+        handle = self._open()
+        document: dict[str, Any] = json.loads(read_text(lib.neml2_model_describe, handle[0]))
+        return document
 
     @property
     def input_names(self) -> list[str]:
@@ -190,28 +216,113 @@ class Model(Handle):
         where points of an implicit model did not converge: it holds the outputs of the others. NaN
         in the result of an explicit model is no error.
         """
-        owner = self._open()
-        size = len(self._outputs)
-        outputs, report = results(size), owned("report")
-        with Arguments(len(self._inputs)) as given, Arguments(len(self._parameters)) as overrides:
-            _fill(given, self._inputs, inputs)
-            replaced = ffi.NULL
-            if param_overrides is not None:
-                _fill_resolved(overrides, self._parameters, param_overrides)
-                replaced = overrides.handles
-            try:
-                status = lib.neml2_model_forward(outputs, report, owner[0], given.handles, replaced)
-                check(status)
-                hand_out = as_torch if given.torch or overrides.torch else self._hand_out
-                values = {
-                    name: hand_out(take(outputs, index))
-                    for index, name in enumerate(self._outputs.names)
-                }
-            finally:
-                free(outputs, size)
-        if status > lib.NEML2_NON_FINITE:
-            _raise_convergence_error(status, values, report, hand_out)
-        return values
+        evaluation = evaluate(self, FORWARD, inputs, param_overrides)
+        evaluation.raise_if_failed()
+        return evaluation.outputs
+
+    def evaluate(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Evaluate the model, and say what became of each point: (outputs, report).
+
+        Like forward(), but points that fail are no error: their outputs are NaN, and the report
+        tells. It has, each (*B,): `status` (int32, the NEML2_* of the header: 0 where all is well),
+        `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply the
+        increment before another try); and with the option `collect_history`, `residual_history`,
+        (*B, miters), NaN after the last iteration.
+        """
+        evaluation = evaluate(self, FORWARD, inputs, param_overrides)
+        history = bool(self.options["collect_history"])
+        return evaluation.outputs, evaluation.report.arrays(history)
+
+    # --------------------------------------------------------------------------------------------
+    # Derivatives: of the pairs that were compiled, and errors as in forward()
+    # --------------------------------------------------------------------------------------------
+
+    def jvp(
+        self,
+        inputs: Mapping[str, Any],
+        tangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Evaluate the model and its derivative along `tangents`: (outputs, derivatives by output).
+
+        A tangent has the shape of its input; one that is missing is zero. An output sums over the
+        inputs for which a derivative of it was compiled (see `derivatives`); outputs without one
+        are absent.
+        """
+        evaluation = evaluate(self, JVP, inputs, param_overrides, tangents)
+        derivatives = by_name(self._outputs, evaluation.results)
+        evaluation.raise_if_failed(derivatives)
+        return evaluation.outputs, derivatives
+
+    def vjp(
+        self,
+        inputs: Mapping[str, Any],
+        cotangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Evaluate the model and the transpose of its derivative: (outputs, adjoints by input).
+
+        A cotangent has the shape of its output; one that is missing is zero. An adjoint has the
+        shape of its input as it was given: what is one value for many points gets their sum.
+        Inputs with respect to which no derivative was compiled are absent.
+        """
+        evaluation = evaluate(self, VJP, inputs, param_overrides, cotangents)
+        adjoints = by_name(self._inputs, evaluation.results)
+        evaluation.raise_if_failed(adjoints)
+        return evaluation.outputs, adjoints
+
+    def jacobian(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Evaluate the model and its Jacobian: (outputs, {output: {input: block}}).
+
+        A block is (*B, *output_shape, *input_shape), with the shapes of a point; without B where
+        the derivative is the same for all points. In a model of one forward segment the
+        derivative relates each sub-batch site of the output to the same site of the input, and a
+        block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with sub-batch axes
+        of size 1 where it is the same at all sites. Pairs that were not compiled are absent.
+        """
+        evaluation = evaluate(self, JACOBIAN, inputs, param_overrides)
+        blocks = by_pair(self._derivatives, evaluation.results)
+        evaluation.raise_if_failed(blocks)
+        return evaluation.outputs, blocks
+
+    def param_jacobian(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Evaluate the model and its derivatives with respect to promoted parameters.
+
+        Returns (outputs, {output: {parameter: block}}); a block is (*B, *output_shape,
+        *parameter_base_shape), also where the parameter is one value for all points.
+        """
+        evaluation = evaluate(self, PARAM_JACOBIAN, inputs, param_overrides)
+        blocks = by_pair(self._parameter_derivatives, evaluation.results)
+        evaluation.raise_if_failed(blocks)
+        return evaluation.outputs, blocks
+
+    def param_vjp(
+        self,
+        inputs: Mapping[str, Any],
+        cotangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The gradients of sum(cotangent * output) with respect to promoted parameters, by name.
+
+        A gradient has the shape of the parameter, stored or overridden: that of one value for all
+        points is summed over them.
+        """
+        evaluation = evaluate(self, PARAM_VJP, inputs, param_overrides, cotangents)
+        gradients = by_name(self._parameters, evaluation.results)
+        evaluation.raise_if_failed(gradients)
+        return gradients
 
     def _hand_out(self, owner: Any, source: Any = None) -> Any:
         """What a tensor is handed out as where no input is a torch tensor."""
@@ -290,58 +401,3 @@ def _target(device: Any, dtype: Any) -> tuple[Any, Any]:
         if not isinstance(dtype, str) and name == str(dtype):
             name = np.dtype(dtype).name
     return c_string(str(device) if device else None), c_string(name)
-
-
-def _fill(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
-    """Inputs by their exact names; one that is not given stays NULL, which the library reports."""
-    _check_mapping("inputs", values)
-    unknown = [name for name in values if name not in variables.index_of]
-    if unknown:
-        raise unknown_name(variables.kind, unknown[0], variables.names)
-    for index, variable in enumerate(variables):
-        value = values.get(variable.name)
-        if value is not None:
-            arguments.fill(index, value, variables.labels[index], variable.dtype)
-
-
-def _fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
-    """Parameters by their qualified names or unique last components."""
-    _check_mapping("param_overrides", values)
-    given: dict[int, Any] = {}
-    for name, value in values.items():
-        index = variables.resolve(name)
-        if index in given:
-            raise FatalError(
-                f"the parameter {variables.names[index]!r} is given twice",
-                lib.NEML2_ERROR_NAME,
-                variables.names[index],
-            )
-        given[index] = value
-        arguments.fill(index, value, variables.labels[index], variables[index].dtype)
-
-
-def _check_mapping(argument: str, values: object) -> None:
-    if not isinstance(values, Mapping):
-        raise FatalError(
-            f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",
-            lib.NEML2_ERROR_ARGUMENT,
-            argument,
-        )
-
-
-def _raise_convergence_error(
-    status: int, outputs: Mapping[str, Any], report: Any, hand_out: Callable[..., Any]
-) -> NoReturn:
-    """Say what became of each point; the arrays are of the same kind as the outputs."""
-    message = last_message()
-    tensors = {name: owned("tensor") for name in _REPORTS}
-    for name, kind in _REPORTS.items():
-        check(lib.neml2_report_get(tensors[name], report[0], kind))
-    converged = Tensor(np.asarray(as_numpy(tensors["status"]) <= lib.NEML2_NON_FINITE))
-    raise ConvergenceError(
-        message,
-        status,
-        report={name: hand_out(tensor) for name, tensor in tensors.items()},
-        converged_mask=hand_out(converged._open(), converged._source),
-        outputs=outputs,
-    )

@@ -3,6 +3,9 @@
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
+  explicit neml2_call(std::shared_ptr<const neml2_capi::model::Model> shared)
+      : model(std::move(shared)), evaluation(*model), overrides(evaluation.parameters.size()) {}
+
   std::shared_ptr<const neml2_capi::model::Model> model;
   neml2_capi::model::Evaluation evaluation;
   std::vector<neml2_capi::model::Points> overrides;  // of parameters
@@ -32,10 +35,15 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
 }
 
 void bind(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
-          std::int32_t dtype, std::int64_t stride) {
+          std::int32_t dtype, std::int64_t stride, bool may_repeat) {
   const model::Model& model = *required(call, "call").model;
   const std::size_t index = model.find(kind, &required(name, "name"));
-  arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, kind != Kind::output);
+  arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, may_repeat);
+}
+
+[[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const char* by) {
+  throw Error(NEML2_ERROR_UNSUPPORTED, subject,
+              join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d OUTPUT:", by, "."));
 }
 
 // A stored parameter as an array: one value, or one per point.
@@ -58,12 +66,7 @@ using namespace neml2_capi::abi;
 int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
   return guarded([&] {
     required(out, "out");
-    auto call = std::make_unique<neml2_call>();
-    call->model = required(model, "model").value;
-    call->evaluation.inputs.resize(call->model->variables(Kind::input).size());
-    call->evaluation.outputs.resize(call->model->variables(Kind::output).size());
-    call->overrides.resize(call->model->variables(Kind::parameter).size());
-    *out = call.release();
+    *out = new neml2_call(required(model, "model").value);
     return NEML2_OK;
   });
 }
@@ -71,14 +74,14 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
 int32_t neml2_call_bind_input(neml2_call* call, const char* name, const void* data, int32_t dtype,
                               int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride);
+    bind(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
 
 int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, int32_t dtype, int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride);
+    bind(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride, false);
     return NEML2_OK;
   });
 }
@@ -86,7 +89,77 @@ int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, i
 int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void* data, int32_t dtype,
                                   int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride);
+    bind(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride, true);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t kind, const char* variable, void* data,
+                                   int32_t dtype, int64_t point_stride) {
+  return guarded([&] {
+    const model::Model& model = *required(call, "call").model;
+    const Kind by = differentiation_kind(kind);
+    const std::size_t o = model.find(Kind::output, &required(output, "output"));
+    const std::size_t v = model.find(by, &required(variable, "variable"));
+    auto& evaluation = call->evaluation;
+    auto& arrays = by == Kind::parameter ? evaluation.parameter_blocks : evaluation.blocks;
+    const auto& all = model.derivatives(by).all();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].output == o && all[i].input == v) {
+        arrays[i] = checked(all[i].block, data, dtype, point_stride, false);
+        return NEML2_OK;
+      }
+    refuse_derivative(variable, join("the derivative of '", output, "' with respect to '", variable, "'"), variable);
+  });
+}
+
+int32_t neml2_call_set_block_order(neml2_call* call, int32_t order) {
+  return guarded([&] {
+    neml2_call& target = required(call, "call");
+    if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
+      throw Error(NEML2_ERROR_ARGUMENT, "order",
+                  join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
+    target.evaluation.input_first = order == NEML2_INPUT_FIRST;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_tangent(neml2_call* call, const char* input, const void* data, int32_t dtype,
+                                int64_t point_stride) {
+  return guarded([&] {
+    bind(call, Kind::input, required(call, "call").evaluation.tangents, input, data, dtype, point_stride, true);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, int32_t dtype, int64_t point_stride) {
+  return guarded([&] {
+    const model::Model& model = *required(call, "call").model;
+    if (!model.derivatives(Kind::input).of_output(model.find(Kind::output, &required(output, "output"))))
+      refuse_derivative(output, join("derivatives of '", output, "'"), "INPUT");
+    bind(call, Kind::output, call->evaluation.jvps, output, data, dtype, point_stride, false);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_cotangent(neml2_call* call, const char* output, const void* data, int32_t dtype,
+                                  int64_t point_stride) {
+  return guarded([&] {
+    bind(call, Kind::output, required(call, "call").evaluation.cotangents, output, data, dtype, point_stride, true);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* variable, void* data, int32_t dtype,
+                                int64_t point_stride) {
+  return guarded([&] {
+    const model::Model& model = *required(call, "call").model;
+    const Kind by = differentiation_kind(kind);
+    if (!model.derivatives(by).by_input(model.find(by, &required(variable, "variable"))))
+      refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), variable);
+    auto& evaluation = call->evaluation;
+    auto& arrays = by == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
+    bind(call, by, arrays, variable, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -94,7 +167,7 @@ int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
   return guarded([&] {
     auto& report = required(call, "call").evaluation.report;
-    if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_RESIDUAL_HISTORY)
+    if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
     if (data && point_stride < 1)

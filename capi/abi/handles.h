@@ -22,7 +22,8 @@ struct neml2_model {
 };
 
 struct neml2_report {
-  std::vector<neml2_capi::Tensor> tensors;  // by NEML2_REPORT_*
+  std::vector<neml2_capi::Tensor> tensors;   // by NEML2_REPORT_*
+  std::vector<neml2_capi::Tensor> unknowns;  // those of failed points; empty where none failed
 };
 
 namespace neml2_capi::abi {
@@ -46,8 +47,14 @@ std::int64_t count_of(const Dims& sizes);
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context);
 
-// Fill `out` with new handles, all of them or, when this throws, none.
+// Fill `out` with new handles, all of them or, when this throws, none; NULL for a tensor that is not there.
 void hand_out(neml2_tensor** out, std::vector<Tensor> tensors);
+
+// What to differentiate by; throws for what is no input or parameter.
+model::Kind differentiation_kind(std::int32_t kind);
+
+// Throws NEML2_ERROR_UNSUPPORTED where no derivative with respect to variables of this kind was compiled.
+void require_derivatives(const model::Model& model, model::Kind kind);
 
 // The status of an evaluation; one that is positive is recorded with a message that says what failed.
 std::int32_t conclude(const model::Tally& tally, std::int64_t points);

@@ -5,9 +5,10 @@ namespace neml2_capi::abi {
 namespace {
 
 model::Kind kind_of(std::int32_t kind) {
-  if (kind < NEML2_INPUT || kind > NEML2_PARAMETER)
-    throw Error(NEML2_ERROR_ARGUMENT, "kind",
-                join("There is no kind ", kind, "; expected NEML2_INPUT, NEML2_OUTPUT or NEML2_PARAMETER."));
+  if (kind < NEML2_INPUT || kind > NEML2_UNKNOWN)
+    throw Error(
+        NEML2_ERROR_ARGUMENT, "kind",
+        join("There is no kind ", kind, "; expected NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER or NEML2_UNKNOWN."));
   return static_cast<model::Kind>(kind);
 }
 
@@ -19,7 +20,18 @@ const model::Variable& variable_of(const neml2_model* model, std::int32_t kind, 
   return variables[static_cast<std::size_t>(index)];
 }
 
+const char* device_of(const char* device) { return device ? device : "cpu"; }
+const char* dtype_of(const char* dtype) { return dtype ? dtype : "float64"; }
+
 }  // namespace
+
+model::Kind differentiation_kind(std::int32_t kind) {
+  if (kind != NEML2_INPUT && kind != NEML2_PARAMETER)
+    throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                join("Derivatives are with respect to NEML2_INPUT or NEML2_PARAMETER; got the kind ", kind, "."));
+  return static_cast<model::Kind>(kind);
+}
+
 }  // namespace neml2_capi::abi
 
 using namespace neml2_capi;
@@ -29,7 +41,7 @@ int32_t neml2_model_load(neml2_model** out, const char* path, const char* device
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_model{model::Model::load(path, device ? device : "cpu", dtype ? dtype : "float64")};
+    *out = new neml2_model{model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)))};
     return NEML2_OK;
   });
 }
@@ -40,7 +52,9 @@ int32_t neml2_model_load_stub(neml2_model** out, const char* stub, const char* n
     required(out, "out");
     required(stub, "stub");
     required(name, "name");
-    return neml2_model_load(out, artifact::artifact_of_stub(stub, name).c_str(), device, dtype);
+    *out = new neml2_model{
+        model::Model::load(artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)))};
+    return NEML2_OK;
   });
 }
 
@@ -91,6 +105,60 @@ int32_t neml2_model_variable_dtype(int32_t* out, const neml2_model* model, int32
   return guarded([&] {
     required(out, "out") = static_cast<std::int32_t>(variable_of(model, kind, index).dtype);
     return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_derivative_count(int64_t* out, const neml2_model* model, int32_t kind) {
+  return guarded([&] {
+    const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
+    required(out, "out") = static_cast<std::int64_t>(all.size());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_derivative_info(int64_t* output, int64_t* variable, int32_t* batched, int64_t* ndim,
+                                    const int64_t** shape, const neml2_model* model, int32_t kind, int64_t index) {
+  return guarded([&] {
+    const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
+    if (index < 0 || index >= static_cast<std::int64_t>(all.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The model has ", all.size(), " derivatives of this kind; there is none at ", index, "."));
+    const model::Derivative& derivative = all[static_cast<std::size_t>(index)];
+    if (output) *output = static_cast<std::int64_t>(derivative.output);
+    if (variable) *variable = static_cast<std::int64_t>(derivative.input);
+    if (batched) *batched = derivative.batched;
+    if (ndim) *ndim = derivative.block.point_shape.size();
+    if (shape) *shape = derivative.block.point_shape.data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_history_count(int64_t* out, const neml2_model* model) {
+  return guarded([&] {
+    required(out, "out") = static_cast<std::int64_t>(required(model, "model").value->histories().size());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_history_info(int64_t* input, int64_t* age, int64_t* output, int64_t* current,
+                                 const neml2_model* model, int64_t index) {
+  return guarded([&] {
+    const auto all = required(model, "model").value->histories();
+    if (index < 0 || index >= static_cast<std::int64_t>(all.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The model has ", all.size(), " history inputs; there is none at ", index, "."));
+    const model::Model::History& history = all[static_cast<std::size_t>(index)];
+    if (input) *input = history.input;
+    if (age) *age = history.age;
+    if (output) *output = history.output;
+    if (current) *current = history.current;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_describe(char* buffer, int64_t capacity, int64_t* needed, const neml2_model* model) {
+  return guarded([&] {
+    return copy_text(artifact::describe(required(model, "model").value->metadata()), buffer, capacity, needed);
   });
 }
 

@@ -19,7 +19,10 @@ DType dtype_of(std::int32_t code) {
 
 void hand_out(neml2_tensor** out, std::vector<Tensor> tensors) {
   std::vector<std::unique_ptr<neml2_tensor>> handles;
-  for (Tensor& tensor : tensors) handles.push_back(std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)}));
+  for (Tensor& tensor : tensors)
+    handles.push_back(tensor.storage().data() || tensor.numel() == 0
+                          ? std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)})
+                          : nullptr);
   for (std::size_t i = 0; i < handles.size(); ++i) out[i] = handles[i].release();
 }
 

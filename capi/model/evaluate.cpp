@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "capi/error.h"
+#include "capi/model/arrays.h"
 #include "capi/model/model.h"
+#include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -36,63 +38,22 @@ void write(const Points& array, std::int64_t begin, const std::vector<T>& values
                 per_point * sizeof(T));
 }
 
-// A report array as a variable, so that it is checked like the others.
-const Variable& report_variable(std::size_t kind) {
-  static const Variable variables[] = {{"the report of the status", "", DType::int32, {}, 0},
-                                       {"the report of the iterations", "", DType::int32, {}, 0},
-                                       {"the report of the residual norm", "", DType::float64, {}, 0}};
-  return variables[kind];
+// Does any of these arrays ask for a result?
+bool bound(const std::vector<Points>& arrays) {
+  return std::any_of(arrays.begin(), arrays.end(), [](const Points& array) { return array.data != nullptr; });
 }
 
-// Check that no array reaches beyond memory and that none that is written overlaps another. An output may take the very
-// array of an input, which is then copied before the segments run: the answer says which. With another array what one
-// chunk writes would be read by a later one.
-std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation, std::int64_t miters) {
-  struct Bound {
-    const Points& array;
-    const Variable& variable;
-  };
-  std::vector<Bound> inputs, parameters, written;
-  Variable history;
-  const auto add = [&](std::vector<Bound>& to, const Points& array, const Variable& variable) {
-    check_extent(array, variable, evaluation.points);
-    if (array.data || &to == &inputs) to.push_back({array, variable});
-  };
-  for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
-    add(inputs, evaluation.inputs[i], model.variables(Kind::input)[i]);
-  for (std::size_t i = 0; i < evaluation.parameters.size(); ++i)
-    add(parameters, evaluation.parameters[i], model.variables(Kind::parameter)[i]);
-  for (std::size_t i = 0; i < evaluation.outputs.size(); ++i)
-    add(written, evaluation.outputs[i], model.variables(Kind::output)[i]);
-  const std::size_t num_outputs = written.size();
-  for (std::size_t i = 0; i < NEML2_REPORT_RESIDUAL_HISTORY; ++i)
-    add(written, evaluation.report[i], report_variable(i));
-  if (const Points& array = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY]; array.data) {
-    history = {"the report of the residual history", "", DType::float64, {miters}, 0};
-    add(written, array, history);
+// The bound arrays of some points; what is not bound is empty.
+std::vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
+                                 std::int64_t begin, std::int64_t points) {
+  std::vector<Tensor> tensors(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i].data) continue;
+    const Tensor rows = gather(arrays[i], variables[i], begin, points, false);
+    const Dims sizes = {points, variables[i].point_shape.product()};
+    tensors[i] = Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major(), rows.offset());
   }
-
-  std::vector<bool> copy(inputs.size(), false);
-  for (std::size_t k = 0; k < written.size(); ++k) {
-    const auto& [out, variable] = written[k];
-    const auto refuse_overlap = [&](const Bound& other, const char* advice) {
-      if (overlap(other.array, other.variable, out, variable, evaluation.points))
-        throw Error(NEML2_ERROR_ARGUMENT, variable.name,
-                    join("The array of '", variable.name, "' overlaps that of '", other.variable.name, "'. ", advice));
-    };
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const auto& [in, input] = inputs[i];
-      if (k < num_outputs && in.data == out.data && in.stride == out.stride &&
-          input.point_shape == variable.point_shape)
-        copy[i] = true;
-      else
-        refuse_overlap(inputs[i],
-                       "Bind arrays apart, or for an output the very array, with the same stride, of an input.");
-    }
-    for (const Bound& parameter : parameters) refuse_overlap(parameter, "Bind arrays apart.");
-    for (std::size_t i = 0; i < k; ++i) refuse_overlap(written[i], "Bind arrays apart.");
-  }
-  return copy;
+  return tensors;
 }
 
 }  // namespace
@@ -129,30 +90,60 @@ std::int64_t Model::chunk_at(std::int64_t begin, const Evaluation& evaluation, c
   return length;
 }
 
-// Evaluate the points [begin, begin + points), and return their status.
-std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
-                                           std::int64_t points, const std::vector<bool>& copy) const {
+Evaluation::Evaluation(const Model& model) {
+  const auto room = [](std::vector<Points>& arrays, std::size_t size) { arrays.resize(size); };
+  const std::size_t inputs = model.variables(Kind::input).size(), outputs = model.variables(Kind::output).size();
+  for (auto* arrays : {&this->inputs, &tangents, &adjoints}) room(*arrays, inputs);
+  for (auto* arrays : {&this->outputs, &jvps, &cotangents}) room(*arrays, outputs);
+  for (auto* arrays : {&parameters, &parameter_adjoints}) room(*arrays, model.variables(Kind::parameter).size());
+  room(blocks, model.derivatives(Kind::input).all().size());
+  room(parameter_blocks, model.derivatives(Kind::parameter).all().size());
+}
+
+Chunk Model::make_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin, std::int64_t points,
+                        const std::vector<bool>& copy) const {
   const auto& inputs = variables(Kind::input);
-  const auto& outputs = variables(Kind::output);
   const auto& parameters = variables(Kind::parameter);
   const auto size = static_cast<std::size_t>(points);
   Chunk chunk;
   chunk.points = points;
   chunk.newton = options.newton();
   chunk.newton.keep_history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
-  const auto miters = static_cast<std::size_t>(chunk.newton.miters);
+  chunk.substep_del_tol = options.number("substep_del_tol");
+  chunk.keep_unknowns = evaluation.unknowns != nullptr;
+  chunk.by_values = bound(evaluation.blocks) || bound(evaluation.jvps) || bound(evaluation.adjoints);
+  chunk.by_parameters = bound(evaluation.parameter_blocks) || bound(evaluation.parameter_adjoints);
+  // What a parameter does to one segment goes on through the values of the next.
+  chunk.by_values = chunk.by_values || (chunk.by_parameters && segments_.size() > 1);
   chunk.values.resize(num_values_);
+  chunk.unknowns.resize(num_values_);
   chunk.status.assign(size, NEML2_OK);
   chunk.iterations.assign(size, 0);
   chunk.residual_norm.assign(size, 0.0);
-  chunk.history.assign(chunk.newton.keep_history ? size * miters : 0, std::numeric_limits<double>::quiet_NaN());
+  chunk.suggested_cut.assign(size, 1.0);
+  if (chunk.newton.keep_history)
+    chunk.history.assign(size * static_cast<std::size_t>(chunk.newton.miters),
+                         std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     chunk.values[input_values_[i]] = gather(evaluation.inputs[i], inputs[i], begin, points, copy[i]);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     chunk.parameters.push_back(gather(evaluation.parameters[i], parameters[i], begin, points, false));
+  return chunk;
+}
 
-  for (const auto& segment : segments_) segment->run(chunk);
+// Evaluate the points [begin, begin + points), and return their status.
+std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
+                                           std::int64_t points, const std::vector<bool>& copy) const {
+  Chunk chunk = make_chunk(evaluation, options, begin, points, copy);
+  std::vector<std::vector<Block>> blocks;
+  for (const auto& segment : segments_) blocks.push_back(segment->run(chunk));
+  write_results(evaluation, begin, chunk);
+  if (chunk.by_values || chunk.by_parameters) write_derivatives(evaluation, begin, chunk, blocks);
+  return std::move(chunk.status);
+}
 
+void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
+  const auto& outputs = variables(Kind::output);
   for (std::size_t value : output_values_) mark_non_finite(chunk.values[value], chunk.status);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (evaluation.outputs[i].data)
@@ -161,18 +152,96 @@ std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const O
   write(evaluation.report[NEML2_REPORT_STATUS], begin, chunk.status);
   write(evaluation.report[NEML2_REPORT_ITERATIONS], begin, chunk.iterations);
   write(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], begin, chunk.residual_norm);
-  write(evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history, miters);
-  return std::move(chunk.status);
+  write(evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history,
+        static_cast<std::size_t>(chunk.newton.miters));
+  write(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.suggested_cut);
+  if (evaluation.unknowns) write_unknowns(evaluation, begin, chunk);
+}
+
+// The last iterates of failed points; NaN elsewhere.
+void Model::write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const {
+  const auto& unknowns = variables(Kind::unknown);
+  for (std::size_t i = 0; i < unknowns.size(); ++i) {
+    const Tensor& iterate = chunk.unknowns[unknown_values_[i]];
+    if (!iterate.data()) continue;
+    Tensor& all = evaluation.unknowns->at(i);
+    if (!all.data()) {
+      all = Tensor::empty(unknowns[i].dtype, Dims{evaluation.points}.then(unknowns[i].point_shape));
+      fill_nan(all.data_as<char>(), all.dtype(), all.numel());
+    }
+    newton::Groups target = {all};
+    for (std::int64_t p = 0; p < chunk.points; ++p)
+      if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE)
+        newton::copy_row({iterate}, p, target, begin + p);
+  }
+}
+
+void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+                              const std::vector<std::vector<Block>>& blocks) const {
+  const auto& inputs = variables(Kind::input);
+  const auto& outputs = variables(Kind::output);
+  const auto& parameters = variables(Kind::parameter);
+  const Derivatives::Chain chain{segments_, blocks, chunk.points, num_values_, parameters.size(), dtype_};
+
+  if (bound(evaluation.jvps)) {
+    const auto tangents = gather_bound(evaluation.tangents, inputs, begin, chunk.points);
+    std::vector<Tensor> jvps = by_inputs_.jvp(chain, tangents);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (evaluation.jvps[i].data)
+        scatter(jvps[i], outputs[i], evaluation.jvps[i], begin, chunk.status, evaluation.mark_failed);
+  }
+  const auto pull_back = [&](const Derivatives& derivatives, const std::vector<Points>& adjoints,
+                             const std::vector<Variable>& of) {
+    if (!bound(adjoints)) return;
+    const auto cotangents = gather_bound(evaluation.cotangents, outputs, begin, chunk.points);
+    std::vector<Tensor> results = derivatives.vjp(chain, cotangents);
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      if (!adjoints[i].data) continue;
+      if (adjoints[i].stride == 0)
+        accumulate(results[i], of[i], adjoints[i], chunk.status, evaluation.mark_failed);
+      else
+        scatter(results[i], of[i], adjoints[i], begin, chunk.status, evaluation.mark_failed);
+    }
+  };
+  pull_back(by_inputs_, evaluation.adjoints, inputs);
+  pull_back(by_parameters_, evaluation.parameter_adjoints, parameters);
+
+  const auto write_blocks = [&](const Derivatives& derivatives, const std::vector<Points>& arrays) {
+    if (!bound(arrays)) return;
+    const std::vector<Tensor> found = derivatives.blocks(chain);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const Derivative& derivative = derivatives.all()[i];
+      if (!arrays[i].data) continue;
+      const Tensor block = evaluation.input_first && found[i].data()
+                               ? transposed(found[i], derivative.rows, derivative.columns)
+                               : found[i];
+      scatter(block, derivative.block, arrays[i], begin, chunk.status, evaluation.mark_failed);
+    }
+  };
+  write_blocks(by_inputs_, evaluation.blocks);
+  write_blocks(by_parameters_, evaluation.parameter_blocks);
+}
+
+// Sums over all points begin at zero.
+void Model::clear_sums(const Evaluation& evaluation) const {
+  const auto clear = [](const std::vector<Points>& sums, const std::vector<Variable>& of) {
+    for (std::size_t i = 0; i < of.size(); ++i)
+      if (sums[i].data && sums[i].stride == 0)
+        std::memset(sums[i].data, 0, static_cast<std::size_t>(of[i].point_shape.product() * itemsize(of[i].dtype)));
+  };
+  clear(evaluation.adjoints, variables(Kind::input));
+  clear(evaluation.parameter_adjoints, variables(Kind::parameter));
 }
 
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
   Tally tally;
-  if (evaluation.points == 0) return tally;
   check_batch(evaluation.points, options);
-  const std::vector<bool> copy = inputs_to_copy(*this, evaluation, options.newton().miters);
+  const std::vector<bool> copy =
+      evaluation.points > 0 ? inputs_to_copy(*this, evaluation, options.newton().miters) : std::vector<bool>();
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin += chunk_at(begin, evaluation, options);
+  clear_sums(evaluation);
   for (std::int64_t begin = 0; begin < evaluation.points;) {
     const std::int64_t points = chunk_at(begin, evaluation, options);
     for (std::int32_t status : run_chunk(evaluation, options, begin, points, copy)) tally.add(status, begin++);

@@ -40,8 +40,9 @@ void ParameterTail::append_to(std::vector<Tensor>& inputs, const std::vector<Ten
   }
 }
 
-GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope) : package_(scope.leaf() / graph.package) {
-  expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size());
+GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed)
+    : package_(scope.leaf() / graph.package) {
+  expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size() + unnamed);
   scope.note_dtype(package_);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     inputs_.push_back(scope.require(graph.inputs[i], "an input of " + package_.name()));
@@ -54,13 +55,15 @@ GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope) : package_
   }
 }
 
-void GraphCall::run(Chunk& chunk) const {
+std::vector<Tensor> GraphCall::run(Chunk& chunk) const {
   std::vector<Tensor> inputs;
   inputs.reserve(package_.num_inputs());
   for (std::size_t value : inputs_) inputs.push_back(chunk.values[value]);
   tail_.append_to(inputs, chunk.parameters);
   std::vector<Tensor> outputs = package_.run(chunk.points, std::move(inputs));
-  for (std::size_t i = 0; i < outputs.size(); ++i) chunk.values[outputs_[i]] = outputs[i].row_major();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) chunk.values[outputs_[i]] = outputs[i].row_major();
+  outputs.erase(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(outputs_.size()));
+  return outputs;
 }
 
 }  // namespace neml2_capi::model

@@ -1,4 +1,5 @@
-// A package that is called with named values, then with promoted parameters: a forward segment, or a predictor.
+// A package that is called with named values, then with promoted parameters: a graph of a forward segment, or a
+// predictor.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,13 @@ class ParameterTail {
 
 class GraphCall {
  public:
-  GraphCall(const artifact::NamedGraph& graph, Scope& scope);
+  // `unnamed`: how many tensors the package returns after its named outputs.
+  GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed = 0);
 
-  void run(Chunk& chunk) const;
+  // Make the named outputs, and return the others.
+  std::vector<Tensor> run(Chunk& chunk) const;
+  const std::vector<std::size_t>& inputs() const { return inputs_; }
+  const std::vector<std::size_t>& outputs() const { return outputs_; }
   const Package& package() const { return package_; }
   const std::vector<std::size_t>& uniform_parameters() const { return tail_.uniform(); }
 

@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "capi/error.h"
+#include "capi/model/direct_system.h"
+#include "capi/model/krylov_system.h"
+#include "capi/model/step_system.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
@@ -22,90 +25,61 @@ void expect_row(const Package& package, std::size_t output, const Dims& row) {
                      package.output_shape(output).str(), "; the metadata says ", row.str(), "."));
 }
 
-newton::Groups row_major(std::vector<Tensor> tensors) {
-  for (Tensor& tensor : tensors) tensor = tensor.row_major();
-  return tensors;
-}
+// By which factor an increment that failed should be cut: by half where the residual was going down, else by more.
+double suggested_cut(double initial_norm, double residual_norm) { return residual_norm < initial_norm ? 0.5 : 0.25; }
 
 }  // namespace
 
-// The residual and its direct solve, as packages: residual and Jacobian take (unknowns, givens, parameters), the solve
-// takes what the Jacobian returns.
-class ImplicitSegment::PackageSystem : public newton::System {
- public:
-  PackageSystem(const ImplicitSegment& segment, newton::Groups givens, std::vector<Tensor> parameters)
-      : segment_(segment), givens_(std::move(givens)), parameters_(std::move(parameters)) {}
-
-  newton::Groups residual(const newton::Groups& u) override {
-    return row_major(segment_.residual_.run(u.front().sizes()[0], inputs(u)));
-  }
-
-  newton::Groups linearize(const newton::Groups& u) override {
-    operator_ = row_major(segment_.jacobian_.run(u.front().sizes()[0], inputs(u)));
-    return newton::Groups(operator_.end() - static_cast<std::ptrdiff_t>(segment_.num_residuals_), operator_.end());
-  }
-
-  newton::Groups step(std::vector<std::int32_t>& singular) override {
-    const std::int64_t points = operator_.front().sizes()[0];
-    aoti::SingularInfo info;
-    newton::Groups du = row_major(segment_.solve_.run(points, operator_, &info));
-    // A package may solve several systems for one point, one after another or one beside the other.
-    singular.assign(static_cast<std::size_t>(points), 0);
-    const std::size_t each = info.size() / static_cast<std::size_t>(points);
-    for (std::size_t i = 0; i < info.size(); ++i)
-      if (info[i] != 0) singular[each ? i / each : i] = info[i];
-    return du;
-  }
-
-  void keep(const std::vector<std::int64_t>& rows) override {
-    givens_ = newton::select_rows(givens_, rows);
-    parameters_ = newton::select_rows(parameters_, rows);
-    operator_ = newton::select_rows(operator_, rows);
-  }
-
-  bool can_shrink() const override {
-    const auto packages = segment_.packages();
-    return std::all_of(packages.begin(), packages.end(), [](const Package* p) { return p->baked_batch() == 0; });
-  }
-
- private:
-  std::vector<Tensor> inputs(const newton::Groups& u) const {
-    std::vector<Tensor> tensors = u;
-    tensors.insert(tensors.end(), givens_.begin(), givens_.end());
-    segment_.tail_.append_to(tensors, parameters_);
-    return tensors;
-  }
-
-  const ImplicitSegment& segment_;
-  newton::Groups givens_;
-  std::vector<Tensor> parameters_;
-  newton::Groups operator_;  // the blocks of A, then the residual
-};
-
 ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope)
     : residual_(scope.leaf() / segment.residual_package),
-      jacobian_(scope.leaf() / segment.jacobian_package),
-      solve_(scope.leaf() / segment.solve_package),
+      step_is_taken_(segment.step_is_taken),
       num_residuals_(segment.residuals.size()) {
   scope.note_dtype(residual_);
   dtype_ = scope.dtype();
   givens_ = value_groups(segment.givens, ValueGroup::Role::given, scope);
   unknowns_ = value_groups(segment.unknowns, ValueGroup::Role::unknown, scope);
-  if (segment.max_substepping_level > 0)
-    throw Error(NEML2_ERROR_UNSUPPORTED, "max_substepping_level",
-                "The model was compiled with adaptive substepping, which this version cannot run. Compile it with "
-                "max_substepping_level = 0.");
+  for (const ValueGroup& group : unknowns_)
+    outputs_.insert(outputs_.end(), group.values().begin(), group.values().end());
   const std::size_t groups = unknowns_.size() + givens_.size();
-  const std::size_t blocks = num_residuals_ * unknowns_.size();
   expect_arity(residual_, groups + segment.parameters.size(), num_residuals_);
-  expect_arity(jacobian_, groups + segment.parameters.size(), blocks + num_residuals_);
-  expect_arity(solve_, blocks + num_residuals_, unknowns_.size());
-  for (std::size_t i = 0; i < num_residuals_; ++i) {
-    expect_row(residual_, i, row_shape(segment.residuals[i]));
-    expect_row(jacobian_, blocks + i, row_shape(segment.residuals[i]));
-  }
-  for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(solve_, i, unknowns_[i].row_shape());
+  for (std::size_t i = 0; i < num_residuals_; ++i) expect_row(residual_, i, row_shape(segment.residuals[i]));
   tail_ = ParameterTail(segment.parameters, residual_, groups, scope);
+  add_solver(segment, scope);
+  add_predictor(segment, scope);
+  add_sensitivities(segment, scope);
+  if (segment.max_substepping_level > 0)
+    substeps_.emplace(segment.substeps, outputs_, segment.max_substepping_level, scope);
+}
+
+void ImplicitSegment::add_solver(const artifact::ImplicitSegment& segment, Scope& scope) {
+  const auto load = [&](const std::string& name, std::optional<Package>& package) {
+    if (!name.empty()) package.emplace(scope.leaf() / name);
+  };
+  load(segment.jacobian_package, jacobian_);
+  load(segment.solve_package, solve_);
+  load(segment.step_package, step_);
+  load(segment.matvec_package, matvec_);
+  load(segment.preconditioner_setup_package, preconditioner_setup_);
+  load(segment.preconditioner_apply_package, preconditioner_apply_);
+  krylov_ = segment.krylov;
+  const std::size_t blocks = num_residuals_ * unknowns_.size();
+  if (jacobian_) {
+    expect_arity(*jacobian_, residual_.num_inputs(), blocks + num_residuals_);
+    for (std::size_t i = 0; i < num_residuals_; ++i)
+      expect_row(*jacobian_, blocks + i, row_shape(segment.residuals[i]));
+  }
+  if (solve_) {
+    expect_arity(*solve_, blocks + num_residuals_, unknowns_.size());
+    for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(*solve_, i, unknowns_[i].row_shape());
+  }
+  if (step_) {
+    expect_arity(*step_, residual_.num_inputs(), unknowns_.size() + num_residuals_);
+    for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(*step_, i, unknowns_[i].row_shape());
+  }
+  if (krylov_) check_krylov(unknowns_, segment.residuals, *matvec_, residual_);
+}
+
+void ImplicitSegment::add_predictor(const artifact::ImplicitSegment& segment, Scope& scope) {
   if (segment.feedback) {
     const artifact::Feedback& feedback = *segment.feedback;
     const Dims shape = feedback.sub_batch_shape.then(feedback.base_shape);
@@ -115,9 +89,48 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
   if (segment.predictor) predictor_.emplace(*segment.predictor, scope);
 }
 
+void ImplicitSegment::add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope) {
+  const std::size_t groups = unknowns_.size() + givens_.size();
+  const auto add_blocks = [&](const artifact::Sensitivity& sensitivity, bool of_parameters) {
+    (of_parameters ? parameter_blocks_ : given_blocks_)
+        .emplace(sensitivity, segment.parameters, groups, of_parameters, scope);
+  };
+  if (segment.given_sensitivity && !segment.given_sensitivity->block_package.empty()) {
+    add_blocks(*segment.given_sensitivity, false);
+  } else if (segment.given_sensitivity) {
+    const StepPackages step = {&*jacobian_, solve_ ? &*solve_ : nullptr, &tail_, num_residuals_};
+    given_sensitivity_.emplace(*segment.given_sensitivity, step, unknowns_, givens_, scope);
+  }
+  if (segment.parameter_sensitivity && !segment.parameter_sensitivity->block_package.empty())
+    add_blocks(*segment.parameter_sensitivity, true);
+  else if (segment.parameter_sensitivity)
+    parameter_sensitivity_.emplace(*segment.parameter_sensitivity, segment.parameters, groups, scope);
+}
+
+std::vector<const PairInfo*> ImplicitSegment::pairs() const {
+  std::vector<const PairInfo*> all;
+  if (given_sensitivity_)
+    for (const PlacedPair& pair : given_sensitivity_->pairs()) all.push_back(&pair.info);
+  if (parameter_sensitivity_)
+    for (const PlacedPair& pair : parameter_sensitivity_->pairs()) all.push_back(&pair.info);
+  for (const auto* blocks : {&given_blocks_, &parameter_blocks_})
+    if (*blocks)
+      for (const PlacedPair& pair : (*blocks)->pairs()) all.push_back(&pair.info);
+  return all;
+}
+
 std::vector<const Package*> ImplicitSegment::packages() const {
-  std::vector<const Package*> packages = {&residual_, &jacobian_, &solve_};
+  std::vector<const Package*> packages = {&residual_};
+  for (const auto* package : {&jacobian_, &solve_, &step_, &matvec_, &preconditioner_setup_, &preconditioner_apply_})
+    if (*package) packages.push_back(&**package);
   if (predictor_) packages.push_back(&predictor_->package());
+  const auto add = [&](const std::vector<const Package*>& more) {
+    packages.insert(packages.end(), more.begin(), more.end());
+  };
+  if (given_sensitivity_) add(given_sensitivity_->packages());
+  if (parameter_sensitivity_) add(parameter_sensitivity_->packages());
+  for (const auto* blocks : {&given_blocks_, &parameter_blocks_})
+    if (*blocks) packages.push_back(&(*blocks)->package());
   return packages;
 }
 
@@ -145,26 +158,78 @@ void ImplicitSegment::predict(Chunk& chunk) const {
   }
 }
 
-void ImplicitSegment::run(Chunk& chunk) const {
+Operands ImplicitSegment::prepare(Chunk& chunk) const {
   predict(chunk);
-  newton::Groups u, givens;
-  for (const ValueGroup& group : unknowns_) u.push_back(group.pack(chunk, dtype_));
-  for (const ValueGroup& group : givens_) givens.push_back(group.pack(chunk, dtype_));
-  PackageSystem system(*this, std::move(givens), chunk.parameters);
-  const newton::Outcome outcome = newton::solve(system, u, chunk.newton);
-  merge(outcome, u, chunk);
-  for (std::size_t i = 0; i < u.size(); ++i) unknowns_[i].unpack(u[i], chunk);
+  Operands at;
+  for (const ValueGroup& group : unknowns_) at.unknowns.push_back(group.pack(chunk, dtype_));
+  for (const ValueGroup& group : givens_) at.givens.push_back(group.pack(chunk, dtype_));
+  at.parameters = chunk.parameters;
+  return at;
 }
 
-// Add the outcome to what earlier segments reported. The unknowns of failed points become NaN, so that nothing after
-// them takes them for a solution.
-void ImplicitSegment::merge(const newton::Outcome& outcome, newton::Groups& u, Chunk& chunk) const {
+std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_batch) const {
+  if (step_)
+    return std::make_unique<StepSystem>(StepSystem::Packages{residual_, *step_, tail_, step_is_taken_}, std::move(at));
+  if (!krylov_)
+    return std::make_unique<DirectSystem>(DirectSystem::Packages{residual_, *jacobian_, *solve_, tail_, num_residuals_},
+                                          std::move(at));
+  const auto optional = [](const std::optional<Package>& package) { return package ? &*package : nullptr; };
+  const KrylovPackages packages = {&residual_, &*matvec_, optional(preconditioner_setup_),
+                                   optional(preconditioner_apply_), &tail_};
+  return std::make_unique<KrylovSystem>(packages, *krylov_, whole_batch, std::move(at.givens),
+                                        std::move(at.parameters));
+}
+
+std::vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& chunk, bool all) const {
+  std::vector<Block> blocks;
+  if (chunk.by_values && given_sensitivity_) blocks = given_sensitivity_->run(at, chunk, all);
+  if (chunk.by_parameters && parameter_sensitivity_)
+    for (Block& block : parameter_sensitivity_->run(at, chunk)) blocks.push_back(std::move(block));
+  if (chunk.by_values && given_blocks_) blocks = given_blocks_->run(at, chunk);
+  if (chunk.by_parameters && parameter_blocks_)
+    for (Block& block : parameter_blocks_->run(at, chunk)) blocks.push_back(std::move(block));
+  return blocks;
+}
+
+std::vector<Block> ImplicitSegment::run(Chunk& chunk) const {
+  if (substeps_) return run_substepped(*this, *substeps_, chunk);
+  Operands at = prepare(chunk);
+  const newton::Outcome outcome = newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton);
+  std::vector<Block> blocks = differentiate(at, chunk);
+  finish(std::move(at.unknowns), outcome, chunk);
+  return blocks;
+}
+
+void ImplicitSegment::unpack(const newton::Groups& unknowns, Chunk& chunk) const {
+  for (std::size_t i = 0; i < unknowns.size(); ++i) unknowns_[i].unpack(unknowns[i], chunk);
+}
+
+// Adds the outcome to what earlier segments reported.
+void ImplicitSegment::finish(newton::Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
+  bool failed = false;
   for (std::size_t p = 0; p < chunk.status.size(); ++p) {
     chunk.iterations[p] += outcome.iterations[p];
     if (!(outcome.residual_norm[p] <= chunk.residual_norm[p])) chunk.residual_norm[p] = outcome.residual_norm[p];
     if (outcome.status[p] == NEML2_OK) continue;
+    failed = true;
     if (chunk.status[p] == NEML2_OK) chunk.status[p] = outcome.status[p];
-    for (Tensor& group : u)
+    chunk.suggested_cut[p] =
+        std::min(chunk.suggested_cut[p], suggested_cut(outcome.initial_norm[p], outcome.residual_norm[p]));
+  }
+  chunk.history = outcome.history;
+  if (failed) mark_failed(unknowns, outcome, chunk);
+  unpack(unknowns, chunk);
+}
+
+// The unknowns of failed points become NaN, so that nothing after them takes them for a solution.
+void ImplicitSegment::mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
+  if (chunk.keep_unknowns) {
+    unpack(unknowns, chunk);
+    for (std::size_t value : outputs_) chunk.unknowns[value] = chunk.values[value];
+  }
+  for (std::size_t p = 0; p < outcome.status.size(); ++p) {
+    if (outcome.status[p] == NEML2_OK) continue;
+    for (Tensor& group : unknowns)
       newton::with_scalar(dtype_, [&](auto* type) {
         using Scalar = std::remove_pointer_t<decltype(type)>;
         const std::int64_t n = newton::row_size(group);
@@ -172,7 +237,6 @@ void ImplicitSegment::merge(const newton::Outcome& outcome, newton::Groups& u, C
                     std::numeric_limits<Scalar>::quiet_NaN());
       });
   }
-  chunk.history = outcome.history;
 }
 
 }  // namespace neml2_capi::model

@@ -1,12 +1,17 @@
 // An implicit segment: the unknowns that make the residual vanish, by Newton's method over compiled packages.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "capi/model/block_sensitivity.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/groups.h"
+#include "capi/model/operands.h"
 #include "capi/model/segment.h"
+#include "capi/model/sensitivity.h"
+#include "capi/model/substep.h"
 
 namespace neml2_capi::model {
 
@@ -14,13 +19,26 @@ class ImplicitSegment : public Segment {
  public:
   ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope);
 
-  void run(Chunk& chunk) const override;
+  std::vector<Block> run(Chunk& chunk) const override;
+  const std::vector<std::size_t>& outputs() const override { return outputs_; }
+  std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;
   std::vector<std::size_t> uniform_parameters() const override;
 
- private:
-  class PackageSystem;
+  // The steps of run(), for whoever has a solver of their own. First: predict the unknowns, and pack.
+  Operands prepare(Chunk& chunk) const;
+  // The system to solve from there.
+  std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
+  // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
+  std::vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
+  // Last: hand the unknowns and what became of each point to the chunk.
+  void finish(newton::Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
+  void unpack(const newton::Groups& unknowns, Chunk& chunk) const;
 
+  const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
+  bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
+
+ private:
   // The predictor is one step of a loop: `output` becomes `input` of the next pass.
   struct Loop {
     std::size_t input, output;
@@ -28,16 +46,29 @@ class ImplicitSegment : public Segment {
     Dims point_shape;
   };
 
+  void add_solver(const artifact::ImplicitSegment& segment, Scope& scope);
+  void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
+  void add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope);
   void predict(Chunk& chunk) const;
-  void merge(const newton::Outcome& outcome, newton::Groups& u, Chunk& chunk) const;
+  void mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
-  Package residual_, jacobian_, solve_;
+  Package residual_;
+  std::optional<Package> jacobian_, solve_;  // direct
+  std::optional<Package> step_;              // instead of these two
+  bool step_is_taken_;
+  std::optional<Package> matvec_, preconditioner_setup_, preconditioner_apply_;  // Krylov
+  std::optional<artifact::Krylov> krylov_;
   std::size_t num_residuals_;
   DType dtype_;
   std::vector<ValueGroup> unknowns_, givens_;
+  std::vector<std::size_t> outputs_;
   ParameterTail tail_;
   std::optional<GraphCall> predictor_;
   std::optional<Loop> loop_;
+  std::optional<GivenSensitivity> given_sensitivity_;
+  std::optional<ParameterSensitivity> parameter_sensitivity_;
+  std::optional<BlockSensitivity> given_blocks_, parameter_blocks_;  // instead of these two
+  std::optional<SubstepPlan> substeps_;
 };
 
 }  // namespace neml2_capi::model

@@ -1,8 +1,10 @@
 #include "capi/model/model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "capi/error.h"
 
@@ -10,7 +12,7 @@ namespace neml2_capi::model {
 namespace {
 
 const char* name_of(Kind kind) {
-  constexpr const char* names[] = {"input", "output", "parameter"};
+  constexpr const char* names[] = {"input", "output", "parameter", "unknown"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -55,39 +57,94 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 
 }  // namespace
 
-std::shared_ptr<Model> Model::load(const std::filesystem::path& root, const std::string& device,
-                                   const std::string& dtype) {
-  return std::shared_ptr<Model>(new Model(artifact::read_metadata(root, device, dtype)));
+std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata) {
+  return std::shared_ptr<Model>(new Model(metadata));
 }
 
-Model::Model(const artifact::Metadata& metadata) : options_(metadata.solver) {
-  if (metadata.outputs.empty())
+Model::Model(artifact::Metadata metadata) : metadata_(std::move(metadata)), options_(metadata_.solver) {
+  if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
-  Scope scope(metadata);
-  for (const artifact::Variable& input : metadata.inputs) scope.provide(input.name);
-  for (const artifact::Segment& segment : metadata.segments) segments_.push_back(make_segment(segment, scope));
+  Scope scope(metadata_);
+  for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
+  for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();
-  add_variables(metadata, scope);
+  add_variables(scope);
   num_values_ = scope.values().size();
-  for (const artifact::Parameter& parameter : metadata.parameters)
+  for (const artifact::Parameter& parameter : metadata_.parameters)
     parameters_.push_back(stored_value(parameter, dtype_));
+  by_inputs_ = find_derivatives(Kind::input, metadata_.derivatives, scope);
+  by_parameters_ = find_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
 }
 
-void Model::add_variables(const artifact::Metadata& metadata, Scope& scope) {
+void Model::add_variables(Scope& scope) {
+  const artifact::Aliases& aliases = metadata_.aliases;
   const auto add = [&](Kind kind, const std::vector<artifact::Variable>& variables,
-                       const std::map<std::string, std::string>& aliases, std::vector<std::size_t>& positions) {
+                       const std::map<std::string, std::string>& renamed, std::vector<std::size_t>& positions) {
     for (const artifact::Variable& variable : variables) {
       positions.push_back(scope.require(variable.name, join("an ", name_of(kind), " of the model")));
       variables_[static_cast<std::size_t>(kind)].push_back(
-          boundary_variable(variable, scope.values()[positions.back()], aliases));
+          boundary_variable(variable, scope.values()[positions.back()], renamed));
     }
   };
-  add(Kind::input, metadata.inputs, metadata.aliases.inputs, input_values_);
-  add(Kind::output, metadata.outputs, metadata.aliases.outputs, output_values_);
-  for (const artifact::Parameter& parameter : metadata.parameters)
-    variables_[NEML2_PARAMETER].push_back({boundary_name(metadata.aliases.parameters, parameter.name), "",
+  add(Kind::input, metadata_.inputs, aliases.inputs, input_values_);
+  add(Kind::output, metadata_.outputs, aliases.outputs, output_values_);
+  for (const artifact::Parameter& parameter : metadata_.parameters)
+    variables_[NEML2_PARAMETER].push_back({boundary_name(aliases.parameters, parameter.name), "",
                                            parameter.dtype.value_or(dtype_), parameter.base_shape, 0});
+  for (const artifact::Segment& segment : metadata_.segments)
+    if (const auto* implicit = std::get_if<artifact::ImplicitSegment>(&segment))
+      for (const artifact::Group& group : implicit->unknowns)
+        add(Kind::unknown, group.variables, aliases.outputs, unknown_values_);
+}
+
+// The derivatives that were compiled, and the shapes of their blocks. A block of a model of one segment is that of the
+// segment; otherwise it is a matrix of all components of the output by all components of the input.
+Derivatives Model::find_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
+  const bool of_parameter = kind == Kind::parameter;
+  std::vector<std::size_t> inputs = input_values_;
+  if (of_parameter) {
+    inputs.resize(parameters_.size());
+    std::iota(inputs.begin(), inputs.end(), num_values_);
+  }
+  Derivatives derivatives(output_values_, inputs);
+  for (const artifact::Pair& pair : pairs) {
+    const PairInfo dense = dense_pair(pair, of_parameter, scope);
+    const PairInfo* info = &dense;
+    if (segments_.size() == 1) {
+      info = nullptr;
+      for (const PairInfo* own : segments_.front()->pairs())
+        if (own->of_parameter == of_parameter && own->output == dense.output && own->input == dense.input) info = own;
+      // The initial guess of an unknown is an input on which the solution does not depend.
+      const auto& unknowns = unknown_values_;
+      if (!info && !of_parameter && std::find(unknowns.begin(), unknowns.end(), dense.input) != unknowns.end())
+        info = &dense;
+      if (!info)
+        throw Error(NEML2_ERROR_ARTIFACT, dense.shape.name,
+                    join("The metadata lists the derivative ", dense.shape.name,
+                         ", but no package gives it. Compile the model again."));
+    }
+    const auto position = [](const std::vector<std::size_t>& all, std::size_t value, const std::string& name) {
+      const auto it = std::find(all.begin(), all.end(), value);
+      if (it == all.end())
+        throw Error(NEML2_ERROR_ARTIFACT, name,
+                    join("The metadata lists a derivative of or with respect to '", name,
+                         "', which is not at the boundary of the model."));
+      return static_cast<std::size_t>(it - all.begin());
+    };
+    Derivative derivative;
+    derivative.output = position(output_values_, dense.output, pair.output);
+    derivative.input = position(inputs, of_parameter ? num_values_ + dense.input : dense.input, pair.input);
+    derivative.batched = info->batched;
+    derivative.rows = info->shape.rows;
+    derivative.columns = info->shape.columns;
+    derivative.block = {join("the derivative of '", variables(Kind::output)[derivative.output].name,
+                             "' with respect to '", variables(kind)[derivative.input].name, "'"),
+                        "", dtype_, info->point_shape, 0};
+    derivatives.add(std::move(derivative));
+  }
+  derivatives.group();
+  return derivatives;
 }
 
 void Model::note_batches() {
@@ -107,14 +164,46 @@ void Model::note_batches() {
 }
 
 std::size_t Model::find(Kind kind, std::string_view name) const {
-  std::string names;
-  for (std::size_t i = 0; i < variables(kind).size(); ++i) {
-    if (variables(kind)[i].name == name) return i;
-    names += (i ? ", " : "") + variables(kind)[i].name;
+  const auto& all = variables(kind);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].name == name) return i;
+  // A parameter may go by the last component of its qualified name, where that is unique.
+  std::string names, candidates;
+  std::size_t found = 0, count = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    names += (i ? ", " : "") + all[i].name;
+    const std::size_t dot = all[i].name.rfind('.');
+    if (kind != Kind::parameter || dot == std::string::npos || all[i].name.substr(dot + 1) != name) continue;
+    candidates += (count++ ? ", " : "") + all[i].name;
+    found = i;
   }
+  if (count == 1) return found;
+  if (count > 1)
+    throw Error(NEML2_ERROR_NAME, std::string(name),
+                join("The parameter '", name, "' could be one of: ", candidates, ". Give its qualified name."));
   throw Error(NEML2_ERROR_NAME, std::string(name),
               join("The model has no ", name_of(kind), " '", name, "'. Its ", name_of(kind),
                    "s are: ", names.empty() ? "none" : names, "."));
+}
+
+std::vector<Model::History> Model::histories() const {
+  const auto position = [](const std::vector<Variable>& variables, std::string_view name) {
+    const auto it = std::find_if(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == name; });
+    return it == variables.end() ? -1 : static_cast<std::int64_t>(it - variables.begin());
+  };
+  std::vector<History> all;
+  const auto& inputs = variables(Kind::input);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = inputs[i].name;
+    const std::size_t tilde = name.rfind('~');
+    if (tilde == std::string::npos) continue;
+    std::int64_t age = 0;
+    const auto [end, failure] = std::from_chars(name.data() + tilde + 1, name.data() + name.size(), age);
+    if (failure != std::errc() || end != name.data() + name.size() || age < 1) continue;
+    const std::string_view base = std::string_view(name).substr(0, tilde);
+    all.push_back({static_cast<std::int64_t>(i), age, position(variables(Kind::output), base), position(inputs, base)});
+  }
+  return all;
 }
 
 Tensor Model::parameter(std::size_t index) const {

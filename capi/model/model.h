@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/model/derivatives.h"
 #include "capi/model/options.h"
 #include "capi/model/points.h"
 #include "capi/model/segment.h"
@@ -31,28 +32,52 @@ struct Tally {
   }
 };
 
-enum class Kind : std::int32_t { input = NEML2_INPUT, output = NEML2_OUTPUT, parameter = NEML2_PARAMETER };
+enum class Kind : std::int32_t {
+  input = NEML2_INPUT,
+  output = NEML2_OUTPUT,
+  parameter = NEML2_PARAMETER,
+  unknown = NEML2_UNKNOWN
+};
 
-// Arrays of the caller's for one evaluation; the vectors follow the order of the variables.
+// Arrays of the caller's for one evaluation; the vectors follow the order of the variables, or of the derivatives. What
+// is not bound is null. Arrays that are added to, the adjoints, may have a stride of 0: they receive the sum over all
+// points.
 struct Evaluation {
   std::int64_t points = 0;
   std::vector<Points> inputs;      // all bound
   std::vector<Points> parameters;  // all bound
-  std::vector<Points> outputs;     // not bound: data is null
-  Points report[4];                // by NEML2_REPORT_*, likewise
-  bool mark_failed = false;        // write NaN to the outputs of failed points; else leave them
+  std::vector<Points> outputs;
+  std::vector<Points> blocks, parameter_blocks;      // by derivative
+  std::vector<Points> tangents, jvps;                // by input, by output
+  std::vector<Points> cotangents;                    // by output
+  std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
+  Points report[5];                                  // by NEML2_REPORT_*
+  bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
+  bool input_first = false;                 // blocks have the components of the input before those of the output
+  std::vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
+
+  explicit Evaluation(const class Model& model);
 };
 
 class Model {
  public:
-  // `root`: the folder of metadata.json. Throws Error as artifact::read_metadata() and aoti::Graph::load() do.
-  static std::shared_ptr<Model> load(const std::filesystem::path& root, const std::string& device,
-                                     const std::string& dtype);
+  // Load the packages. Throws Error as aoti::Graph::load() does.
+  static std::shared_ptr<Model> load(const artifact::Metadata& metadata);
 
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables(Kind kind) const { return variables_[static_cast<std::size_t>(kind)]; }
   // Throws NEML2_ERROR_NAME with the names there are.
   std::size_t find(Kind kind, std::string_view name) const;
+
+  // An input `x~age`, and the positions of the output and of the input `x`; -1 where there is none.
+  struct History {
+    std::int64_t input, age, output, current;
+  };
+  std::vector<History> histories() const;
+
+  // With respect to the inputs, or to the parameters.
+  const Derivatives& derivatives(Kind kind) const { return kind == Kind::parameter ? by_parameters_ : by_inputs_; }
+  const artifact::Metadata& metadata() const { return metadata_; }
 
   // The stored value of a parameter, sharing its storage.
   Tensor parameter(std::size_t index) const;
@@ -71,18 +96,28 @@ class Model {
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
  private:
-  explicit Model(const artifact::Metadata& metadata);
-  void add_variables(const artifact::Metadata& metadata, Scope& scope);
+  explicit Model(artifact::Metadata metadata);
+  void add_variables(Scope& scope);
+  Derivatives find_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
   void check_batch(std::int64_t points, const Options& options) const;
   std::int64_t chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const;
+  Chunk make_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin, std::int64_t points,
+                   const std::vector<bool>& copy) const;
   std::vector<std::int32_t> run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
                                       std::int64_t points, const std::vector<bool>& copy) const;
+  void clear_sums(const Evaluation& evaluation) const;
+  void write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
+  void write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const;
+  void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+                         const std::vector<std::vector<Block>>& blocks) const;
 
+  artifact::Metadata metadata_;
   DType dtype_;
   std::vector<std::unique_ptr<Segment>> segments_;
-  std::vector<Variable> variables_[3];
-  std::vector<std::size_t> input_values_, output_values_;  // their positions among the values
+  std::vector<Variable> variables_[4];
+  std::vector<std::size_t> input_values_, output_values_, unknown_values_;  // their positions among the values
+  Derivatives by_inputs_, by_parameters_;
   std::size_t num_values_ = 0;
   std::vector<std::size_t> uniform_parameters_;  // taken as one value for all points of a run
   std::int64_t baked_batch_ = 0;

@@ -64,11 +64,15 @@ void Package::learn_inputs() {
   }
 }
 
-std::vector<Tensor> Package::zeros(std::int64_t points) const {
+std::vector<Tensor> Package::filled(std::int64_t points, double value) const {
   std::vector<Tensor> tensors;
-  for (const Slot& input : inputs_)
-    tensors.push_back(
-        Tensor::zeros(input.dtype, input.batched ? Dims{points}.then(input.point_shape) : input.point_shape));
+  for (const Slot& input : inputs_) {
+    Tensor tensor =
+        Tensor::zeros(input.dtype, input.batched ? Dims{points}.then(input.point_shape) : input.point_shape);
+    if (input.dtype == DType::float64) std::fill_n(tensor.data_as<double>(), tensor.numel(), value);
+    if (input.dtype == DType::float32) std::fill_n(tensor.data_as<float>(), tensor.numel(), static_cast<float>(value));
+    tensors.push_back(std::move(tensor));
+  }
   return tensors;
 }
 
@@ -78,8 +82,8 @@ void Package::learn_outputs() {
   const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
   const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
   aoti::SingularInfo ignored;
-  const std::vector<Tensor> a = graph_->run(zeros(few), &ignored);
-  const std::vector<Tensor> b = graph_->run(zeros(more), &ignored);
+  const std::vector<Tensor> a = graph_->run(filled(few, 0), &ignored);
+  const std::vector<Tensor> b = graph_->run(filled(more, 0), &ignored);
   for (std::size_t i = 0; i < a.size(); ++i) {
     const Dims& sizes = a[i].sizes();
     const Dims& sizes_of_more = b[i].sizes();

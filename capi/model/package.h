@@ -28,10 +28,16 @@ class Package {
   // Does input `i` take one value per point? Else it takes one value for all.
   bool batched_input(std::size_t i) const { return inputs_.at(i).batched; }
 
+  // Does output `i` have one row per point? Else it is the same for all points.
+  bool batched_output(std::size_t i) const { return outputs_.at(i).batched; }
+
   // The number of points that is compiled in, or 0 where any number will do.
   std::int64_t baked_batch() const { return baked_batch_; }
   // The greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
+
+  // Inputs for `points` points, all of whose elements are `value`.
+  std::vector<Tensor> filled(std::int64_t points, double value) const;
 
   // Run on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
@@ -48,8 +54,6 @@ class Package {
 
   void learn_inputs();
   void learn_outputs();
-  std::vector<Tensor> zeros(std::int64_t points) const;
-
   std::string name_;
   std::shared_ptr<const aoti::Graph> graph_;
   std::vector<Slot> inputs_;

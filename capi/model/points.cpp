@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capi/error.h"
+#include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 bool dense(const Points& array, const Variable& variable) { return array.stride == variable.point_shape.product(); }
 
 bool failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
-
-void fill_nan(char* out, DType dtype, std::int64_t count) {
-  if (dtype == DType::float64)
-    std::fill_n(reinterpret_cast<double*>(out), count, std::numeric_limits<double>::quiet_NaN());
-  else if (dtype == DType::float32)
-    std::fill_n(reinterpret_cast<float*>(out), count, std::numeric_limits<float>::quiet_NaN());
-}
 
 }  // namespace
 
@@ -39,16 +33,57 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
   return out;
 }
 
+void fill_nan(char* out, DType dtype, std::int64_t count) {
+  if (dtype == DType::float64)
+    std::fill_n(reinterpret_cast<double*>(out), count, std::numeric_limits<double>::quiet_NaN());
+  else if (dtype == DType::float32)
+    std::fill_n(reinterpret_cast<float*>(out), count, std::numeric_limits<float>::quiet_NaN());
+}
+
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const std::vector<std::int32_t>& status, bool mark_failed) {
   const std::int64_t item = itemsize(variable.dtype), n = variable.point_shape.product();
+  const auto bytes = static_cast<std::size_t>(n * item);
+  const bool one_row = value.data() && value.sizes()[0] == 1;
   for (std::int64_t p = 0; p < std::ssize(status); ++p) {
     char* out = point(array, begin + p, item);
-    if (!failed(status[static_cast<std::size_t>(p)]))
-      std::memcpy(out, value.data_as<const char>() + p * n * item, static_cast<std::size_t>(n * item));
-    else if (mark_failed)
-      fill_nan(out, variable.dtype, n);
+    if (failed(status[static_cast<std::size_t>(p)])) {
+      if (mark_failed) fill_nan(out, variable.dtype, n);
+    } else if (value.data()) {
+      std::memcpy(out, value.data_as<const char>() + (one_row ? 0 : p) * n * item, bytes);
+    } else {
+      std::memset(out, 0, bytes);
+    }
   }
+}
+
+void accumulate(const Tensor& value, const Variable& variable, const Points& array,
+                const std::vector<std::int32_t>& status, bool mark_failed) {
+  if (!value.data()) return;
+  newton::with_scalar(variable.dtype, [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t n = variable.point_shape.product();
+    auto* total = reinterpret_cast<Scalar*>(array.data);
+    for (std::int64_t p = 0; p < std::ssize(status); ++p) {
+      const bool lost = failed(status[static_cast<std::size_t>(p)]);
+      if (lost && !mark_failed) continue;
+      const Scalar* row = value.data_as<const Scalar>() + p * n;
+      for (std::int64_t i = 0; i < n; ++i) total[i] += lost ? std::numeric_limits<Scalar>::quiet_NaN() : row[i];
+    }
+  });
+}
+
+Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
+  Tensor out = Tensor::empty(matrices.dtype(), matrices.sizes());
+  newton::with_scalar(matrices.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const Scalar* from = matrices.data_as<const Scalar>();
+    Scalar* to = out.data_as<Scalar>();
+    for (std::int64_t k = 0; k < matrices.numel(); k += rows * columns)
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) to[k + c * rows + r] = from[k + r * columns + c];
+  });
+  return out;
 }
 
 void check_extent(const Points& array, const Variable& variable, std::int64_t points) {

@@ -1,29 +1,15 @@
 #include "capi/model/segment.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "capi/error.h"
-#include "capi/model/graph_call.h"
+#include "capi/model/forward.h"
 #include "capi/model/implicit.h"
+#include "capi/newton/system.h"
 
 namespace neml2_capi::model {
-namespace {
-
-class ForwardSegment : public Segment {
- public:
-  ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope) : value_(segment.value, scope) {}
-
-  void run(Chunk& chunk) const override { value_.run(chunk); }
-  std::vector<const Package*> packages() const override { return {&value_.package()}; }
-  std::vector<std::size_t> uniform_parameters() const override { return value_.uniform_parameters(); }
-
- private:
-  GraphCall value_;
-};
-
-}  // namespace
-
 Scope::Scope(const artifact::Metadata& metadata)
     : leaf_(metadata.leaf), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
 
@@ -70,6 +56,68 @@ std::size_t Scope::parameter(const std::string& name, const std::string& who) co
     if (parameters_[i].name == name) return i;
   throw Error(NEML2_ERROR_ARTIFACT, name,
               join(who, " takes the parameter '", name, "', which the metadata does not list."));
+}
+
+namespace {
+
+PairInfo named_pair(const artifact::Pair& pair, bool of_parameter, const Scope& scope) {
+  const std::string name = join(pair.output, ":", pair.input);
+  PairInfo info;
+  info.of_parameter = of_parameter;
+  info.output = scope.require(pair.output, "a derivative " + name);
+  info.input = of_parameter ? scope.parameter(pair.input, "The derivative " + name)
+                            : scope.require(pair.input, "a derivative " + name);
+  info.shape.name = name;
+  return info;
+}
+
+const Dims& input_shape(const PairInfo& info, const Scope& scope) {
+  return info.of_parameter ? scope.parameters()[info.input].base_shape : scope.values()[info.input].point_shape;
+}
+
+}  // namespace
+
+PairInfo pair_info(const artifact::Pair& pair, const Package& package, std::size_t slot, bool of_parameter,
+                   const Scope& scope) {
+  PairInfo info = named_pair(pair, of_parameter, scope);
+  info.batched = package.batched_output(slot);
+  info.point_shape = package.output_shape(slot);
+  // A block that is the same for all points has a batch axis of size 1.
+  if (!info.batched && !info.point_shape.empty()) info.point_shape = info.point_shape.last(info.point_shape.size() - 1);
+  info.shape = block_shape(info.shape.name, info.point_shape.product(),
+                           scope.values()[info.output].point_shape.product(), pair.output_base_shape.product(),
+                           input_shape(info, scope).product(), pair.input_base_shape.product());
+  return info;
+}
+
+PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& scope) {
+  PairInfo info = named_pair(pair, of_parameter, scope);
+  const Dims& output = scope.values()[info.output].point_shape;
+  const Dims& input = input_shape(info, scope);
+  info.point_shape = output.then(input);
+  info.shape = block_shape(info.shape.name, info.point_shape.product(), output.product(), output.product(),
+                           input.product(), input.product());
+  return info;
+}
+
+Block PairInfo::block(Tensor tensor, const Chunk& chunk) const {
+  if (!batched) {
+    Dims sizes = tensor.sizes();
+    sizes[0] = std::min<std::int64_t>(sizes[0], 1);
+    tensor = Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
+  }
+  return {output, of_parameter ? chunk.values.size() + input : input, &shape, tensor.row_major(), batched};
+}
+
+Chunk Chunk::select(const std::vector<std::int64_t>& rows) const {
+  Chunk chunk;
+  chunk.points = static_cast<std::int64_t>(rows.size());
+  chunk.values.resize(values.size());
+  chunk.parameters = newton::select_rows(parameters, rows);
+  chunk.newton = newton;
+  chunk.by_values = by_values;
+  chunk.by_parameters = by_parameters;
+  return chunk;
 }
 
 std::unique_ptr<Segment> make_segment(const artifact::Segment& segment, Scope& scope) {

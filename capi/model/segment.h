@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capi/artifact/metadata.h"
+#include "capi/model/block.h"
 #include "capi/model/package.h"
 #include "capi/newton/newton.h"
 
@@ -44,6 +45,7 @@ class Scope {
   const std::filesystem::path& leaf() const { return leaf_; }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
+  const std::vector<Value>& values() const { return values_; }
   const std::vector<artifact::Parameter>& parameters() const { return parameters_; }
 
  private:
@@ -55,25 +57,62 @@ class Scope {
   const std::vector<artifact::Parameter>& parameters_;
 };
 
+struct Chunk;
+
+// A derivative that a segment can find.
+struct PairInfo {
+  std::size_t output = 0, input = 0;  // positions among the values; of the input, or among the parameters
+  bool of_parameter = false;
+  bool batched = true;  // else one row for all points
+  Dims point_shape;     // of the block as the package returns it
+  BlockShape shape;
+
+  // What the package returned, one row per point, as a block.
+  Block block(Tensor tensor, const Chunk& chunk) const;
+};
+
+// The pair whose block is output `slot` of a package.
+PairInfo pair_info(const artifact::Pair& pair, const Package& package, std::size_t slot, bool of_parameter,
+                   const Scope& scope);
+
+// A pair whose block is a dense matrix.
+PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& scope);
+
 // Material points that are evaluated together.
 struct Chunk {
   std::int64_t points = 0;
   std::vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
   std::vector<Tensor> parameters;  // one row per point, row-major
   newton::Settings newton;
+  double substep_del_tol = 1e-6;
+
+  // Which derivatives the segments are to find.
+  bool by_values = false, by_parameters = false;
 
   // What became of each point so far.
   std::vector<std::int32_t> status;
   std::vector<std::int32_t> iterations;
   std::vector<double> residual_norm;
-  std::vector<double> history;  // if kept, of the last implicit segment: (points, newton.miters)
+  std::vector<double> suggested_cut;
+  std::vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
+  std::vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
+  bool keep_unknowns = false;
+
+  // The same settings and parameters for some of the points, in this order; no values.
+  Chunk select(const std::vector<std::int64_t>& rows) const;
 };
 
 class Segment {
  public:
   virtual ~Segment() = default;
-  virtual void run(Chunk& chunk) const = 0;
 
+  // Make the outputs from the inputs. Returns the derivatives that the chunk asks for, as far as they were compiled.
+  virtual std::vector<Block> run(Chunk& chunk) const = 0;
+
+  // The values that it makes.
+  virtual const std::vector<std::size_t>& outputs() const = 0;
+  // The derivatives that it can find.
+  virtual std::vector<const PairInfo*> pairs() const = 0;
   // The packages, for what they say of batches.
   virtual std::vector<const Package*> packages() const = 0;
   // The parameters that the segment takes as one value for all points of a run.

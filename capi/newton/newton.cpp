@@ -36,7 +36,7 @@ class Iteration {
 
   Outcome run() {
     evaluate(u_);
-    initial_norm_ = norm_;
+    initial_norm_ = outcome_.initial_norm = norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
       make_step();
@@ -60,11 +60,25 @@ class Iteration {
   void make_step() {
     if (!fused()) system_.linearize(u_);
     const Groups du = system_.step(singular_);
+    const Groups before = gated() ? u_ : Groups();
     const std::vector<double> full(point_.size(), 1.0);
     if (line_search())
       search_along(du, full);
     else
       accept(advance(u_, full, du));
+    if (gated()) measure_step(before);
+  }
+
+  bool gated() const { return std::isfinite(settings_.step_tol); }
+
+  // Which of the steps were small enough for the relative criterion to count.
+  void measure_step(const Groups& before) {
+    std::vector<double> made, size;
+    norm(advance(u_, std::vector<double>(point_.size(), -1.0), before), made);
+    norm(u_, size);
+    settled_.resize(point_.size());
+    for (std::int64_t r = 0; r < rows(); ++r)
+      at(settled_, r) = at(made, r) < settings_.step_tol * (at(size, r) + settings_.atol);
   }
 
   // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
@@ -107,7 +121,8 @@ class Iteration {
       if (settings_.keep_history) at(outcome_.history, p * settings_.miters + i) = now;
       at(outcome_.residual_norm, p) = now;
       at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
-      const bool converged = now < settings_.atol || now / at(initial_norm_, r) < settings_.rtol;
+      const bool settled = !gated() || (stepped && at(settled_, r));
+      const bool converged = now < settings_.atol || (settled && now / at(initial_norm_, r) < settings_.rtol);
       if (stepped && at(singular_, r) != 0)
         retire(r, NEML2_SINGULAR);
       else if (!std::isfinite(now))
@@ -171,7 +186,7 @@ class Iteration {
   Outcome outcome_;
 
   std::vector<std::int64_t> point_;
-  std::vector<char> done_;
+  std::vector<char> done_, settled_;
   Groups u_, residual_;
   std::vector<double> norm_, initial_norm_;
   std::vector<std::int32_t> singular_;
@@ -194,6 +209,7 @@ Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows) 
 Outcome::Outcome(std::int64_t points, const Settings& settings)
     : status(static_cast<std::size_t>(points), NEML2_NOT_CONVERGED),
       iterations(static_cast<std::size_t>(points), 0),
+      initial_norm(static_cast<std::size_t>(points), 0.0),
       residual_norm(static_cast<std::size_t>(points), 0.0),
       history(settings.keep_history ? static_cast<std::size_t>(points * settings.miters) : 0,
               std::numeric_limits<double>::quiet_NaN()) {}

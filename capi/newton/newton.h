@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "capi/newton/system.h"
@@ -19,12 +20,15 @@ struct Settings {
   // All points iterate until all have converged, and one failure fails all; the residual comes from its own package.
   bool whole_batch = false;
   bool keep_history = false;
+  // The relative criterion counts only for steps |du| < step_tol (|u| + atol): far from a solution, |r0| may be huge.
+  double step_tol = std::numeric_limits<double>::infinity();
 };
 
 // What became of each point.
 struct Outcome {
   std::vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
   std::vector<std::int32_t> iterations;
+  std::vector<double> initial_norm;  // |r| at the initial guess
   std::vector<double> residual_norm;
   std::vector<double> history;  // if kept: row-major (points, miters), |r| of each iterate, NaN beyond
 

@@ -1,0 +1,345 @@
+// Evaluation of a model and its derivatives with tensors, and the report.
+#include <string>
+
+#include "capi/abi/handles.h"
+#include "capi/model/broadcast.h"
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::abi {
+namespace {
+
+using model::Evaluation;
+using model::Kind;
+using model::Model;
+using model::Variable;
+
+// The tensors of one kind, and their arrays once the common batch is known. One that is not there is empty.
+struct Arguments {
+  const std::vector<Variable>& variables;
+  const char* kind;
+  std::vector<Tensor> tensors = {};
+  std::vector<Dims> batches = {};  // as they were given
+
+  // Check element type and trailing shape, and widen `batch` by the batch of this argument.
+  void add(const Tensor& tensor, Dims& batch) {
+    const Variable& variable = variables[tensors.size()];
+    const Dims& point = variable.point_shape;
+    if (tensor.dtype() != variable.dtype)
+      throw Error(NEML2_ERROR_DTYPE, variable.name,
+                  join("The ", kind, " '", variable.name, "' must be ", name_of(variable.dtype), "; got ",
+                       name_of(tensor.dtype()), ". Convert it first, or load the model with another dtype."));
+    if (tensor.ndim() < point.size() || !(tensor.sizes().last(point.size()) == point))
+      throw Error(NEML2_ERROR_SHAPE, variable.name,
+                  join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),
+                       "; expected batch axes and then ", point.str(), "."));
+    const Dims own = tensor.sizes().first(tensor.ndim() - point.size());
+    const auto common = model::broadcast(batch, own);
+    if (!common)
+      throw Error(NEML2_ERROR_SHAPE, variable.name,
+                  join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
+                       ", which does not broadcast with the batch ", batch.str(), " of those before it."));
+    batch = *common;
+    tensors.push_back(tensor);
+    batches.push_back(own);
+  }
+
+  void skip() {
+    tensors.emplace_back();
+    batches.emplace_back();
+  }
+
+  // Those of `handles` that are there; none where it is null.
+  void add_present(neml2_tensor* const* handles, Dims& batch) {
+    for (std::size_t i = 0; i < variables.size(); ++i)
+      if (handles && handles[i])
+        add(handles[i]->value, batch);
+      else
+        skip();
+  }
+
+  void bind(const Dims& batch, std::vector<model::Points>& arrays) {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].data() || tensors[i].numel() == 0)
+        arrays[i] = model::as_points(tensors[i], batch, variables[i].point_shape);
+  }
+};
+
+// Results of an evaluation, one tensor per variable or derivative; empty where there is none.
+struct Results {
+  neml2_tensor** out;
+  std::vector<Tensor> tensors = {};
+
+  // Room for a result whose array of one point is `variable`.
+  void add(const Dims& batch, bool batched, const Variable& variable, model::Points& array) {
+    const bool rows = batched || batch.product() == 0;
+    tensors.push_back(Tensor::empty(variable.dtype, (rows ? batch : Dims()).then(variable.point_shape)));
+    array = {tensors.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
+  }
+};
+
+// A tensor for each kind of report, bound to the evaluation; the history, which is large, on request.
+std::vector<Tensor> bind_report(const Dims& batch, const model::Options& options, Evaluation& evaluation) {
+  std::vector<Tensor> tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
+                                 Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
+  const std::int64_t miters = options.newton().miters;
+  if (options.collect_history())
+    tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
+  for (std::size_t kind = 0; kind < tensors.size(); ++kind)
+    evaluation.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
+  return tensors;
+}
+
+// The sum of a result over the batch axes along which its variable is one value for many points.
+Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
+  const Dims wanted = own.then(variable.point_shape);
+  if (value.sizes() == wanted) return value;
+  Tensor sum = Tensor::zeros(value.dtype(), wanted);
+  const Dims batch = value.sizes().first(value.ndim() - variable.point_shape.size());
+  const std::int64_t n = variable.point_shape.product(), points = batch.product();
+  const Dims strides = own.row_major();
+  newton::with_scalar(value.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const Scalar* from = value.data_as<const Scalar>();
+    for (std::int64_t p = 0; p < points; ++p) {
+      std::int64_t target = 0;
+      for (std::int64_t axis = batch.size(), rest = p; axis-- > 0; rest /= batch[axis]) {
+        const std::int64_t k = axis - (batch.size() - own.size());
+        if (k >= 0 && own[k] != 1) target += (rest % batch[axis]) * strides[k];
+      }
+      Scalar* to = sum.data_as<Scalar>() + target * n;
+      for (std::int64_t i = 0; i < n; ++i) to[i] += from[p * n + i];
+    }
+  });
+  return sum;
+}
+
+// What an evaluation with tensors is asked for; what is null is not.
+struct Request {
+  neml2_tensor** outputs = nullptr;
+  neml2_report** report = nullptr;
+  const neml2_model* model = nullptr;
+  neml2_tensor* const* inputs = nullptr;
+  neml2_tensor* const* parameters = nullptr;
+  neml2_tensor* const* tangents = nullptr;
+  neml2_tensor* const* cotangents = nullptr;
+  neml2_tensor** jvps = nullptr;
+  neml2_tensor** adjoints = nullptr;
+  neml2_tensor** blocks = nullptr;
+  Kind kind = Kind::input;  // of what is differentiated by
+};
+
+std::int32_t evaluate(const Request& request) {
+  const Model& target = *required(request.model, "model").value;
+  required(request.inputs, "inputs");
+  const bool differentiates = request.jvps || request.adjoints || request.blocks;
+  if (differentiates) require_derivatives(target, request.kind);
+
+  Dims batch;
+  Arguments given{target.variables(Kind::input), "input"};
+  for (std::size_t i = 0; i < given.variables.size(); ++i) {
+    if (!request.inputs[i])
+      throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
+                  join("The input '", given.variables[i].name, "' is missing; every input must be given. Its shape is ",
+                       "batch axes and then ", given.variables[i].point_shape.str(), "."));
+    given.add(request.inputs[i]->value, batch);
+  }
+  const std::vector<Tensor> stored = target.copy_parameters();
+  Arguments promoted{target.variables(Kind::parameter), "parameter"};
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    promoted.add(request.parameters && request.parameters[i] ? request.parameters[i]->value : stored[i], batch);
+  Arguments tangents{target.variables(Kind::input), "tangent of"};
+  tangents.add_present(request.tangents, batch);
+  Arguments cotangents{target.variables(Kind::output), "cotangent of"};
+  cotangents.add_present(request.cotangents, batch);
+
+  const model::Options options = target.options();
+  Evaluation evaluation(target);
+  evaluation.points = count_of(batch);
+  evaluation.mark_failed = true;
+  given.bind(batch, evaluation.inputs);
+  promoted.bind(batch, evaluation.parameters);
+  tangents.bind(batch, evaluation.tangents);
+  cotangents.bind(batch, evaluation.cotangents);
+
+  const auto& outputs = target.variables(Kind::output);
+  const model::Derivatives& derivatives = target.derivatives(request.kind);
+  std::vector<Results> results;
+  const auto add_outputs = [&](neml2_tensor** out, std::vector<model::Points>& arrays, bool differentiable) {
+    if (!out) return;
+    results.push_back({out});
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (!differentiable || derivatives.of_output(i))
+        results.back().add(batch, true, outputs[i], arrays[i]);
+      else
+        results.back().tensors.emplace_back();
+  };
+  add_outputs(request.outputs, evaluation.outputs, false);
+  add_outputs(request.jvps, evaluation.jvps, true);
+  const Arguments& by = request.kind == Kind::parameter ? promoted : given;
+  const std::size_t adjoint_results = results.size();
+  if (request.adjoints) {
+    auto& arrays = request.kind == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
+    results.push_back({request.adjoints});
+    for (std::size_t i = 0; i < by.variables.size(); ++i)
+      if (derivatives.by_input(i))
+        results.back().add(batch, true, by.variables[i], arrays[i]);
+      else
+        results.back().tensors.emplace_back();
+  }
+  if (request.blocks) {
+    auto& arrays = request.kind == Kind::parameter ? evaluation.parameter_blocks : evaluation.blocks;
+    results.push_back({request.blocks});
+    for (std::size_t i = 0; i < derivatives.all().size(); ++i)
+      results.back().add(batch, derivatives.all()[i].batched, derivatives.all()[i].block, arrays[i]);
+  }
+  auto reported = std::make_unique<neml2_report>();
+  if (request.report) {
+    reported->tensors = bind_report(batch, options, evaluation);
+    reported->unknowns.resize(target.variables(Kind::unknown).size());
+    evaluation.unknowns = &reported->unknowns;
+  }
+
+  const model::Tally tally = target.evaluate(evaluation, options);
+  if (request.adjoints)
+    for (std::size_t i = 0; i < by.variables.size(); ++i)
+      if (Tensor& adjoint = results[adjoint_results].tensors[i]; derivatives.by_input(i))
+        adjoint = sum_to(adjoint, by.batches[i], by.variables[i]);
+  for (std::size_t i = 0; i < reported->unknowns.size(); ++i) {
+    Tensor& unknown = reported->unknowns[i];
+    const Dims sizes = batch.then(target.variables(Kind::unknown)[i].point_shape);
+    if (unknown.data()) unknown = Tensor(unknown.storage(), unknown.dtype(), sizes, sizes.row_major());
+  }
+  for (Results& result : results) hand_out(result.out, std::move(result.tensors));
+  if (request.report) *request.report = reported.release();
+  return conclude(tally, evaluation.points);
+}
+
+}  // namespace
+
+void require_derivatives(const model::Model& model, Kind kind) {
+  if (!model.derivatives(kind).all().empty()) return;
+  const bool parameters = kind == Kind::parameter;
+  throw Error(NEML2_ERROR_UNSUPPORTED, parameters ? "parameter_derivatives" : "derivatives",
+              join("The artifact was compiled without derivatives with respect to ",
+                   parameters ? "parameters. Compile it with neml2-compile -p PARAMETER -d OUTPUT:PARAMETER."
+                              : "inputs. Compile it with neml2-compile -d OUTPUT:INPUT, or -d : for all."));
+}
+
+std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
+  const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian"};
+  std::string message;
+  for (std::int32_t status = NEML2_SINGULAR; status > NEML2_OK; --status)
+    if (tally.count[status] > 0)
+      message += join(message.empty() ? "" : "; ", tally.count[status], " of ", points, " points ", what[status],
+                      " (the first is point ", tally.first[status], ")");
+  const std::int32_t worst = tally.worst();
+  if (worst > NEML2_NON_FINITE)
+    message += join(tally.count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
+                    ". Reduce the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs.");
+  else if (worst > NEML2_OK)
+    message += ". Check the inputs: the results were written as they are.";
+  return worst > NEML2_OK ? record_recoverable(worst, message) : NEML2_OK;
+}
+
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_model_forward(neml2_tensor** outputs, neml2_report** report, const neml2_model* model,
+                            neml2_tensor* const* inputs, neml2_tensor* const* parameters) {
+  return guarded([&] {
+    Request request{&required(outputs, "outputs"), report, model, inputs, parameters};
+    return evaluate(request);
+  });
+}
+
+int32_t neml2_model_jvp(neml2_tensor** outputs, neml2_tensor** jvps, neml2_report** report, const neml2_model* model,
+                        neml2_tensor* const* inputs, neml2_tensor* const* tangents, neml2_tensor* const* parameters) {
+  return guarded([&] {
+    Request request{outputs, report, model, inputs, parameters};
+    request.tangents = &required(tangents, "tangents");
+    request.jvps = &required(jvps, "jvps");
+    return evaluate(request);
+  });
+}
+
+namespace {
+
+int32_t vjp(Kind kind, neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report, const neml2_model* model,
+            neml2_tensor* const* inputs, neml2_tensor* const* cotangents, neml2_tensor* const* parameters) {
+  return guarded([&] {
+    Request request{outputs, report, model, inputs, parameters};
+    request.cotangents = &required(cotangents, "cotangents");
+    request.adjoints = &required(adjoints, "adjoints");
+    request.kind = kind;
+    return evaluate(request);
+  });
+}
+
+int32_t jacobian(Kind kind, neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
+                 const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* parameters) {
+  return guarded([&] {
+    Request request{outputs, report, model, inputs, parameters};
+    request.blocks = &required(blocks, "blocks");
+    request.kind = kind;
+    return evaluate(request);
+  });
+}
+
+}  // namespace
+
+int32_t neml2_model_vjp(neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report,
+                        const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* cotangents,
+                        neml2_tensor* const* parameters) {
+  return vjp(Kind::input, outputs, adjoints, report, model, inputs, cotangents, parameters);
+}
+
+int32_t neml2_model_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
+                             const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* parameters) {
+  return jacobian(Kind::input, outputs, blocks, report, model, inputs, parameters);
+}
+
+int32_t neml2_model_param_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
+                                   const neml2_model* model, neml2_tensor* const* inputs,
+                                   neml2_tensor* const* parameters) {
+  return jacobian(Kind::parameter, outputs, blocks, report, model, inputs, parameters);
+}
+
+int32_t neml2_model_param_vjp(neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report,
+                              const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* cotangents,
+                              neml2_tensor* const* parameters) {
+  return vjp(Kind::parameter, outputs, adjoints, report, model, inputs, cotangents, parameters);
+}
+
+int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t kind) {
+  return guarded([&] {
+    required(out, "out");
+    const auto& tensors = required(report, "report").tensors;
+    if (kind == NEML2_REPORT_RESIDUAL_HISTORY && !tensors[NEML2_REPORT_RESIDUAL_HISTORY].data())
+      throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
+                  "The report holds no residual history: set the option collect_history to 1 before the evaluation.");
+    if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                  join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
+    *out = new neml2_tensor{tensors[static_cast<std::size_t>(kind)]};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_report_unknown(neml2_tensor** out, const neml2_report* report, int64_t index) {
+  return guarded([&] {
+    required(out, "out");
+    const auto& unknowns = required(report, "report").unknowns;
+    if (index < 0 || index >= static_cast<std::int64_t>(unknowns.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The model has ", unknowns.size(), " unknowns; there is none at ", index, "."));
+    const Tensor& unknown = unknowns[static_cast<std::size_t>(index)];
+    if (!unknown.data())
+      throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed: the unknowns of failed points are not there.");
+    *out = new neml2_tensor{unknown};
+    return NEML2_OK;
+  });
+}
+
+void neml2_report_free(neml2_report** report) { release(report); }

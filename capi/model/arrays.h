@@ -1,0 +1,15 @@
+// The arrays of an evaluation: which there are, and whether they may be where they are.
+#pragma once
+
+#include <vector>
+
+#include "capi/model/model.h"
+
+namespace neml2_capi::model {
+
+// Check that no array reaches beyond memory, and that none that is written overlaps another. An output may take the
+// very array of an input, which must then be copied before anything is written: the answer says which. With another
+// array what one chunk writes would be read by a later one. Throws NEML2_ERROR_ARGUMENT.
+std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation, std::int64_t miters);
+
+}  // namespace neml2_capi::model

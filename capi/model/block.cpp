@@ -1,0 +1,142 @@
+#include "capi/model/block.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "capi/error.h"
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// Is the direction the same at all sites of each point?
+bool uniform(const Tensor& direction, const BlockShape& shape) {
+  const auto bytes = static_cast<std::size_t>(direction.numel() / std::max<std::int64_t>(direction.sizes()[0], 1) /
+                                              shape.input_sites * direction.itemsize());
+  const char* data = direction.data_as<const char>();
+  for (std::int64_t p = 0; p < direction.sizes()[0]; ++p)
+    for (std::int64_t s = 1; s < shape.input_sites; ++s) {
+      const char* first = data + static_cast<std::size_t>(p * shape.input_sites) * bytes;
+      if (std::memcmp(first, first + static_cast<std::size_t>(s) * bytes, bytes) != 0) return false;
+    }
+  return true;
+}
+
+[[noreturn]] void refuse_lumped(const BlockShape& shape, const char* why) {
+  throw Error(NEML2_ERROR_UNSUPPORTED, shape.name,
+              join("The package gives the derivative ", shape.name, " for the same change at all ", shape.input_sites,
+                   " sub-batch sites of the input; ", why,
+                   " Differentiate a model whose output keeps the sub-batch axes, and reduce it afterwards."));
+}
+
+// Call f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix.
+template <class Scalar, class F>
+void for_each_site(const Block& block, std::int64_t points, F&& f) {
+  const BlockShape& shape = *block.shape;
+  const std::int64_t sites = shape.lumped ? 1 : std::max(shape.output_sites, shape.input_sites);
+  const std::int64_t size = shape.rows * shape.columns;
+  const Scalar* data = block.data.data_as<const Scalar>();
+  for (std::int64_t p = 0; p < points; ++p)
+    for (std::int64_t s = 0; s < sites; ++s)
+      f(data + ((block.batched ? p : 0) * shape.sites + (shape.sites > 1 ? s : 0)) * size,
+        p * shape.input_size() + (shape.input_sites > 1 ? s * shape.columns : 0),
+        p * shape.output_size() + (shape.output_sites > 1 ? s * shape.rows : 0));
+}
+
+}  // namespace
+
+BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output_size, std::int64_t rows,
+                       std::int64_t input_size, std::int64_t columns) {
+  BlockShape shape{.name = std::move(name), .rows = rows, .columns = columns};
+  const auto quotient = [&](std::int64_t size, std::int64_t base) {
+    if (base < 1 || size < 1 || size % base != 0)
+      throw Error(NEML2_ERROR_ARTIFACT, shape.name,
+                  join("The derivative ", shape.name, " has ", size, " elements, not a multiple of ", base,
+                       ". The folder mixes files of different compilations: compile the model again."));
+    return size / base;
+  };
+  shape.output_sites = quotient(output_size, rows);
+  shape.input_sites = quotient(input_size, columns);
+  shape.sites = quotient(numel, rows * columns);
+  const bool paired = shape.output_sites == shape.input_sites || shape.output_sites == 1 || shape.input_sites == 1;
+  const bool fits = shape.sites == 1 || shape.sites == shape.output_sites || shape.sites == shape.input_sites;
+  if (!paired || !fits)
+    throw Error(NEML2_ERROR_UNSUPPORTED, shape.name,
+                join("The derivative ", shape.name, " has ", shape.sites, " sub-batch sites, between an output of ",
+                     shape.output_sites, " and an input of ", shape.input_sites, ": expected the same, or one."));
+  shape.lumped = shape.input_sites > 1 && shape.output_sites == 1 && shape.sites == 1;
+  return shape;
+}
+
+Tensor& Directions::at(std::size_t value, std::int64_t size) {
+  if (!of[value].data()) of[value] = Tensor::zeros(dtype, {points, size, count});
+  return of[value];
+}
+
+Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype) {
+  Tensor out = Tensor::zeros(dtype, {points, size, count});
+  newton::with_scalar(dtype, [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    for (std::int64_t p = 0; p < points; ++p)
+      for (std::int64_t i = 0; i < size; ++i) out.data_as<Scalar>()[(p * size + i) * count + first + i] = 1;
+  });
+  return out;
+}
+
+Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t width) {
+  Dims sizes = directions.sizes();
+  sizes[2] = width;
+  return Tensor(directions.storage(), directions.dtype(), sizes, directions.strides(), directions.offset() + first)
+      .row_major();
+}
+
+void push_forward(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
+  Directions made = directions;
+  for (std::size_t output : outputs) made.of[output] = Tensor();
+  for (const Block& block : blocks) {
+    const Tensor& input = directions.of[block.input];
+    if (!input.data()) continue;
+    if (block.shape->lumped && !uniform(input, *block.shape))
+      refuse_lumped(*block.shape, "the tangent is not the same at all of them.");
+    Tensor& output = made.at(block.output, block.shape->output_size());
+    newton::with_scalar(directions.dtype, [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
+      const Scalar* from = input.data_as<const Scalar>();
+      Scalar* to = output.data_as<Scalar>();
+      for_each_site<Scalar>(block, directions.points, [&](const Scalar* matrix, std::int64_t x, std::int64_t y) {
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < columns; ++c)
+            for (std::int64_t k = 0; k < count; ++k)
+              to[(y + r) * count + k] += matrix[r * columns + c] * from[(x + c) * count + k];
+      });
+    });
+  }
+  directions = std::move(made);
+}
+
+void pull_back(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
+  std::vector<Tensor> taken(directions.of.size());
+  for (std::size_t output : outputs) std::swap(taken[output], directions.of[output]);
+  for (const Block& block : blocks) {
+    const Tensor& output = taken[block.output];
+    if (!output.data()) continue;
+    if (block.shape->lumped) refuse_lumped(*block.shape, "an adjoint at each of them cannot be told.");
+    Tensor& input = directions.at(block.input, block.shape->input_size());
+    newton::with_scalar(directions.dtype, [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
+      const Scalar* from = output.data_as<const Scalar>();
+      Scalar* to = input.data_as<Scalar>();
+      for_each_site<Scalar>(block, directions.points, [&](const Scalar* matrix, std::int64_t x, std::int64_t y) {
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < columns; ++c)
+            for (std::int64_t k = 0; k < count; ++k)
+              to[(x + c) * count + k] += matrix[r * columns + c] * from[(y + r) * count + k];
+      });
+    });
+  }
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,69 @@
+// The derivatives of a model: which were compiled, and how they follow from those of its segments by the chain rule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capi/model/points.h"
+#include "capi/model/segment.h"
+
+namespace neml2_capi::model {
+
+// A derivative of an output with respect to an input or a parameter, all by their positions at the boundary.
+struct Derivative {
+  std::size_t output = 0, input = 0;
+  bool batched = true;  // else the same for all points
+  Variable block;       // its array
+  // The block of a point is (sites, rows, columns).
+  std::int64_t rows = 1, columns = 1;
+};
+
+// The derivatives with respect to the inputs, or to the parameters, of a model.
+class Derivatives {
+ public:
+  Derivatives() = default;
+  // `outputs`, `inputs`: the position of each among the values, or of a parameter after them.
+  Derivatives(std::vector<std::size_t> outputs, std::vector<std::size_t> inputs)
+      : outputs_(std::move(outputs)), inputs_(std::move(inputs)) {}
+
+  void add(Derivative derivative) { all_.push_back(std::move(derivative)); }
+  // To be called after the last add().
+  void group();
+
+  const std::vector<Derivative>& all() const { return all_; }
+  // Was any derivative of this output, or with respect to this input, compiled?
+  bool of_output(std::size_t output) const { return output_set_[output] >= 0; }
+  bool by_input(std::size_t input) const { return input_set_[input] >= 0; }
+
+  // What the segments found for the points of a chunk.
+  struct Chain {
+    const std::vector<std::unique_ptr<Segment>>& segments;
+    const std::vector<std::vector<Block>>& blocks;  // by segment
+    std::int64_t points;
+    std::size_t num_values, num_parameters;
+    DType dtype;
+
+    Directions directions(std::int64_t count) const;
+    void push_forward(Directions& directions) const;
+    void pull_back(Directions& directions) const;
+  };
+
+  // One array per output, (points, size), from one per input; empty: zero, or in the result: no such derivative. An
+  // output sums over the inputs for which a derivative of it was compiled.
+  std::vector<Tensor> jvp(const Chain& chain, const std::vector<Tensor>& tangents) const;
+  // One array per input, from one per output.
+  std::vector<Tensor> vjp(const Chain& chain, const std::vector<Tensor>& cotangents) const;
+  // One array per derivative, one row per point, or one row where it is not batched.
+  std::vector<Tensor> blocks(const Chain& chain) const;
+
+ private:
+  std::vector<std::size_t> outputs_, inputs_;
+  std::vector<Derivative> all_;
+  // Directions are pushed together where they reach the same outputs. By output: the number of its set of inputs; by
+  // input: that of its set of outputs; -1: none.
+  std::vector<std::int64_t> output_set_, input_set_;
+  std::vector<std::vector<bool>> input_sets_, output_sets_;  // the sets
+};
+
+}  // namespace neml2_capi::model

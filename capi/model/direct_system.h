@@ -1,0 +1,41 @@
+// The nonlinear system of an implicit segment whose Newton step is a direct solve.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/model/operands.h"
+#include "capi/newton/system.h"
+
+namespace neml2_capi::model {
+
+// Residual and Jacobian take (unknowns, givens, parameters), the solve takes what the Jacobian returns: the blocks of
+// the operator and then the residual.
+class DirectSystem : public newton::System {
+ public:
+  struct Packages {
+    const Package& residual;
+    const Package& jacobian;
+    const Package& solve;
+    const ParameterTail& tail;
+    std::size_t num_residuals;
+  };
+
+  // Starts from the unknowns of `at`.
+  DirectSystem(const Packages& packages, Operands at) : packages_(packages), at_(std::move(at)) {}
+
+  newton::Groups residual(const newton::Groups& u) override;
+  newton::Groups linearize(const newton::Groups& u) override;
+  newton::Groups step(std::vector<std::int32_t>& singular) override;
+  void keep(const std::vector<std::int64_t>& rows) override;
+  bool can_shrink() const override;
+
+ private:
+  std::vector<Tensor> inputs(const newton::Groups& u);
+
+  Packages packages_;
+  Operands at_;
+  newton::Groups operator_;  // the blocks, then the residual
+};
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,40 @@
+// A forward segment: one graph, and the graphs of its derivatives.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "capi/model/graph_call.h"
+#include "capi/model/placed_pair.h"
+
+namespace neml2_capi::model {
+
+class ForwardSegment : public Segment {
+ public:
+  ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope);
+
+  std::vector<Block> run(Chunk& chunk) const override;
+  const std::vector<std::size_t>& outputs() const override { return value_.outputs(); }
+  std::vector<const PairInfo*> pairs() const override;
+  std::vector<const Package*> packages() const override;
+  std::vector<std::size_t> uniform_parameters() const override;
+
+ private:
+  // A graph that returns blocks.
+  struct Derivative {
+    GraphCall graph;
+    std::vector<PlacedPair> pairs;
+
+    void run(Chunk& chunk, std::vector<Block>& blocks) const;
+  };
+
+  static std::optional<Derivative> derivative(const artifact::NamedGraph& graph,
+                                              const std::vector<artifact::Pair>& pairs, bool of_parameters,
+                                              Scope& scope);
+  void find_coupled_sites();
+
+  GraphCall value_;
+  std::optional<Derivative> by_values_, by_parameters_;
+};
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,43 @@
+// What the packages of an implicit segment are called with.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "capi/model/graph_call.h"
+#include "capi/newton/system.h"
+
+namespace neml2_capi::model {
+
+// Unknowns, givens and promoted parameters of some points; the residual and its derivatives take them in this order.
+struct Operands {
+  newton::Groups unknowns;
+  newton::Groups givens;
+  std::vector<Tensor> parameters;
+
+  std::int64_t points() const { return unknowns.front().sizes()[0]; }
+
+  std::vector<Tensor> inputs(const ParameterTail& tail) const {
+    std::vector<Tensor> tensors = unknowns;
+    tensors.insert(tensors.end(), givens.begin(), givens.end());
+    tail.append_to(tensors, parameters);
+    return tensors;
+  }
+};
+
+// What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
+// after another or one beside the other.
+inline std::vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
+  std::vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
+  const std::size_t each = info.size() / singular.size();
+  for (std::size_t i = 0; i < info.size(); ++i)
+    if (info[i] != 0) singular[each ? i / each : i] = info[i];
+  return singular;
+}
+
+inline newton::Groups row_major(std::vector<Tensor> tensors) {
+  for (Tensor& tensor : tensors) tensor = tensor.row_major();
+  return tensors;
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,200 @@
+#include "capi/model/sensitivity.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "capi/error.h"
+#include "capi/model/krylov_system.h"
+#include "capi/newton/krylov.h"
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// Matrices of (points, n, m_i) side by side.
+Tensor side_by_side(const std::vector<Tensor>& matrices) {
+  if (matrices.size() == 1) return matrices.front().row_major();
+  std::int64_t columns = 0;
+  for (const Tensor& matrix : matrices) columns += matrix.sizes().back();
+  const std::int64_t rows = matrices.front().sizes().first(2).product();
+  Tensor joined = Tensor::empty(matrices.front().dtype(), matrices.front().sizes().first(2).then({columns}));
+  char* to = joined.data_as<char>();
+  for (const Tensor& given : matrices) {
+    const Tensor matrix = given.row_major();
+    const std::int64_t bytes = matrix.sizes().back() * matrix.itemsize();
+    for (std::int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + r * columns * joined.itemsize(), matrix.data_as<const char>() + r * bytes,
+                  static_cast<std::size_t>(bytes));
+    to += bytes;
+  }
+  return joined;
+}
+
+// Column `c` of (points, n, m), times -1.
+Tensor negative_column(const Tensor& given, std::int64_t c) {
+  const Tensor matrix = given.row_major();
+  const std::int64_t width = matrix.sizes()[2];
+  Tensor column = Tensor::empty(matrix.dtype(), matrix.sizes().first(2));
+  newton::with_scalar(matrix.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    for (std::int64_t r = 0; r < column.numel(); ++r)
+      column.data_as<Scalar>()[r] = -matrix.data_as<const Scalar>()[r * width + c];
+  });
+  return column;
+}
+
+// Write a vector, whose parts are groups of (points, n_k), to column `c` of a matrix of (points, n, m).
+void set_column(Tensor& matrix, std::int64_t c, const newton::Groups& vector) {
+  const std::int64_t points = matrix.sizes()[0], n = matrix.sizes()[1], m = matrix.sizes()[2];
+  std::int64_t offset = 0;
+  for (const Tensor& group : vector) {
+    newton::with_scalar(matrix.dtype(), [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const std::int64_t rows = newton::row_size(group);
+      for (std::int64_t p = 0; p < points; ++p)
+        for (std::int64_t r = 0; r < rows; ++r)
+          matrix.data_as<Scalar>()[(p * n + offset + r) * m + c] = group.data_as<const Scalar>()[p * rows + r];
+    });
+    offset += newton::row_size(group);
+  }
+}
+
+void expect_one_dense_operator(const std::vector<Tensor>& blocks, const std::string& package) {
+  if (blocks.size() != 1 || blocks.front().ndim() != 3)
+    throw Error(NEML2_ERROR_UNSUPPORTED, package,
+                "An iterative sensitivity solver needs one dense group of unknowns. Compile the model with a direct "
+                "sensitivity solver.");
+}
+
+std::vector<Tensor> joined(std::vector<Tensor> first, const std::vector<Tensor>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::optional<Package> load(const std::string& package, const Scope& scope) {
+  if (package.empty()) return std::nullopt;
+  return Package(scope.leaf() / package);
+}
+
+// Values of groups one after another, with the position of each in a flat vector.
+struct FlatValue {
+  std::size_t value;
+  std::int64_t begin, end;
+};
+
+std::vector<FlatValue> flat_values(const std::vector<ValueGroup>& groups) {
+  std::vector<FlatValue> values;
+  std::int64_t offset = 0;
+  for (const ValueGroup& group : groups)
+    for (std::size_t i = 0; i < group.values().size(); ++i) {
+      const std::int64_t begin = offset;
+      offset += group.point_shape(i).product();
+      values.push_back({group.values()[i], begin, offset});
+    }
+  return values;
+}
+
+}  // namespace
+
+std::vector<Tensor> StepPackages::linearize(const Operands& at) const {
+  std::vector<Tensor> blocks = jacobian->run(at.points(), at.inputs(*tail));
+  blocks.resize(blocks.size() - num_residuals);
+  return blocks;
+}
+
+GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, const StepPackages& step,
+                                   const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                                   const Scope& scope)
+    : operator_(scope.leaf() / sensitivity.operator_package),
+      solve_(load(sensitivity.solve_package, scope)),
+      krylov_(sensitivity.krylov),
+      step_(step),
+      compiled_(placed_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, 0, false, scope)) {
+  expect_arity(operator_, step.jacobian->num_inputs(), step.num_residuals * givens.size());
+  if (solve_) expect_arity(*solve_, step.num_residuals * (unknowns.size() + givens.size()), sensitivity.pairs.size());
+  for (const auto* groups : {&unknowns, &givens})
+    for (const ValueGroup& group : *groups) dense_ = dense_ && group.row_shape().size() == 1;
+  const auto rows = flat_values(unknowns), columns = flat_values(givens);
+  num_unknowns_ = rows.back().end;
+  num_givens_ = columns.empty() ? 0 : columns.back().end;
+  for (const FlatValue& u : rows)
+    for (const FlatValue& g : columns) {
+      const Value& output = scope.values()[u.value];
+      const Value& input = scope.values()[g.value];
+      artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
+      all_.push_back({dense_pair(pair, false, scope), u.begin, g.begin});
+    }
+}
+
+// A dense matrix of all unknowns by all givens: one run of the solve package for each given component.
+Tensor GivenSensitivity::solve_by_columns(const std::vector<Tensor>& a, const std::vector<Tensor>& b) const {
+  if (!dense_ || !step_.solve)
+    throw Error(NEML2_ERROR_UNSUPPORTED, operator_.name(),
+                "The tangent through substeps needs the derivatives of all unknowns with respect to all givens. "
+                "Compile the model with neml2-compile -d : for all pairs.");
+  const std::int64_t points = b.front().sizes()[0];
+  const std::size_t residuals = step_.num_residuals, groups = b.size() / residuals;
+  Tensor matrix;
+  std::int64_t column = 0;
+  for (std::size_t j = 0; j < groups; ++j)
+    for (std::int64_t c = 0; c < b[j].sizes().back(); ++c, ++column) {
+      std::vector<Tensor> inputs = a;
+      for (std::size_t k = 0; k < residuals; ++k) inputs.push_back(negative_column(b[k * groups + j], c));
+      aoti::SingularInfo ignored;
+      const std::vector<Tensor> du = row_major(step_.solve->run(points, std::move(inputs), &ignored));
+      if (!matrix.data()) matrix = Tensor::empty(du.front().dtype(), {points, num_unknowns_, num_givens_});
+      set_column(matrix, column, du);
+    }
+  return matrix;
+}
+
+std::vector<Block> GivenSensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
+  const std::vector<Tensor> a = step_.linearize(at);
+  const std::vector<Tensor> b = operator_.run(at.points(), at.inputs(*step_.tail));
+  if (krylov_) {
+    expect_one_dense_operator(a, operator_.name());
+    const Tensor x = newton::solve_dense_columns(a.front().row_major(), side_by_side(b), linear_settings(*krylov_));
+    return parts_of(x, all ? all_ : compiled_, -1.0, chunk);
+  }
+  if (all && compiled_.size() < all_.size()) return parts_of(solve_by_columns(a, b), all_, 1.0, chunk);
+  aoti::SingularInfo ignored;
+  return blocks_of(solve_->run(at.points(), joined(a, b), &ignored), compiled_, chunk);
+}
+
+std::vector<const Package*> GivenSensitivity::packages() const {
+  std::vector<const Package*> packages = {&operator_};
+  if (solve_) packages.push_back(&*solve_);
+  return packages;
+}
+
+ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitivity,
+                                           const std::vector<std::string>& parameters, std::size_t groups,
+                                           const Scope& scope)
+    : operator_(scope.leaf() / sensitivity.operator_package),
+      solve_(load(sensitivity.solve_package, scope)),
+      krylov_(sensitivity.krylov),
+      pairs_(placed_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, 0, true, scope)) {
+  expect_arity(operator_, groups + parameters.size(), 2);
+  if (solve_) expect_arity(*solve_, 2, sensitivity.pairs.size());
+  tail_ = ParameterTail(parameters, operator_, groups, scope);
+}
+
+std::vector<Block> ParameterSensitivity::run(const Operands& at, const Chunk& chunk) const {
+  std::vector<Tensor> operators = operator_.run(at.points(), at.inputs(tail_));
+  if (!krylov_) {
+    aoti::SingularInfo ignored;
+    return blocks_of(solve_->run(at.points(), std::move(operators), &ignored), pairs_, chunk);
+  }
+  const Tensor x =
+      newton::solve_dense_columns(operators[0].row_major(), operators[1].row_major(), linear_settings(*krylov_));
+  return parts_of(x, pairs_, -1.0, chunk);
+}
+
+std::vector<const Package*> ParameterSensitivity::packages() const {
+  std::vector<const Package*> packages = {&operator_};
+  if (solve_) packages.push_back(&*solve_);
+  return packages;
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,67 @@
+// How the solution of an implicit segment depends on its givens and on promoted parameters, by the implicit function
+// theorem: du/dg = -(dr/du)^-1 dr/dg.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "capi/model/groups.h"
+#include "capi/model/operands.h"
+#include "capi/model/placed_pair.h"
+
+namespace neml2_capi::model {
+
+// The packages of the Newton step.
+struct StepPackages {
+  const Package* jacobian = nullptr;
+  const Package* solve = nullptr;  // null with a Krylov solver
+  const ParameterTail* tail = nullptr;
+  std::size_t num_residuals = 0;  // groups
+
+  // The blocks of dr/du, residual by residual.
+  std::vector<Tensor> linearize(const Operands& at) const;
+};
+
+class GivenSensitivity {
+ public:
+  GivenSensitivity(const artifact::Sensitivity& sensitivity, const StepPackages& step,
+                   const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens, const Scope& scope);
+
+  // One block per compiled pair or, where `all` are wanted, per pair of an unknown and a given.
+  std::vector<Block> run(const Operands& at, const Chunk& chunk, bool all) const;
+
+  const std::vector<PlacedPair>& pairs() const { return compiled_; }
+  std::vector<const Package*> packages() const;
+
+ private:
+  Tensor solve_by_columns(const std::vector<Tensor>& a, const std::vector<Tensor>& b) const;
+
+  Package operator_;
+  std::optional<Package> solve_;
+  std::optional<artifact::Krylov> krylov_;
+  StepPackages step_;
+  std::vector<PlacedPair> compiled_, all_;
+  std::int64_t num_unknowns_ = 0, num_givens_ = 0;
+  bool dense_ = true;  // no group has sub-batch axes
+};
+
+class ParameterSensitivity {
+ public:
+  // `groups`: how many groups of unknowns and givens the operator takes before the parameters.
+  ParameterSensitivity(const artifact::Sensitivity& sensitivity, const std::vector<std::string>& parameters,
+                       std::size_t groups, const Scope& scope);
+
+  std::vector<Block> run(const Operands& at, const Chunk& chunk) const;
+
+  const std::vector<PlacedPair>& pairs() const { return pairs_; }
+  std::vector<const Package*> packages() const;
+
+ private:
+  Package operator_;
+  ParameterTail tail_;
+  std::optional<Package> solve_;
+  std::optional<artifact::Krylov> krylov_;
+  std::vector<PlacedPair> pairs_;
+};
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,47 @@
+#include "capi/model/step_system.h"
+
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::model {
+
+std::vector<Tensor> StepSystem::inputs(const newton::Groups& u) {
+  at_.unknowns = u;
+  return at_.inputs(packages_.tail);
+}
+
+newton::Groups StepSystem::residual(const newton::Groups& u) {
+  return row_major(packages_.residual.run(u.front().sizes()[0], inputs(u)));
+}
+
+newton::Groups StepSystem::linearize(const newton::Groups& u) {
+  const std::int64_t points = u.front().sizes()[0];
+  aoti::SingularInfo info;
+  newton::Groups outputs = row_major(packages_.step.run(points, inputs(u), &info));
+  singular_ = by_point(info, points);
+  const auto end = outputs.begin() + static_cast<std::ptrdiff_t>(u.size());
+  step_.assign(outputs.begin(), end);
+  if (!packages_.step_is_taken) return newton::Groups(end, outputs.end());
+  // What the package says of the residual is said of the unknowns after the step.
+  step_ = newton::advance(step_, std::vector<double>(static_cast<std::size_t>(points), -1.0), u);
+  return residual(u);
+}
+
+newton::Groups StepSystem::step(std::vector<std::int32_t>& singular) {
+  singular = singular_;
+  return step_;
+}
+
+void StepSystem::keep(const std::vector<std::int64_t>& rows) {
+  at_.givens = newton::select_rows(at_.givens, rows);
+  at_.parameters = newton::select_rows(at_.parameters, rows);
+  if (step_.empty()) return;
+  step_ = newton::select_rows(step_, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) singular_[i] = singular_[static_cast<std::size_t>(rows[i])];
+  singular_.resize(rows.size());
+}
+
+bool StepSystem::can_shrink() const {
+  return packages_.residual.baked_batch() == 0 && packages_.step.baked_batch() == 0;
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,40 @@
+// The nonlinear system of an implicit segment whose residual and Newton step come from one package, as before
+// schema 12.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/model/operands.h"
+#include "capi/newton/system.h"
+
+namespace neml2_capi::model {
+
+class StepSystem : public newton::System {
+ public:
+  struct Packages {
+    const Package& residual;
+    const Package& step;  // artifact::ImplicitSegment::step_package
+    const ParameterTail& tail;
+    bool step_is_taken;
+  };
+
+  // Starts from the unknowns of `at`.
+  StepSystem(const Packages& packages, Operands at) : packages_(packages), at_(std::move(at)) {}
+
+  newton::Groups residual(const newton::Groups& u) override;
+  newton::Groups linearize(const newton::Groups& u) override;
+  newton::Groups step(std::vector<std::int32_t>& singular) override;
+  void keep(const std::vector<std::int64_t>& rows) override;
+  bool can_shrink() const override;
+
+ private:
+  std::vector<Tensor> inputs(const newton::Groups& u);
+
+  Packages packages_;
+  Operands at_;
+  newton::Groups step_;
+  std::vector<std::int32_t> singular_;
+};
+
+}  // namespace neml2_capi::model

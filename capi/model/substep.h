@@ -1,0 +1,39 @@
+// Adaptive substepping: an increment that a point cannot solve is halved, again and again, for this point alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/artifact/metadata.h"
+#include "capi/model/segment.h"
+
+namespace neml2_capi::model {
+
+class ImplicitSegment;
+
+// What becomes of the givens of a segment in a part of the increment.
+struct SubstepPlan {
+  using Role = artifact::Substep::Role;
+  struct Given {
+    std::size_t value;
+    Role role;
+    std::size_t partner;  // of an old state: the unknown that it will be; of a force: the same at the other end
+    std::int64_t column;  // of the given's first component among all of them
+    std::int64_t size;
+  };
+
+  SubstepPlan(const std::vector<artifact::Substep>& substeps, const std::vector<std::size_t>& unknowns,
+              std::int64_t levels, Scope& scope);
+
+  std::int64_t levels;  // how often an increment may be halved
+  std::vector<Given> givens;
+  std::int64_t num_columns = 0;  // components of all givens, then of all parameters
+  std::vector<std::int64_t> parameter_columns, parameter_sizes;
+  // The derivatives of each unknown with respect to each given, then to each parameter.
+  std::vector<PairInfo> pairs;
+};
+
+// Solve `segment` for the points of the chunk, and return their derivatives through all parts of the increment.
+std::vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk);
+
+}  // namespace neml2_capi::model
