@@ -41,9 +41,9 @@ void bind(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* 
   arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, may_repeat);
 }
 
-[[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const char* by) {
+[[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const std::string& pair) {
   throw Error(NEML2_ERROR_UNSUPPORTED, subject,
-              join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d OUTPUT:", by, "."));
+              join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d ", pair, "."));
 }
 
 // A stored parameter as an array: one value, or one per point.
@@ -109,7 +109,8 @@ int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t
         arrays[i] = checked(all[i].block, data, dtype, point_stride, false);
         return NEML2_OK;
       }
-    refuse_derivative(variable, join("the derivative of '", output, "' with respect to '", variable, "'"), variable);
+    const std::string pair = join(model.variables(Kind::output)[o].name, ":", model.variables(by)[v].name);
+    refuse_derivative(pair, join("the derivative '", pair, "'"), pair);
   });
 }
 
@@ -136,7 +137,7 @@ int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, in
   return guarded([&] {
     const model::Model& model = *required(call, "call").model;
     if (!model.derivatives(Kind::input).of_output(model.find(Kind::output, &required(output, "output"))))
-      refuse_derivative(output, join("derivatives of '", output, "'"), "INPUT");
+      refuse_derivative(output, join("derivatives of '", output, "'"), join(output, ":INPUT"));
     bind(call, Kind::output, call->evaluation.jvps, output, data, dtype, point_stride, false);
     return NEML2_OK;
   });
@@ -156,7 +157,7 @@ int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* vari
     const model::Model& model = *required(call, "call").model;
     const Kind by = differentiation_kind(kind);
     if (!model.derivatives(by).by_input(model.find(by, &required(variable, "variable"))))
-      refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), variable);
+      refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), join("OUTPUT:", variable));
     auto& evaluation = call->evaluation;
     auto& arrays = by == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
     bind(call, by, arrays, variable, data, dtype, point_stride, true);

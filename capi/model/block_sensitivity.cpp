@@ -7,7 +7,7 @@ BlockSensitivity::BlockSensitivity(const artifact::Sensitivity& sensitivity, con
     : package_(scope.leaf() / sensitivity.block_package) {
   expect_arity(package_, groups + parameters.size(), num_tensors(sensitivity.pairs));
   tail_ = ParameterTail(parameters, package_, groups, scope);
-  pairs_ = placed_pairs(sensitivity.pairs, &package_, 0, of_parameters, scope);
+  pairs_ = solved_pairs(sensitivity.pairs, &package_, of_parameters, scope);
 }
 
 std::vector<Block> BlockSensitivity::run(const Operands& at, const Chunk& chunk) const {

@@ -5,7 +5,6 @@
 
 #include "capi/error.h"
 #include "capi/model/direct_system.h"
-#include "capi/model/krylov_system.h"
 #include "capi/model/step_system.h"
 #include "capi/newton/rows.h"
 
@@ -76,7 +75,7 @@ void ImplicitSegment::add_solver(const artifact::ImplicitSegment& segment, Scope
     expect_arity(*step_, residual_.num_inputs(), unknowns_.size() + num_residuals_);
     for (std::size_t i = 0; i < unknowns_.size(); ++i) expect_row(*step_, i, unknowns_[i].row_shape());
   }
-  if (krylov_) check_krylov(unknowns_, segment.residuals, *matvec_, residual_);
+  if (krylov_) check_krylov(krylov_packages(), segment.unknowns, segment.residuals);
 }
 
 void ImplicitSegment::add_predictor(const artifact::ImplicitSegment& segment, Scope& scope) {
@@ -173,11 +172,12 @@ std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_
   if (!krylov_)
     return std::make_unique<DirectSystem>(DirectSystem::Packages{residual_, *jacobian_, *solve_, tail_, num_residuals_},
                                           std::move(at));
+  return std::make_unique<KrylovSystem>(krylov_packages(), *krylov_, whole_batch, std::move(at));
+}
+
+KrylovPackages ImplicitSegment::krylov_packages() const {
   const auto optional = [](const std::optional<Package>& package) { return package ? &*package : nullptr; };
-  const KrylovPackages packages = {&residual_, &*matvec_, optional(preconditioner_setup_),
-                                   optional(preconditioner_apply_), &tail_};
-  return std::make_unique<KrylovSystem>(packages, *krylov_, whole_batch, std::move(at.givens),
-                                        std::move(at.parameters));
+  return {&residual_, &*matvec_, optional(preconditioner_setup_), optional(preconditioner_apply_), &tail_};
 }
 
 std::vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& chunk, bool all) const {

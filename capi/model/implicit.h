@@ -8,6 +8,7 @@
 #include "capi/model/block_sensitivity.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/groups.h"
+#include "capi/model/krylov_system.h"
 #include "capi/model/operands.h"
 #include "capi/model/segment.h"
 #include "capi/model/sensitivity.h"
@@ -49,6 +50,7 @@ class ImplicitSegment : public Segment {
   void add_solver(const artifact::ImplicitSegment& segment, Scope& scope);
   void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
   void add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope);
+  KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
   void mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 

@@ -138,9 +138,11 @@ Derivatives Model::find_derivatives(Kind kind, const std::vector<artifact::Pair>
     derivative.batched = info->batched;
     derivative.rows = info->shape.rows;
     derivative.columns = info->shape.columns;
-    derivative.block = {join("the derivative of '", variables(Kind::output)[derivative.output].name,
-                             "' with respect to '", variables(kind)[derivative.input].name, "'"),
-                        "", dtype_, info->point_shape, 0};
+    // A solve package returns a matrix also where a value has no axes.
+    const bool no_sites = dense.point_shape == pair.output_base_shape.then(pair.input_base_shape);
+    derivative.block = {
+        join(variables(Kind::output)[derivative.output].name, ":", variables(kind)[derivative.input].name), "", dtype_,
+        no_sites ? dense.point_shape : info->point_shape, 0};
     derivatives.add(std::move(derivative));
   }
   derivatives.group();

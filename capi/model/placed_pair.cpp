@@ -59,6 +59,15 @@ std::vector<PlacedPair> placed_pairs(const std::vector<artifact::Pair>& pairs, c
   return placed;
 }
 
+std::vector<PlacedPair> solved_pairs(const std::vector<artifact::Pair>& pairs, const Package* package,
+                                     bool of_parameter, const Scope& scope) {
+  std::vector<PlacedPair> solved = placed_pairs(pairs, package, 0, of_parameter, scope);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    if (solved[i].info.shape.sites == 1)
+      solved[i].info.point_shape = pairs[i].output_base_shape.then(pairs[i].input_base_shape);
+  return solved;
+}
+
 std::vector<Block> blocks_of(std::vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk) {
   for (const PlacedPair& pair : pairs)
     if (pair.matrix) {

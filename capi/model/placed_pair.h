@@ -24,6 +24,10 @@ std::size_t num_tensors(const std::vector<artifact::Pair>& pairs);
 std::vector<PlacedPair> placed_pairs(const std::vector<artifact::Pair>& pairs, const Package* package,
                                      std::size_t first, bool of_parameter, const Scope& scope);
 
+// The same of a package that ends in a linear solve, whose blocks have an axis of size 1 for a scalar.
+std::vector<PlacedPair> solved_pairs(const std::vector<artifact::Pair>& pairs, const Package* package,
+                                     bool of_parameter, const Scope& scope);
+
 // The blocks of what the package returned.
 std::vector<Block> blocks_of(std::vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk);
 

@@ -110,7 +110,7 @@ GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, con
       solve_(load(sensitivity.solve_package, scope)),
       krylov_(sensitivity.krylov),
       step_(step),
-      compiled_(placed_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, 0, false, scope)) {
+      compiled_(solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, false, scope)) {
   expect_arity(operator_, step.jacobian->num_inputs(), step.num_residuals * givens.size());
   if (solve_) expect_arity(*solve_, step.num_residuals * (unknowns.size() + givens.size()), sensitivity.pairs.size());
   for (const auto* groups : {&unknowns, &givens})
@@ -174,7 +174,7 @@ ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitiv
     : operator_(scope.leaf() / sensitivity.operator_package),
       solve_(load(sensitivity.solve_package, scope)),
       krylov_(sensitivity.krylov),
-      pairs_(placed_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, 0, true, scope)) {
+      pairs_(solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, true, scope)) {
   expect_arity(operator_, groups + parameters.size(), 2);
   if (solve_) expect_arity(*solve_, 2, sensitivity.pairs.size());
   tail_ = ParameterTail(parameters, operator_, groups, scope);

@@ -1,0 +1,63 @@
+// The nonlinear system of an implicit segment whose Newton step is an iterative linear solve: no Jacobian is assembled.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/model/groups.h"
+#include "capi/model/operands.h"
+#include "capi/newton/krylov.h"
+#include "capi/newton/system.h"
+
+namespace neml2_capi::model {
+
+struct KrylovPackages {
+  const Package* residual;
+  const Package* matvec;  // the inputs of the residual, then a direction
+  const Package* setup;   // of the preconditioner: the inputs of the residual, with or without parameters -> its state
+  const Package* apply;   // the state, then a flat residual -> flat unknowns; null as setup where there is none
+  const ParameterTail* tail;
+};
+
+newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whole_batch = false);
+
+// Throws NEML2_ERROR_UNSUPPORTED unless all groups are dense, and NEML2_ERROR_ARTIFACT where the packages do not fit.
+void check_krylov(const std::vector<ValueGroup>& unknowns, const std::vector<artifact::Group>& residuals,
+                  const Package& matvec, const Package& residual);
+// Throws NEML2_ERROR_ARTIFACT where the packages of the preconditioner do not fit those of the system.
+void check_preconditioner(const KrylovPackages& packages);
+
+// The linear solver sees flat vectors: the groups side by side.
+class KrylovSystem : public newton::System {
+ public:
+  KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch, newton::Groups givens,
+               std::vector<Tensor> parameters);
+
+  newton::Groups residual(const newton::Groups& u) override;
+  newton::Groups linearize(const newton::Groups& u) override;
+  // `singular`: where the preconditioner could not be set up.
+  newton::Groups step(std::vector<std::int32_t>& singular) override;
+  void keep(const std::vector<std::int64_t>& rows) override;
+  bool can_shrink() const override;
+
+ private:
+  std::vector<Tensor> inputs(const Operands& at, const Package& package) const;
+  Tensor times_operator(const Tensor& direction) const;
+  Tensor precondition(const Tensor& residual) const;
+  std::vector<std::int64_t> rows_to_set_up() const;
+  void set_up(const std::vector<std::int64_t>& rows);
+  newton::Groups split(const Tensor& flat) const;
+
+  KrylovPackages packages_;
+  artifact::Krylov krylov_;
+  newton::LinearSettings settings_;
+  std::vector<std::int64_t> widths_;  // of the groups of unknowns
+  Operands at_;
+  newton::Groups residual_;  // at at_
+  // The state of the preconditioner. One value for all points stays as it is; of the others, row by row.
+  std::vector<Tensor> state_;
+  std::vector<std::int32_t> singular_;
+  std::vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
+};
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,345 @@
+#include "capi/newton/krylov.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "capi/newton/rows.h"
+
+namespace neml2_capi::newton {
+namespace {
+
+// One value per point.
+using Column = std::vector<double>;
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// What both methods know of the points. A point is open until it has converged or was given up.
+template <class Scalar>
+class Batch {
+ public:
+  Batch(const Operator& a, const Operator& preconditioner, const Tensor& b, const LinearSettings& settings)
+      : settings_(settings),
+        points_(b.sizes()[0]),
+        n_(b.sizes()[1]),
+        floor_(settings.whole_batch ? eps : std::numeric_limits<Scalar>::min()),
+        b_(b.row_major()),
+        x_(Tensor::zeros(b.dtype(), b.sizes())),
+        outcome_{std::vector<std::int32_t>(index(points_), 0), std::vector<char>(index(points_), 0)},
+        a_(a),
+        preconditioner_(preconditioner),
+        given_up_(index(points_), 0),
+        scale_(index(points_)) {
+    for (std::int64_t p = 0; p < points_; ++p) scale_[index(p)] = std::max(norm(row(b_, p)), floor_);
+  }
+
+ protected:
+  static constexpr double eps = std::numeric_limits<Scalar>::epsilon();
+
+  Tensor times_a(const Tensor& v) const { return a_(v).row_major(); }
+  Tensor precondition(const Tensor& v) const { return preconditioner_ ? preconditioner_(v).row_major() : v; }
+
+  Tensor vectors() const { return Tensor::empty(b_.dtype(), b_.sizes()); }
+  Scalar* row(const Tensor& v, std::int64_t p) const { return v.data_as<Scalar>() + p * n_; }
+
+  double dot(const Scalar* v, const Scalar* w) const {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n_; ++i) sum += static_cast<double>(v[i]) * static_cast<double>(w[i]);
+    return sum;
+  }
+  double norm(const Scalar* v) const { return std::sqrt(dot(v, v)); }
+
+  bool given_up(std::int64_t p) const { return given_up_[index(p)]; }
+  bool open(std::int64_t p) const { return !outcome_.converged[index(p)] && !given_up(p); }
+  bool any_open() const {
+    for (std::int64_t p = 0; p < points_; ++p)
+      if (open(p)) return true;
+    return false;
+  }
+
+  // Close the point where its residual norm says so.
+  void judge(std::int64_t p, double residual) {
+    if (!std::isfinite(residual)) {
+      given_up_[index(p)] = 1;
+      std::fill_n(row(x_, p), n_, std::numeric_limits<Scalar>::quiet_NaN());
+    } else if (residual < settings_.abs_tol || residual / scale_[index(p)] < settings_.rel_tol) {
+      outcome_.converged[index(p)] = 1;
+    }
+  }
+
+  const LinearSettings& settings_;
+  const std::int64_t points_, n_;
+  const double floor_;  // of denominators
+  const Tensor b_;
+  Tensor x_;
+  LinearOutcome outcome_;
+
+ private:
+  const Operator& a_;
+  const Operator& preconditioner_;
+  std::vector<char> given_up_;
+  Column scale_;
+};
+
+// Restarted, with left preconditioning. A cycle builds an orthonormal basis V of the Krylov space by classical
+// Gram-Schmidt, done twice, and turns the Hessenberg matrix of A in it into a triangular R by Givens rotations.
+template <class Scalar>
+class Gmres : Batch<Scalar> {
+  using Base = Batch<Scalar>;
+  using Base::points_, Base::n_, Base::floor_, Base::b_, Base::x_, Base::outcome_, Base::settings_;
+  using Base::row, Base::dot, Base::norm, Base::open, Base::given_up, Base::judge;
+
+ public:
+  using Base::Base;
+
+  LinearOutcome run(Tensor& x) {
+    const std::int64_t cycles = (settings_.max_its + settings_.restart - 1) / settings_.restart;
+    for (std::int64_t cycle = 0; cycle < cycles; ++cycle) {
+      start(this->precondition(cycle == 0 ? b_ : residual()));
+      if (!this->any_open()) break;
+      for (std::int64_t j = 0; j < settings_.restart && any_unfinished(); ++j) extend(j);
+      update();
+    }
+    x = x_;
+    return std::move(outcome_);
+  }
+
+ private:
+  Tensor residual() const {
+    const Tensor ax = this->times_a(x_), out = this->vectors();
+    const Scalar* b = b_.template data_as<Scalar>();
+    const Scalar* product = ax.template data_as<Scalar>();
+    std::transform(b, b + points_ * n_, product, out.template data_as<Scalar>(), std::minus<>());
+    return out;
+  }
+
+  bool any_unfinished() const {
+    for (std::int64_t p = 0; p < points_; ++p)
+      if (growing_[index(p)] && open(p)) return true;
+    return false;
+  }
+
+  void start(const Tensor& z) {
+    v_ = {this->vectors()};
+    g_ = {Column(index(points_), 0.0)};
+    r_.clear();
+    cosine_.clear();
+    sine_.clear();
+    growing_.assign(index(points_), 0);
+    width_.assign(index(points_), 0);
+    for (std::int64_t p = 0; p < points_; ++p) {
+      const double beta = norm(row(z, p));
+      if (open(p)) judge(p, beta);
+      growing_[index(p)] = settings_.whole_batch ? !given_up(p) : open(p);
+      Scalar* v = row(v_[0], p);
+      std::fill_n(v, n_, Scalar(0));
+      if (!growing_[index(p)]) continue;
+      g_[0][index(p)] = beta;
+      for (std::int64_t i = 0; i < n_; ++i) v[i] = static_cast<Scalar>(row(z, p)[i] / std::max(beta, floor_));
+    }
+  }
+
+  // One more basis vector. Those of points that are done become zero, so that products with them stay finite.
+  void extend(std::int64_t j) {
+    v_.push_back(this->precondition(this->times_a(v_.back())).copy());
+    r_.emplace_back(index(points_ * (j + 1)), 0.0);
+    for (auto* columns : {&cosine_, &sine_, &g_}) columns->emplace_back(index(points_), 0.0);
+    for (std::int64_t p = 0; p < points_; ++p) {
+      if (growing_[index(p)])
+        extend(j, p);
+      else
+        std::fill_n(row(v_.back(), p), n_, Scalar(0));
+    }
+  }
+
+  void extend(std::int64_t j, std::int64_t p) {
+    Scalar* w = row(v_.back(), p);
+    double* h = &r_.back()[index(p * (j + 1))];
+    const double before = norm(w);
+    orthogonalise(w, h, j, p);
+    const double next = norm(w);
+    for (std::int64_t i = 0; i < n_; ++i) w[i] = static_cast<Scalar>(w[i] / std::max(next, floor_));
+    const double residual = rotate(h, next, j, p);
+    width_[index(p)] = j + 1;
+    if (open(p)) {
+      ++outcome_.iterations[index(p)];
+      judge(p, residual);
+    }
+    // Where the Krylov space is exhausted, what is left is rounding error: better to start again from the residual.
+    growing_[index(p)] = settings_.whole_batch ? !given_up(p) : open(p) && next > Base::eps * before;
+  }
+
+  void orthogonalise(Scalar* w, double* h, std::int64_t j, std::int64_t p) {
+    for (int pass = 0; pass < 2; ++pass) {
+      coefficients_.clear();
+      for (std::int64_t i = 0; i <= j; ++i) coefficients_.push_back(dot(row(v_[index(i)], p), w));
+      for (std::int64_t i = 0; i <= j; ++i) {
+        const double c = coefficients_[index(i)];
+        const Scalar* v = row(v_[index(i)], p);
+        for (std::int64_t k = 0; k < n_; ++k) w[k] = static_cast<Scalar>(w[k] - c * v[k]);
+        h[i] += c;
+      }
+    }
+  }
+
+  // Make column j of the Hessenberg matrix, `h` above `next`, a column of R. Returns the residual norm.
+  double rotate(double* h, double next, std::int64_t j, std::int64_t p) {
+    const std::size_t at = index(p), last = index(j);
+    for (std::int64_t i = 0; i < j; ++i) {
+      const double c = cosine_[index(i)][at], s = sine_[index(i)][at], upper = h[i];
+      h[i] = c * upper + s * h[i + 1];
+      h[i + 1] = -s * upper + c * h[i + 1];
+    }
+    const double length = std::max(std::sqrt(h[j] * h[j] + next * next), floor_);
+    const double c = h[j] / length, s = next / length;
+    cosine_[last][at] = c;
+    sine_[last][at] = s;
+    h[j] = c * h[j] + s * next;
+    g_[last + 1][at] = -s * g_[last][at];
+    g_[last][at] *= c;
+    return std::abs(g_[last + 1][at]);
+  }
+
+  // x += V y, with R y = g.
+  void update() {
+    for (std::int64_t p = 0; p < points_; ++p) {
+      if (given_up(p)) continue;
+      const std::int64_t width = width_[index(p)];
+      coefficients_.assign(index(width), 0.0);
+      for (std::int64_t i = width; i-- > 0;) {
+        double sum = g_[index(i)][index(p)];
+        for (std::int64_t k = i + 1; k < width; ++k) sum -= r(i, k, p) * coefficients_[index(k)];
+        coefficients_[index(i)] = sum / (r(i, i, p) + floor_);
+      }
+      Scalar* x = row(x_, p);
+      for (std::int64_t k = 0; k < n_; ++k) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < width; ++i) sum += coefficients_[index(i)] * row(v_[index(i)], p)[k];
+        x[k] = static_cast<Scalar>(x[k] + sum);
+      }
+    }
+  }
+
+  double r(std::int64_t i, std::int64_t j, std::int64_t p) const { return r_[index(j)][index(p * (j + 1) + i)]; }
+
+  // Of the cycle. By column:
+  std::vector<Tensor> v_;
+  std::vector<Column> r_, cosine_, sine_, g_;  // r_[j]: (points, j + 1)
+  // By point:
+  std::vector<char> growing_;
+  std::vector<std::int64_t> width_;
+  std::vector<double> coefficients_;
+};
+
+template <class Scalar>
+class BiCGStab : Batch<Scalar> {
+  using Base = Batch<Scalar>;
+  using Base::points_, Base::n_, Base::floor_, Base::b_, Base::x_, Base::outcome_, Base::settings_;
+  using Base::row, Base::dot, Base::norm, Base::open, Base::judge;
+
+ public:
+  using Base::Base;
+
+  LinearOutcome run(Tensor& x) {
+    r_ = b_.copy();
+    p_ = v_ = Tensor::zeros(b_.dtype(), b_.sizes());
+    rho_ = alpha_ = omega_ = Column(index(points_), 1.0);
+    for (std::int64_t p = 0; p < points_; ++p) judge(p, norm(row(r_, p)));
+    for (std::int64_t i = 0; i < settings_.max_its && this->any_open(); ++i) iterate();
+    x = x_;
+    return std::move(outcome_);
+  }
+
+ private:
+  void iterate() {
+    p_ = directions();
+    const Tensor p_hat = this->precondition(p_);
+    v_ = this->times_a(p_hat);
+    const Tensor s = half_steps();
+    const Tensor s_hat = this->precondition(s), t = this->times_a(s_hat);
+    for (std::int64_t p = 0; p < points_; ++p)
+      if (open(p)) finish(p, row(p_hat, p), row(s, p), row(s_hat, p), row(t, p));
+  }
+
+  Tensor directions() {
+    Tensor out = Tensor::zeros(b_.dtype(), b_.sizes());
+    for (std::int64_t p = 0; p < points_; ++p) {
+      if (!open(p)) continue;
+      double &rho = rho_[index(p)], alpha = alpha_[index(p)], omega = omega_[index(p)];
+      const double before = std::exchange(rho, dot(row(b_, p), row(r_, p)));
+      const double beta = (rho / away_from_zero(before)) * (alpha / away_from_zero(omega));
+      for (std::int64_t i = 0; i < n_; ++i)
+        row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] + beta * (row(p_, p)[i] - omega * row(v_, p)[i]));
+    }
+    return out;
+  }
+
+  Tensor half_steps() {
+    Tensor out = Tensor::zeros(b_.dtype(), b_.sizes());
+    for (std::int64_t p = 0; p < points_; ++p) {
+      if (!open(p)) continue;
+      const double alpha = alpha_[index(p)] = rho_[index(p)] / away_from_zero(dot(row(b_, p), row(v_, p)));
+      for (std::int64_t i = 0; i < n_; ++i)
+        row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] - alpha * row(v_, p)[i]);
+    }
+    return out;
+  }
+
+  void finish(std::int64_t p, const Scalar* p_hat, const Scalar* s, const Scalar* s_hat, const Scalar* t) {
+    const double alpha = alpha_[index(p)];
+    const double omega = omega_[index(p)] = dot(t, s) / std::max(dot(t, t), floor_);
+    for (std::int64_t i = 0; i < n_; ++i) {
+      row(x_, p)[i] = static_cast<Scalar>(row(x_, p)[i] + alpha * p_hat[i] + omega * s_hat[i]);
+      row(r_, p)[i] = static_cast<Scalar>(s[i] - omega * t[i]);
+    }
+    ++outcome_.iterations[index(p)];
+    judge(p, norm(row(r_, p)));
+  }
+
+  double away_from_zero(double d) const { return std::abs(d) < floor_ ? (d < 0 ? -floor_ : floor_) : d; }
+
+  Tensor r_, p_, v_;
+  Column rho_, alpha_, omega_;
+};
+
+}  // namespace
+
+LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, const Tensor& b, Tensor& x,
+                           const LinearSettings& settings) {
+  return with_scalar(b.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    return settings.method == LinearSettings::Method::bicgstab
+               ? BiCGStab<Scalar>(a, preconditioner, b, settings).run(x)
+               : Gmres<Scalar>(a, preconditioner, b, settings).run(x);
+  });
+}
+
+Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings) {
+  const std::int64_t rows = b.sizes()[0] * b.sizes()[1], n = b.sizes()[1], columns = b.sizes()[2];
+  Tensor out = Tensor::empty(b.dtype(), b.sizes());
+  with_scalar(b.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const Operator times_a = [&](const Tensor& v) {
+      Tensor product = Tensor::empty(v.dtype(), v.sizes());
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const Scalar* coefficient = a.data_as<const Scalar>() + row * n;
+        const Scalar* x = v.data_as<const Scalar>() + row / n * n;
+        double sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(coefficient[i]) * static_cast<double>(x[i]);
+        product.data_as<Scalar>()[row] = static_cast<Scalar>(sum);
+      }
+      return product;
+    };
+    for (std::int64_t j = 0; j < columns; ++j) {
+      Tensor column = Tensor::empty(b.dtype(), b.sizes().first(2)), x;
+      for (std::int64_t row = 0; row < rows; ++row)
+        column.data_as<Scalar>()[row] = b.data_as<const Scalar>()[row * columns + j];
+      solve_linear(times_a, {}, column, x, settings);
+      for (std::int64_t row = 0; row < rows; ++row)
+        out.data_as<Scalar>()[row * columns + j] = x.data_as<const Scalar>()[row];
+    }
+  });
+  return out;
+}
+
+}  // namespace neml2_capi::newton
