@@ -236,13 +236,15 @@ typedef struct neml2_model neml2_model;
 /** The kinds of a model's variables. Unknowns are what implicit segments solve for. */
 enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2, NEML2_UNKNOWN = 3 };
 
-/** Load the artifact at `path`, the folder that holds metadata.json. `device` ("cpu") and `dtype` ("float64",
- *  "float32") choose the <device>/<dtype> leaf; NULL means "cpu" and "float64". Owned. Since 1.0. */
+/** Load the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json, or the HIT
+ *  stub of one compiled model. Those of NEML2 3.0.0 to 3.1 are understood. `device` ("cpu") and `dtype` ("float64",
+ *  "float32") choose the packages; NULL means "cpu" and "float64". Owned. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load(neml2_model **out, const char *path, const char *device, const char *dtype);
 
 /** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
- *  Its artifact_path is taken relative to the stub. `device` and `dtype` as in neml2_model_load(). Owned.
- *  Since 1.0. */
+ *  Its artifact_path is taken relative to the stub; where that is gone, the artifact is looked for beside the stub. If
+ *  the stub of NEML2 3.0.4 to 3.0.6 is loaded, its [Solvers] settings hold. `device` and `dtype` as in
+ *  neml2_model_load(). Owned. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load_stub(neml2_model **out, const char *stub, const char *name, const char *device,
                                          const char *dtype);
 

@@ -52,8 +52,10 @@ class Model(Handle):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """Load the artifact in the folder `artifact_root`, the one that holds metadata.json.
+        """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
 
+        It is given by its folder, a device folder in it, its metadata.json or <model>_meta.json,
+        or the stub of one compiled model.
         `device` ("cpu", also the default) and `dtype` ("float64", the default, or "float32"; as
         text or as a type of numpy or torch) choose among what the artifact was compiled for.
         FatalError where it cannot be loaded; the message says why.
@@ -70,7 +72,10 @@ class Model(Handle):
         device: Any = None,
         dtype: Any = None,
     ) -> _Self:
-        """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact."""
+        """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
+
+        What an older stub says of the solver holds.
+        """
         owner = owned("model")
         target = _target(device, dtype)
         check(lib.neml2_model_load_stub(owner, c_string(stub), c_string(name), *target))

@@ -6,7 +6,7 @@ product of two 6-vectors. All functions broadcast over leading batch axes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +63,8 @@ class Viscoplasticity:
         gamma' = <f / reference stress>^exponent         Perzyna
         p'     = -gamma' df/dh = sqrt(2/3) gamma'
         stress' = C : (strain' - gamma' N)
+
+    With a `flow_norm`, N has this norm and p' grows with it.
     """
 
     E: float
@@ -74,6 +76,7 @@ class Viscoplasticity:
     voce_saturation: float = 0.0
     voce_rate: float = 0.0
     back_stresses: tuple[BackStress, ...] = field(default=())
+    flow_norm: float = 1.0
 
     @property
     def unknown_count(self) -> int:
@@ -94,7 +97,7 @@ class Viscoplasticity:
 
         S = deviator(stress - sum(X, np.zeros_like(stress)))
         effective = np.sqrt(1.5 * (S * S).sum(axis=-1) + REGULARIZATION)
-        N = np.sqrt(1.5) * S / effective[..., np.newaxis]
+        N = self.flow_norm * np.sqrt(1.5) * S / effective[..., np.newaxis]
         f = np.sqrt(2.0 / 3.0) * (effective - self.yield_stress - self.isotropic_hardening(p))
         flowing = f.real > 0.0
         flow_rate = np.where(flowing, np.where(flowing, f, 1.0) / self.reference_stress, 0.0)
@@ -102,7 +105,7 @@ class Viscoplasticity:
 
         strain_rate = (strain - old_strain) / dt
         stress_rate = elastic_stress(strain_rate - flow_rate[..., np.newaxis] * N, self.E, self.nu)
-        p_rate = np.sqrt(2.0 / 3.0) * flow_rate[..., np.newaxis]
+        p_rate = self.flow_norm * np.sqrt(2.0 / 3.0) * flow_rate[..., np.newaxis]
         laws = zip(self.back_stresses, X, strict=True)
         X_rates = [law.rate(Xi, N, flow_rate) for law, Xi in laws]
         rate = np.concatenate([stress_rate, p_rate, *X_rates], axis=-1)
@@ -120,6 +123,23 @@ class Viscoplasticity:
             perturbed[..., i] += 1j * step
             columns.append(self.residual(perturbed, old_state, strain, old_strain, dt).imag / step)
         return np.stack(columns, axis=-1)
+
+    def sensitivity(
+        self, state: Array, arguments: tuple[Array, Array, Array, Array], position: int
+    ) -> Array:
+        """d state / d arguments[position], the old state for example, of a step that is solved.
+
+        By the implicit function theorem, with complex steps.
+        """
+        step = 1e-40
+        columns = []
+        for i in range(arguments[position][0].size):
+            perturbed: list[Array] = [np.asarray(argument) for argument in arguments]
+            perturbed[position] = perturbed[position].astype(complex)
+            perturbed[position].reshape(len(state), -1)[:, i] += 1j * step
+            columns.append(self.residual(state, *perturbed).imag / step)
+        slopes: Array = np.linalg.solve(self.jacobian(state, *arguments), -np.stack(columns, -1))
+        return slopes
 
     def advance(
         self, old_state: Array, strain: ArrayLike, old_strain: ArrayLike, dt: ArrayLike
@@ -171,3 +191,7 @@ VISCOPLASTIC = Viscoplasticity(
 ISOTROPIC_HARDENING = Viscoplasticity(
     E=200e3, nu=0.3, yield_stress=150.0, reference_stress=120.0, exponent=6.0, linear_modulus=2000.0
 )
+
+# The parameters of tests/models/creep.i, where the plastic strain rate is gamma' 3/2 S / s, and
+# p' = gamma'.
+CREEP = replace(ISOTROPIC_HARDENING, flow_norm=float(np.sqrt(1.5)))
