@@ -134,12 +134,14 @@ class Viscoplasticity:
         step = 1e-40
         columns = []
         for i in range(arguments[position][0].size):
-            perturbed: list[Array] = [np.asarray(argument) for argument in arguments]
-            perturbed[position] = perturbed[position].astype(complex)
-            perturbed[position].reshape(len(state), -1)[:, i] += 1j * step
+            shift = np.zeros(arguments[position].shape, dtype=complex)
+            shift.reshape(len(state), -1)[:, i] = 1j * step
+            perturbed: list[NDArray[Any]] = [*arguments]
+            perturbed[position] = arguments[position] + shift
             columns.append(self.residual(state, *perturbed).imag / step)
-        slopes: Array = np.linalg.solve(self.jacobian(state, *arguments), -np.stack(columns, -1))
-        return slopes
+        right = -np.stack(columns, axis=-1)
+        slopes = np.linalg.solve(self.jacobian(state, *arguments), right)
+        return np.asarray(slopes)
 
     def advance(
         self, old_state: Array, strain: ArrayLike, old_strain: ArrayLike, dt: ArrayLike
