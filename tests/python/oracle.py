@@ -7,6 +7,7 @@ product of two 6-vectors. All functions broadcast over leading batch axes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
