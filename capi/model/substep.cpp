@@ -35,6 +35,10 @@ Tensor between(const Tensor& from, const Tensor& to, double fraction) {
   return out;
 }
 
+Tensor times(double factor, const Tensor& tensor) {
+  return between(Tensor::zeros(tensor.dtype(), tensor.sizes()), tensor, factor);
+}
+
 class Substepping {
  public:
   Substepping(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk)
@@ -113,6 +117,7 @@ class Substepping {
       case Role::old_state: return select(old_[given.value], rows);
       case Role::old_force: return between(now(given.value), now(given.partner), a);
       case Role::force: return between(now(given.partner), now(given.value), b);
+      case Role::increment: return times(b - a, now(given.value));
       default: return now(given.value);
     }
   }
@@ -129,6 +134,7 @@ class Substepping {
       case Role::old_state: return select(of_old_.of[given.value], rows);
       case Role::old_force: return between(unit(given.value), unit(given.partner), a);
       case Role::force: return between(unit(given.partner), unit(given.value), b);
+      case Role::increment: return times(b - a, unit(given.value));
       default: return unit(given.value);
     }
   }
@@ -239,7 +245,7 @@ SubstepPlan::SubstepPlan(const std::vector<artifact::Substep>& substeps, const s
   for (const artifact::Substep& substep : substeps) {
     const std::string who = "a given of a residual with substeps";
     Given given{scope.require(substep.name, who), substep.role, 0, num_columns, 0};
-    if (substep.role != Role::fixed) given.partner = scope.require(substep.partner, who);
+    if (!substep.partner.empty()) given.partner = scope.require(substep.partner, who);
     // The old end of a force need not enter the residual: then it has the shape of the new end.
     if (!scope.values()[given.value].known && substep.role == Role::old_force)
       scope.declare(given.value, scope.values()[given.partner].point_shape, scope.dtype(), who);
