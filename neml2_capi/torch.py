@@ -2,7 +2,10 @@
 
 What differs from neml2.aoti.Model:
 
-- Results carry no gradient, and there are no jvp and jacobian: derivatives are yet to come.
+- Results carry no gradient: derivatives come from jvp(), vjp(), jacobian() and their like for
+  parameters.
+- jvp() costs one direction, for models with sub-batch axes too; vjp() and evaluate() are new.
+- A missing cotangent of param_vjp() is zero.
 - set_parameter() copies the value. Change it later through named_parameters().
 - An input that the model does not have, or one of another element type, is an error.
 """

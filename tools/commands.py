@@ -129,6 +129,11 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
         variables["CMAKE_GENERATOR"] = "Ninja"
     if torch:
         variables["NEML2_CAPI_COMPILER"] = str(environment.python)
+        if not pytest_arguments:  # the tests would compile one model at a time
+            recipes = ROOT / "tests" / "models" / "compile.py"
+            jobs = str(len(os.sched_getaffinity(0)))
+            if openly([environment.python, recipes, "--jobs", jobs], variables):
+                failures.append("neml2-compile")
     else:
         variables["NEML2_CAPI_COMPILE"] = "0"
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")

@@ -1,6 +1,6 @@
 """Compile the models of the tests and examples with the real neml2-compile, once.
 
-    python tests/models/compile.py             compile every model that is not cached
+    python tests/models/compile.py             compile every model that is neither cached nor prebuilt
     python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
     python tests/models/compile.py NAME ... --into DIR   and copy them to DIR/NAME
     python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -303,14 +304,19 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
     parser.add_argument("--examples", action="store_true", help="renew examples/artifacts")
     parser.add_argument("--into", type=Path, metavar="DIR", help="copy each artifact to DIR/NAME")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="compile N at a time")
     arguments = parser.parse_args()
     if arguments.examples:
         renew_examples()
         return
-    for name in arguments.names or RECIPES:
-        if name not in RECIPES:
-            parser.error(f"no model {name!r}; there are {', '.join(RECIPES)}")
-        root = artifact(name)
+    prebuilt = {path.name for path in (EXAMPLES / "artifacts").iterdir()}
+    names = arguments.names or [name for name in RECIPES if name not in prebuilt]
+    unknown = [name for name in names if name not in RECIPES]
+    if unknown:
+        parser.error(f"no model {unknown[0]!r}; there are {', '.join(RECIPES)}")
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        roots = list(pool.map(artifact, names))
+    for name, root in zip(names, roots, strict=True):
         if arguments.into:
             root = shutil.copytree(root, arguments.into / name, dirs_exist_ok=True)
         print(name, root)
