@@ -1,6 +1,6 @@
 """Compile the models of the tests and examples with the real neml2-compile, once.
 
-    python tests/models/compile.py             compile every model that is neither cached nor prebuilt
+    python tests/models/compile.py             compile all that is neither cached nor prebuilt
     python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
     python tests/models/compile.py NAME ... --into DIR   and copy them to DIR/NAME
     python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
