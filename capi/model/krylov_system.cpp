@@ -10,6 +10,8 @@
 namespace neml2_capi::model {
 namespace {
 
+constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
+
 Tensor side_by_side(const newton::Groups& groups) {
   if (groups.size() == 1) return groups.front();
   const std::int64_t points = groups.front().sizes()[0], item = groups.front().itemsize();
@@ -49,7 +51,7 @@ void expect_shape(const Package& package, const std::string& what, const Dims& s
   if (!(shape == wanted))
     throw Error(NEML2_ERROR_ARTIFACT, package.name(),
                 join(what, " of ", package.name(), " has the shape ", shape.str(), " per point; expected ",
-                     wanted.str(), ". The folder mixes files of different compilations: compile the model again."));
+                     wanted.str(), ".", recompile));
 }
 
 // Does `package` begin with the first `count` inputs of `other`?
@@ -58,9 +60,27 @@ void expect_same_inputs(const Package& package, const Package& other, std::size_
     expect_shape(package, join("Input ", i), package.input_shape(i), other.input_shape(i));
     if (package.batched_input(i) != other.batched_input(i) || package.input_dtype(i) != other.input_dtype(i))
       throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                  join("Input ", i, " of ", package.name(), " is not that of ", other.name(),
-                       ". The folder mixes files of different compilations: compile the model again."));
+                  join("Input ", i, " of ", package.name(), " is not that of ", other.name(), ".", recompile));
   }
+}
+
+void check_preconditioner(const KrylovPackages& packages, const Dims& flat) {
+  const Package &setup = *packages.setup, &apply = *packages.apply;
+  const std::size_t states = setup.num_outputs();
+  // Parameters come last, and it may do without.
+  if (setup.num_inputs() > packages.residual->num_inputs())
+    expect_arity(setup, packages.residual->num_inputs(), states);
+  expect_same_inputs(setup, *packages.residual, setup.num_inputs());
+  expect_arity(apply, states + 1, 1);
+  for (std::size_t i = 0; i < states; ++i) {
+    expect_shape(apply, join("Input ", i), apply.input_shape(i), setup.output_shape(i));
+    const bool rows_are_lost = setup.batched_output(i) && !apply.batched_input(i);
+    if (rows_are_lost || apply.input_dtype(i) != setup.output_dtype(i))
+      throw Error(NEML2_ERROR_ARTIFACT, apply.name(),
+                  join("Input ", i, " of ", apply.name(), " is not what ", setup.name(), " returns.", recompile));
+  }
+  expect_shape(apply, join("Input ", states), apply.input_shape(states), flat);
+  expect_shape(apply, "Output 0", apply.output_shape(0), flat);
 }
 
 }  // namespace
@@ -77,58 +97,35 @@ newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whol
   return settings;
 }
 
-void check_krylov(const std::vector<ValueGroup>& unknowns, const std::vector<artifact::Group>& residuals,
-                  const Package& matvec, const Package& residual) {
-  std::int64_t num_unknowns = 0, num_residuals = 0;
+void check_krylov(const KrylovPackages& packages, const std::vector<artifact::Group>& unknowns,
+                  const std::vector<artifact::Group>& residuals) {
+  const Package &residual = *packages.residual, &matvec = *packages.matvec;
   const std::size_t shared = residual.num_inputs();
   expect_arity(matvec, shared + unknowns.size(), residuals.size());
   expect_same_inputs(matvec, residual, shared);
+  std::int64_t num_unknowns = 0, num_residuals = 0;
   for (std::size_t i = 0; i < unknowns.size(); ++i) {
-    expect_dense(unknowns[i].row_shape(), "unknowns", residual.name());
-    expect_shape(matvec, join("Input ", shared + i), matvec.input_shape(shared + i), unknowns[i].row_shape());
-    num_unknowns += unknowns[i].row_shape().back();
+    const Dims row = row_shape(unknowns[i]);
+    expect_dense(row, "unknowns", residual.name());
+    expect_shape(matvec, join("Input ", shared + i), matvec.input_shape(shared + i), row);
+    num_unknowns += row.back();
   }
   for (std::size_t i = 0; i < residuals.size(); ++i) {
-    expect_dense(row_shape(residuals[i]), "residuals", residual.name());
-    expect_shape(matvec, join("Output ", i), matvec.output_shape(i), row_shape(residuals[i]));
-    num_residuals += row_shape(residuals[i]).back();
+    const Dims row = row_shape(residuals[i]);
+    expect_dense(row, "residuals", residual.name());
+    expect_shape(matvec, join("Output ", i), matvec.output_shape(i), row);
+    num_residuals += row.back();
   }
   if (num_unknowns != num_residuals)
     throw Error(NEML2_ERROR_ARTIFACT, residual.name(),
                 join(residual.name(), " has ", num_residuals, " residuals for ", num_unknowns, " unknowns."));
-}
-
-void check_preconditioner(const KrylovPackages& packages) {
-  if (!packages.setup) return;
-  const Package &setup = *packages.setup, &apply = *packages.apply, &matvec = *packages.matvec;
-  const std::size_t with_parameters = packages.residual->num_inputs();
-  const std::size_t without = with_parameters - packages.tail->size();
-  if (setup.num_inputs() != without) expect_arity(setup, with_parameters, setup.num_outputs());
-  expect_same_inputs(setup, *packages.residual, setup.num_inputs());
-  const std::size_t states = setup.num_outputs();
-  expect_arity(apply, states + 1, 1);
-  for (std::size_t i = 0; i < states; ++i) {
-    expect_shape(apply, join("Input ", i), apply.input_shape(i), setup.output_shape(i));
-    const bool lost = setup.batched_output(i) && !apply.batched_input(i);
-    if (lost || apply.input_dtype(i) != setup.output_dtype(i))
-      throw Error(NEML2_ERROR_ARTIFACT, apply.name(),
-                  join("Input ", i, " of ", apply.name(), " is not what ", setup.name(),
-                       " returns. The folder mixes files of different compilations: compile the model again."));
-  }
-  Dims flat{0};
-  for (std::size_t i = with_parameters; i < matvec.num_inputs(); ++i) flat[0] += matvec.input_shape(i).back();
-  expect_shape(apply, join("Input ", states), apply.input_shape(states), flat);
-  expect_shape(apply, "Output 0", apply.output_shape(0), flat);
+  if (packages.setup) check_preconditioner(packages, {num_unknowns});
 }
 
 KrylovSystem::KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch,
-                           newton::Groups givens, std::vector<Tensor> parameters)
-    : packages_(packages), krylov_(krylov), settings_(linear_settings(krylov, whole_batch)) {
-  check_preconditioner(packages);
-  for (std::size_t i = packages.residual->num_inputs(); i < packages.matvec->num_inputs(); ++i)
-    widths_.push_back(packages.matvec->input_shape(i).back());
-  at_.givens = std::move(givens);
-  at_.parameters = std::move(parameters);
+                           Operands at)
+    : packages_(packages), krylov_(krylov), settings_(linear_settings(krylov, whole_batch)), at_(std::move(at)) {
+  for (const Tensor& group : at_.unknowns) widths_.push_back(group.sizes()[1]);
 }
 
 newton::Groups KrylovSystem::residual(const newton::Groups& u) {
@@ -184,7 +181,60 @@ std::vector<std::int64_t> KrylovSystem::rows_to_set_up() const {
 }
 
 void KrylovSystem::set_up(const std::vector<std::int64_t>& rows) {
-  ...
+  if (rows.empty()) return;
+  const bool all = static_cast<std::int64_t>(rows.size()) == at_.points();
+  // A batch that is compiled in runs as a whole.
+  const bool some = !all && packages_.setup->baked_batch() == 0;
+  const Operands at = some ? select(at_, rows) : at_;
+  std::vector<Tensor> inputs = at.inputs(*packages_.tail);
+  inputs.resize(packages_.setup->num_inputs());
+  aoti::SingularInfo info;
+  const newton::Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
+  const std::vector<std::int32_t> singular = by_point(info, at.points());
+  if (all) {
+    // In storage of its own: what a package returns is not to be written to.
+    state_.clear();
+    for (const Tensor& tensor : state) state_.push_back(tensor.copy());
+    singular_ = singular;
+    return;
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t from = some ? static_cast<std::int64_t>(i) : rows[i];
+    newton::copy_row(state, from, state_, rows[i]);
+    singular_[static_cast<std::size_t>(rows[i])] = singular[static_cast<std::size_t>(from)];
+  }
+}
+
+newton::Groups KrylovSystem::split(const Tensor& flat) const {
+  if (widths_.size() == 1) return {flat};
+  const std::int64_t points = flat.sizes()[0], total = flat.sizes()[1], item = flat.itemsize();
+  newton::Groups groups;
+  std::int64_t offset = 0;
+  for (std::int64_t width : widths_) {
+    groups.push_back(Tensor::empty(flat.dtype(), {points, width}));
+    for (std::int64_t p = 0; p < points; ++p)
+      std::memcpy(groups.back().data_as<char>() + p * width * item,
+                  flat.data_as<const char>() + (p * total + offset) * item, static_cast<std::size_t>(width * item));
+    offset += width;
+  }
+  return groups;
+}
+
+void KrylovSystem::keep(const std::vector<std::int64_t>& rows) {
+  at_ = select(at_, rows);
+  residual_ = newton::select_rows(residual_, rows);
+  state_ = newton::select_rows(state_, rows);
+  for (auto* values : {&singular_, &last_iterations_}) {
+    if (values->empty()) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) (*values)[i] = (*values)[static_cast<std::size_t>(rows[i])];
+    values->resize(rows.size());
+  }
+}
+
+bool KrylovSystem::can_shrink() const {
+  const auto any_batch = [](const Package* package) { return !package || package->baked_batch() == 0; };
+  return any_batch(packages_.residual) && any_batch(packages_.matvec) && any_batch(packages_.setup) &&
+         any_batch(packages_.apply);
 }
 
 }  // namespace neml2_capi::model

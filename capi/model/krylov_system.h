@@ -22,16 +22,14 @@ struct KrylovPackages {
 newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whole_batch = false);
 
 // Throws NEML2_ERROR_UNSUPPORTED unless all groups are dense, and NEML2_ERROR_ARTIFACT where the packages do not fit.
-void check_krylov(const std::vector<ValueGroup>& unknowns, const std::vector<artifact::Group>& residuals,
-                  const Package& matvec, const Package& residual);
-// Throws NEML2_ERROR_ARTIFACT where the packages of the preconditioner do not fit those of the system.
-void check_preconditioner(const KrylovPackages& packages);
+void check_krylov(const KrylovPackages& packages, const std::vector<artifact::Group>& unknowns,
+                  const std::vector<artifact::Group>& residuals);
 
 // The linear solver sees flat vectors: the groups side by side.
 class KrylovSystem : public newton::System {
  public:
-  KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch, newton::Groups givens,
-               std::vector<Tensor> parameters);
+  // Starts from the unknowns of `at`.
+  KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch, Operands at);
 
   newton::Groups residual(const newton::Groups& u) override;
   newton::Groups linearize(const newton::Groups& u) override;
@@ -41,7 +39,6 @@ class KrylovSystem : public newton::System {
   bool can_shrink() const override;
 
  private:
-  std::vector<Tensor> inputs(const Operands& at, const Package& package) const;
   Tensor times_operator(const Tensor& direction) const;
   Tensor precondition(const Tensor& residual) const;
   std::vector<std::int64_t> rows_to_set_up() const;
@@ -54,8 +51,7 @@ class KrylovSystem : public newton::System {
   std::vector<std::int64_t> widths_;  // of the groups of unknowns
   Operands at_;
   newton::Groups residual_;  // at at_
-  // The state of the preconditioner. One value for all points stays as it is; of the others, row by row.
-  std::vector<Tensor> state_;
+  newton::Groups state_;     // of the preconditioner, one row per point of any element type
   std::vector<std::int32_t> singular_;
   std::vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
 };

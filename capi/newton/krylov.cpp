@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "capi/newton/rows.h"
 
@@ -279,8 +280,7 @@ class BiCGStab : Batch<Scalar> {
     for (std::int64_t p = 0; p < points_; ++p) {
       if (!open(p)) continue;
       const double alpha = alpha_[index(p)] = rho_[index(p)] / away_from_zero(dot(row(b_, p), row(v_, p)));
-      for (std::int64_t i = 0; i < n_; ++i)
-        row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] - alpha * row(v_, p)[i]);
+      for (std::int64_t i = 0; i < n_; ++i) row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] - alpha * row(v_, p)[i]);
     }
     return out;
   }
@@ -308,9 +308,8 @@ LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, co
                            const LinearSettings& settings) {
   return with_scalar(b.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
-    return settings.method == LinearSettings::Method::bicgstab
-               ? BiCGStab<Scalar>(a, preconditioner, b, settings).run(x)
-               : Gmres<Scalar>(a, preconditioner, b, settings).run(x);
+    return settings.method == LinearSettings::Method::bicgstab ? BiCGStab<Scalar>(a, preconditioner, b, settings).run(x)
+                                                               : Gmres<Scalar>(a, preconditioner, b, settings).run(x);
   });
 }
 
