@@ -34,7 +34,7 @@ ALL = EXPLICIT + IMPLICIT
 def recorded(name: str, kind: str) -> dict[str, Array]:
     """What was recorded of a model under `kind`, "in" or "jac" for example, by name."""
     prefix = f"{name}/{kind}/"
-    return {key[len(prefix) :]: v for key, v in RECORDED.items() if key.startswith(prefix)}
+    return {k[len(prefix) :]: v.copy() for k, v in RECORDED.items() if k.startswith(prefix)}
 
 
 def load(artifacts: Artifacts, name: str, convergence: str = "point") -> Model:
