@@ -156,18 +156,20 @@ class Gmres : Batch<Scalar> {
   void extend(std::int64_t j, std::int64_t p) {
     Scalar* w = row(v_.back(), p);
     double* h = &r_.back()[index(p * (j + 1))];
-    const double before = norm(w);
+    // What is left of w below this is rounding error. NEML2 takes it for one more direction.
+    const double rounding = settings_.whole_batch ? -1.0 : 10 * Base::eps * norm(w);
     orthogonalise(w, h, j, p);
     const double next = norm(w);
     for (std::int64_t i = 0; i < n_; ++i) w[i] = static_cast<Scalar>(w[i] / std::max(next, floor_));
     const double residual = rotate(h, next, j, p);
-    width_[index(p)] = j + 1;
+    const bool singular = h[j] <= rounding;  // A v is in the space already: no use of it, nor of the residual
     if (open(p)) {
       ++outcome_.iterations[index(p)];
-      judge(p, residual);
+      if (!singular) judge(p, residual);
     }
-    // Where the Krylov space is exhausted, what is left is rounding error: better to start again from the residual.
-    growing_[index(p)] = settings_.whole_batch ? !given_up(p) : open(p) && next > Base::eps * before;
+    if (!singular) width_[index(p)] = j + 1;
+    // Where the space is exhausted, the next cycle starts from the true residual.
+    growing_[index(p)] = (settings_.whole_batch ? !given_up(p) : open(p)) && !singular && next > rounding;
   }
 
   void orthogonalise(Scalar* w, double* h, std::int64_t j, std::int64_t p) {
