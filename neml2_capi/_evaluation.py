@@ -62,7 +62,7 @@ def evaluate(
     operation: Operation,
     inputs: Mapping[str, Any],
     overrides: Mapping[str, Any] | None,
-    directions: Mapping[str, Any] | None = None,
+    directions: Any = None,
 ) -> Evaluation:
     """Call the library. FatalError where it refuses."""
     handle = model._open()
@@ -80,7 +80,7 @@ def evaluate(
             _fill_resolved(replaced, model.parameters, overrides)
         if operation.directions:
             name, kind = f"{operation.directions[0].split()[0]}s", operation.directions[0]
-            _fill(directed, along, {} if directions is None else directions, name, kind)
+            _fill(directed, along, directions, name, kind)
         arguments: list[Any] = [outputs]
         if operation.results:
             arguments.append(others)

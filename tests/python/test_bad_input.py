@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from states import random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, load_model
 from neml2_capi._library import lib
@@ -225,6 +226,104 @@ def test_closed_model(artifacts: Mapping[str, Path]) -> None:
         with refused("ARGUMENT", "closed"):
             use()
     assert view == 200e3  # what was handed out stays valid
+
+
+# ------------------------------------------------------------------------------------------------
+# Derivatives
+# ------------------------------------------------------------------------------------------------
+
+
+def test_derivatives_that_were_not_compiled(viscoplastic: Model, elasticity: Model) -> None:
+    """Neither zeros nor nothing: an error that says which options of neml2-compile add them."""
+    inputs, cotangents = first_step(2), {"stress": np.zeros((2, 6))}
+    for with_respect_to_inputs in (
+        lambda: viscoplastic.jvp(inputs, {}),
+        lambda: viscoplastic.vjp(inputs, cotangents),
+        lambda: viscoplastic.jacobian(inputs),
+    ):
+        with refused("UNSUPPORTED", "neml2-compile -d OUTPUT:INPUT", "-d : for all"):
+            with_respect_to_inputs()
+    # Its parameter can be changed, but no derivative with respect to it was compiled.
+    for with_respect_to_parameters in (
+        lambda: elasticity.param_jacobian({"strain": STRAIN}),
+        lambda: elasticity.param_vjp({"strain": STRAIN}, cotangents),
+        lambda: viscoplastic.param_jacobian(inputs),
+        lambda: viscoplastic.param_vjp(inputs, cotangents),
+    ):
+        with refused("UNSUPPORTED", "neml2-compile -p PARAMETER -d OUTPUT:PARAMETER"):
+            with_respect_to_parameters()
+    assert_works(elasticity)
+
+
+def test_a_pair_that_was_not_compiled_is_absent(artifacts: Mapping[str, Path]) -> None:
+    model, inputs = Model(artifacts["polycrystal"]), recorded("polycrystal", "in")
+    assert model.output_names == ["stress", "strain"]
+    assert model.jacobian(inputs)[1].keys() == {"strain"}
+    assert "strength" not in model.jacobian(inputs)[1]["strain"]
+    assert model.jvp(inputs, random_like(inputs))[1].keys() == {"strain"}
+    adjoints = model.vjp(inputs, {"stress": np.ones((4, 3, 6))})[1]
+    assert adjoints.keys() == {"applied_stress", "strain~1", "t", "t~1"}
+
+
+def test_a_direction_of_an_unknown_name(elasticity: Model) -> None:
+    inputs = {"strain": STRAIN}
+    with refused("NAME", "unknown input 'strian'", "did you mean 'strain'", subject="strian"):
+        elasticity.jvp(inputs, {"strian": STRAIN})
+    with refused("NAME", "unknown input 'stress'", subject="stress"):
+        elasticity.jvp(inputs, {"stress": STRAIN})
+    with refused("NAME", "unknown output 'strain'", "stress", subject="strain"):
+        elasticity.vjp(inputs, {"strain": STRAIN})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 5), (6, 2), (3, 6), (2, 6, 1)], ids=str)
+def test_a_direction_of_a_wrong_shape(elasticity: Model, shape: tuple[int, ...]) -> None:
+    wrong = np.zeros(shape)
+    with refused("SHAPE", "tangent of 'strain'", subject="strain"):
+        elasticity.jvp({"strain": STRAIN}, {"strain": wrong})
+    with refused("SHAPE", "cotangent of 'stress'", subject="stress"):
+        elasticity.vjp({"strain": STRAIN}, {"stress": wrong})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("value", [STRAIN.astype("float32"), STRAIN.astype(complex), "text"])
+def test_a_direction_of_a_wrong_type(elasticity: Model, value: Any) -> None:
+    with refused("DTYPE", "tangent of", "strain", subject="strain"):
+        elasticity.jvp({"strain": STRAIN}, {"strain": value})
+    with refused("DTYPE", "cotangent of", "stress", subject="stress"):
+        elasticity.vjp({"strain": STRAIN}, {"stress": value})
+    assert_works(elasticity)
+
+
+@pytest.mark.parametrize("directions", [None, STRAIN, ["strain"]], ids=["None", "array", "list"])
+def test_directions_that_are_no_mapping(elasticity: Model, directions: Any) -> None:
+    with refused("ARGUMENT", "tangents must be a mapping", subject="tangents"):
+        elasticity.jvp({"strain": STRAIN}, directions)
+    with refused("ARGUMENT", "cotangents must be a mapping", subject="cotangents"):
+        elasticity.vjp({"strain": STRAIN}, directions)
+
+
+def test_wrong_inputs_and_parameters_of_derivatives(artifacts: Mapping[str, Path]) -> None:
+    model, inputs = Model(artifacts["relaxation"]), recorded("relaxation", "in")
+    missing = {name: value for name, value in inputs.items() if name != "t"}
+    tangents, cotangents = random_like(inputs), random_like(model.forward(inputs))
+    full = "update.residual.elasticity.E"
+    evaluations: list[Callable[..., Any]] = [
+        model.jacobian,
+        model.param_jacobian,
+        lambda inputs, overrides=None: model.jvp(inputs, tangents, overrides),
+        lambda inputs, overrides=None: model.vjp(inputs, cotangents, overrides),
+        lambda inputs, overrides=None: model.param_vjp(inputs, cotangents, overrides),
+    ]
+    for evaluate in evaluations:
+        with refused("MISSING", "'t' is missing", subject="t"):
+            evaluate(missing)
+        with refused("SHAPE", full, "(3,)", "(4,)", subject=full):
+            evaluate(inputs, {"E": np.ones(3)})
+        with refused("DTYPE", full, "float32", subject=full):
+            evaluate(inputs, {"E": np.float32(1.0)})
+        with refused("NAME", "unknown parameter 'nu'", full, subject="nu"):
+            evaluate(inputs, {"nu": 0.3})
 
 
 # ------------------------------------------------------------------------------------------------
