@@ -12,8 +12,15 @@ from states import Artifacts, load, random_like, recorded
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 
-# Explicit, composed, implicit, with grains, substepping.
-NAMES = ["elasticity_parameters", "radial_return", "relaxation", "polycrystal", "substepping"]
+NAMES = [
+    "elasticity_parameters",
+    "radial_return",
+    "relaxation",
+    "polycrystal",
+    "gmres",
+    "bicgstab",
+    "substepping",
+]
 BATCHES = [(), (1,), (4,), (2, 2), (1, 4, 1), (0,), (2, 0)]
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from states import ALL, Artifacts, recorded
@@ -81,6 +85,17 @@ def test_a_history_of_an_initial_guess_has_both(artifacts: Artifacts) -> None:
     histories = {h.input: h for h in Model(artifacts["warm_start"]).histories}
     history = histories["equivalent_plastic_strain~1"]
     assert history.output == history.current == "equivalent_plastic_strain"
+
+
+def test_a_history_of_nothing_is_named_and_not_guessed(
+    artifacts: Artifacts, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(artifacts["isotropic_hardening"], tmp_path / "artifact"))
+    metadata = json.loads((root / "metadata.json").read_text())
+    metadata.setdefault("boundary_aliases", {})["inputs"] = {"strain~1": "deformation~1"}
+    (root / "metadata.json").write_text(json.dumps(metadata))
+    (history,) = (h for h in Model(root).histories if h.input == "deformation~1")
+    assert (history.age, history.output, history.current) == (1, None, None)
 
 
 def test_an_explicit_model_has_no_history(artifacts: Artifacts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,39 @@ def test_a_point_does_not_see_its_chunk(artifacts: Artifacts, name: str) -> None
     for chunk in (1, 7, 32, 5000):
         model.options["chunk"] = chunk
         evaluate(model, name, 99).expect(expected)
+
+
+@pytest.mark.parametrize("name", ["isotropic_hardening", "relaxation", "bicgstab", "substepping"])
+def test_a_point_does_not_see_the_parameters_of_others(artifacts: Artifacts, name: str) -> None:
+    """Runs of equal values, of one point and of many."""
+    model, inputs = load(artifacts, name), repeated(recorded(name, "in"), 60)
+    values = np.array([200e3, 190e3, 200e3, 210e3, 180e3])
+    E = np.repeat(values, [1, 2, 30, 26, 1])
+
+    def everything(points: Any) -> dict[str, Array]:
+        given = {key: value[points] for key, value in inputs.items()}
+        overrides = {"E": E[points]}
+        outputs, blocks = model.param_jacobian(given, overrides)
+        return outputs | {
+            f"{output}/{variable}": block
+            for jacobian in (blocks, model.jacobian(given, overrides)[1])
+            for output, row in jacobian.items()
+            for variable, block in row.items()
+        }
+
+    expected = everything(slice(None))
+    shuffled = np.random.default_rng(0).permutation(60)
+    for key, value in everything(shuffled).items():
+        np.testing.assert_array_equal(value, expected[key][shuffled], err_msg=key)
+    model.options["chunk"] = 4
+    for key, value in everything(slice(None)).items():
+        np.testing.assert_array_equal(value, expected[key], err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["radial_return", "polycrystal", "gmres", "substepping"])
+def test_a_point_does_not_see_other_threads(artifacts: Artifacts, name: str) -> None:
+    model = load(artifacts, name)
+    expected = evaluate(model, name, 64)
+    with ThreadPoolExecutor(4) as threads:
+        for results in threads.map(lambda points: evaluate(model, name, points), [64, 3, 20] * 4):
+            results.expect(expected)

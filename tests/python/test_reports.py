@@ -197,6 +197,16 @@ def test_a_sum_over_a_failed_point_is_nan(relaxation: Model) -> None:
     np.testing.assert_array_equal(np.isfinite(gradient), OTHERS)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e60], ids=str)
+def test_the_cut_is_deeper_where_the_residual_went_up(relaxation: Model, value: float) -> None:
+    inputs = recorded("relaxation", "in")
+    inputs["strain"][2] *= value
+    error = failure(lambda: relaxation.forward(inputs))
+    assert error.report["status"].tolist() == [0, 0, lib.NEML2_NOT_CONVERGED, 0]
+    assert error.report["suggested_cut"].tolist() == [1.0, 1.0, 0.25, 1.0]
+    assert not np.isfinite(error.report["residual_norm"][2])
+
+
 # ---- one among a thousand ----
 
 
@@ -226,7 +236,7 @@ def test_a_point_that_diverges_leaves_the_others_bitwise_alone(
         np.testing.assert_array_equal(report[kind][OTHERS], value)
 
 
-@pytest.mark.parametrize("name", ["relaxation", "radial_return", "polycrystal"])
+@pytest.mark.parametrize("name", ["relaxation", "polycrystal", "gmres", "bicgstab"])
 def test_one_point_fails_all_of_a_whole_batch(artifacts: Artifacts, name: str) -> None:
     model, good = load(artifacts, name, "batch"), repeated(recorded(name, "in"), 1000)
     error = failure(lambda: model.forward(with_bad_point(good)))
