@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -54,16 +54,9 @@ class History:
 class Variables(Sequence[Variable]):
     """The variables of one kind, in the order of the model."""
 
-    def __init__(self, model: Any, kind: int) -> None:
-        self.kind = {
-            lib.NEML2_INPUT: "input",
-            lib.NEML2_OUTPUT: "output",
-            lib.NEML2_PARAMETER: "parameter",
-            lib.NEML2_UNKNOWN: "unknown",
-        }[kind]
-        count = ffi.new("int64_t *")
-        check(lib.neml2_model_variable_count(count, model, kind))
-        self._variables = tuple(_read(model, kind, index) for index in range(count[0]))
+    def __init__(self, kind: str, variables: Iterable[Variable]) -> None:
+        self.kind = kind  # "input", for example
+        self._variables = tuple(variables)
         self.names = [variable.name for variable in self]
         self.index_of = {name: index for index, name in enumerate(self.names)}
         self.labels = [Label(self.kind, name) for name in self.names]
@@ -96,6 +89,21 @@ class Variables(Sequence[Variable]):
 
     def __repr__(self) -> str:
         return repr(self._variables)
+
+
+def read_variables(model: Any, kind: int) -> Variables:
+    """The variables of one kind, NEML2_INPUT for example, of a model handle."""
+    count = ffi.new("int64_t *")
+    check(lib.neml2_model_variable_count(count, model, kind))
+    return Variables(_KINDS[kind], (_read(model, kind, index) for index in range(count[0])))
+
+
+_KINDS = {
+    lib.NEML2_INPUT: "input",
+    lib.NEML2_OUTPUT: "output",
+    lib.NEML2_PARAMETER: "parameter",
+    lib.NEML2_UNKNOWN: "unknown",
+}
 
 
 def _read(model: Any, kind: int, index: int) -> Variable:

@@ -25,7 +25,14 @@ from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._tensor import DTYPE_NAMES, as_numpy, wrap
-from neml2_capi._variables import Derivative, History, Variables, read_derivatives, read_histories
+from neml2_capi._variables import (
+    Derivative,
+    History,
+    Variables,
+    read_derivatives,
+    read_histories,
+    read_variables,
+)
 from neml2_capi.errors import check, read_text
 
 _Self = TypeVar("_Self", bound="Model")
@@ -85,10 +92,10 @@ class Model(Handle):
 
     def _introspect(self, owner: Any) -> None:
         super().__init__(owner)
-        self._inputs = Variables(owner[0], lib.NEML2_INPUT)
-        self._outputs = Variables(owner[0], lib.NEML2_OUTPUT)
-        self._parameters = Variables(owner[0], lib.NEML2_PARAMETER)
-        self._unknowns = Variables(owner[0], lib.NEML2_UNKNOWN)
+        self._inputs = read_variables(owner[0], lib.NEML2_INPUT)
+        self._outputs = read_variables(owner[0], lib.NEML2_OUTPUT)
+        self._parameters = read_variables(owner[0], lib.NEML2_PARAMETER)
+        self._unknowns = read_variables(owner[0], lib.NEML2_UNKNOWN)
         self._derivatives = read_derivatives(owner[0], self._outputs, self._inputs)
         self._parameter_derivatives = read_derivatives(owner[0], self._outputs, self._parameters)
         self._histories = read_histories(owner[0], self._inputs, self._outputs)

@@ -1,0 +1,11 @@
+"""The whole orchestration of a model in plain Python, over compiled graphs alone.
+
+Segments, Newton's method and line search, the implicit-function theorem, Krylov solvers,
+substepping, parameters and derivatives: what the library does natively is here in readable numpy.
+It is the oracle of the library, and where a new solver is tried first. It is not fast.
+"""
+
+from neml2_capi.engine.engine import Engine
+from neml2_capi.engine.results import Evaluation, Report
+
+__all__ = ["Engine", "Evaluation", "Report"]

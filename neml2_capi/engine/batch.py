@@ -1,0 +1,57 @@
+"""The points of one evaluation on their way through the segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array
+from neml2_capi.engine import newton
+
+
+@dataclass
+class Batch:
+    """Values by the names inside the model, each with one row per point."""
+
+    points: int
+    values: dict[str, Array]
+    parameters: dict[str, Array]
+    settings: newton.Settings
+    substep_del_tol: float
+    # Which derivatives the segments are to find.
+    by_values: bool = False
+    by_parameters: bool = False
+
+    # What became of each point so far.
+    status: Array = field(init=False)
+    iterations: Array = field(init=False)
+    residual_norm: Array = field(init=False)
+    suggested_cut: Array = field(init=False)
+    history: Array = field(init=False)  # of the last implicit segment
+    unknowns: dict[str, Array] = field(init=False)  # last iterates where a point failed, else NaN
+
+    def __post_init__(self) -> None:
+        self.status = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
+        self.iterations = np.zeros(self.points, dtype=np.int32)
+        self.residual_norm = np.zeros(self.points)
+        self.suggested_cut = np.ones(self.points)
+        self.history = np.full((self.points, self.settings.miters), np.nan)
+        self.unknowns = {}
+
+    @property
+    def failed(self) -> Array:
+        """Where a solve failed."""
+        result: Array = self.status > lib.NEML2_NON_FINITE
+        return result
+
+    def add(self, outcome: newton.Outcome) -> None:
+        """What became of each point in one more segment."""
+        failed = outcome.status != lib.NEML2_OK
+        self.status = np.where(self.status == lib.NEML2_OK, outcome.status, self.status)
+        self.iterations += outcome.iterations
+        self.residual_norm = np.maximum(self.residual_norm, outcome.norm)  # NaN is greatest
+        cut = np.where(outcome.norm < outcome.first_norm, 0.5, 0.25)
+        self.suggested_cut = np.minimum(self.suggested_cut, np.where(failed, cut, 1.0))
+        self.history = outcome.history

@@ -1,0 +1,165 @@
+"""The variables that a caller sees, and their values inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from neml2_capi._handle import owned
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array, Label, as_numpy, wrap
+from neml2_capi._variables import Variable, Variables
+from neml2_capi.engine.artifact import Artifact
+from neml2_capi.engine.artifact import Variable as Inside
+from neml2_capi.engine.blocks import Key, Promoted
+from neml2_capi.engine.scope import Scope
+from neml2_capi.errors import FatalError, unknown_name
+
+Shape = tuple[int, ...]
+K = TypeVar("K", str, Promoted)
+
+
+class Side(Generic[K]):
+    """The variables of one kind, and what each is called inside."""
+
+    def __init__(self, variables: Variables, keys: Sequence[K]) -> None:
+        self.variables = variables
+        self.keys: Sequence[K] = keys
+
+    def name(self, key: Key) -> str:
+        """The name at the boundary of what is called `key` inside."""
+        return self.variables.names[self._index(key)]
+
+    def shape(self, key: Key) -> Shape:
+        """The point shape of what is called `key` inside."""
+        return point_shape(self.variables[self._index(key)])
+
+    def sites(self, key: Key) -> Shape:
+        """The sub-batch shape."""
+        return self.variables[self._index(key)].sub_batch_shape
+
+    def _index(self, key: Key) -> int:
+        keys: Sequence[Key] = self.keys
+        return keys.index(key)
+
+    def read(
+        self, values: Mapping[str, Any] | None, argument: str, kind: str = ""
+    ) -> dict[str, Array]:
+        """The arrays of a caller by name, (*B, *point shape); what is None is left out.
+
+        Parameters may go by the last component of their names. FatalError for a wrong name, element
+        type or trailing shape.
+        """
+        if values is not None and not isinstance(values, Mapping):
+            raise FatalError(
+                f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",
+                lib.NEML2_ERROR_ARGUMENT,
+                argument,
+            )
+        arrays: dict[str, Array] = {}
+        for name, value in (values or {}).items():
+            index = self._find(name)
+            full = self.variables.names[index]
+            if full in arrays:
+                raise FatalError(f"{full!r} is given twice", lib.NEML2_ERROR_NAME, full)
+            if value is not None:
+                arrays[full] = self.read_one(full, value, kind)
+        return arrays
+
+    def _find(self, name: str) -> int:
+        if self.variables.kind == "parameter":
+            return self.variables.resolve(name)
+        if name not in self.variables.index_of:
+            raise unknown_name(self.variables.kind, name, self.variables.names)
+        return self.variables.index_of[name]
+
+    def read_one(self, name: str, value: Any, kind: str = "") -> Array:
+        """A value of the variable `name`; numbers and lists get its element type."""
+        index = self.variables.index_of[name]
+        variable, label = self.variables[index], self.variables.labels[index]
+        if kind:
+            label = Label(f"{kind} {label.kind}", label.name)
+        owner = owned("tensor")
+        array = as_numpy(owner, wrap(owner, value, label, variable.dtype))
+        if array.dtype.name != variable.dtype:
+            raise label.refuse(
+                f"must be {variable.dtype}; got {array.dtype}. Convert it first",
+                lib.NEML2_ERROR_DTYPE,
+            )
+        point = point_shape(variable)
+        if array.ndim < len(point) or array.shape[array.ndim - len(point) :] != point:
+            raise label.refuse(
+                f"has the shape {array.shape}; expected batch axes and then {point}",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        return array
+
+    def widen(self, batch: Shape, arrays: Mapping[str, Array]) -> Shape:
+        """What `batch` and the batches of these arrays broadcast to."""
+        for variable in self.variables:
+            if variable.name not in arrays:
+                continue
+            array = arrays[variable.name]
+            own = array.shape[: array.ndim - len(point_shape(variable))]
+            try:
+                batch = np.broadcast_shapes(batch, own)
+            except ValueError:
+                raise FatalError(
+                    f"the {self.variables.kind} {variable.name!r} has the batch {own}, which does "
+                    f"not broadcast with the batch {batch} of those before it",
+                    lib.NEML2_ERROR_SHAPE,
+                    variable.name,
+                ) from None
+        return batch
+
+    def rows(self, arrays: Mapping[str, Array], batch: Shape) -> dict[K, Array]:
+        """Arrays as (points, *point shape), by the keys inside."""
+        return {
+            key: np.broadcast_to(arrays[v.name], batch + point_shape(v)).reshape(
+                prod(batch), *point_shape(v)
+            )
+            for key, v in zip(self.keys, self.variables, strict=True)
+            if v.name in arrays
+        }
+
+
+class Boundary:
+    """All that a caller sees."""
+
+    def __init__(self, artifact: Artifact, unknowns: Sequence[Inside], scope: Scope) -> None:
+        names = artifact.aliases
+
+        def side(kind: str, inside: Sequence[Inside], aliases: Mapping[str, str]) -> Side[str]:
+            made = []
+            for v in inside:
+                slot = scope.slot(v)
+                sub_batch = slot.shape[: len(slot.shape) - len(v.base_shape)]
+                name = aliases.get(v.name, v.name)
+                made.append(Variable(name, v.type, v.base_shape, sub_batch, slot.dtype))
+            return Side(Variables(kind, made), [v.name for v in inside])
+
+        self.inputs = side("input", artifact.inputs, names.inputs)
+        self.outputs = side("output", artifact.outputs, names.outputs)
+        self.unknowns = side("unknown", unknowns, names.outputs)
+        self.parameters: Side[Promoted] = Side(
+            Variables(
+                "parameter",
+                [
+                    Variable(names.parameters.get(p.name, p.name), "", p.base_shape, (), p.dtype)
+                    for p in artifact.parameters
+                ],
+            ),
+            [Promoted(p.name) for p in artifact.parameters],
+        )
+
+    def by(self, key: Key) -> Side[str] | Side[Promoted]:
+        """The side that something to differentiate by is on."""
+        return self.parameters if isinstance(key, Promoted) else self.inputs
+
+
+def point_shape(variable: Variable) -> Shape:
+    """The shape of a value at one point."""
+    return variable.sub_batch_shape + variable.base_shape

@@ -1,0 +1,70 @@
+"""The values and parameters of a model by the names inside: their shapes and element types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi.engine.artifact import Artifact, ForwardSegment, NamedGraph, Variable
+from neml2_capi.engine.blocks import Promoted
+from neml2_capi.engine.package import Package, Slot
+from neml2_capi.errors import FatalError
+
+
+class Scope:
+    """Filled by the segments, in order, from what their packages take and return.
+
+    Metadata says little of sub-batch axes, and the name of a float32 leaf does not tell the element
+    type: neml2-compile 3.1.0 writes float64 packages there.
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.leaf: Path = artifact.leaf
+        self.parameters = {parameter.name: parameter for parameter in artifact.parameters}
+        self._leaf_dtype = artifact.dtype
+        self._dtype: str | None = None
+        self._slots: dict[str, Slot] = {}
+
+    @property
+    def dtype(self) -> str:
+        """The element type of floating-point values: what the first package takes."""
+        return self._dtype or self._leaf_dtype
+
+    def load(self, name: str) -> Package:
+        """A package of the artifact."""
+        package = Package(self.leaf / name)
+        for slot in package.inputs:
+            if self._dtype is None and np.issubdtype(slot.dtype, np.floating):
+                self._dtype = slot.dtype
+        return package
+
+    def declare(self, name: str, shape: tuple[int, ...], dtype: str, who: str) -> None:
+        """Note what `who` says of a value. FatalError where something else was said before."""
+        slot = Slot(shape, True, dtype)
+        if self._slots.setdefault(name, slot) != slot:
+            known = self._slots[name]
+            raise FatalError(
+                f"{name!r} is {dtype} of shape {shape} to {who}, but {known.dtype} of shape "
+                f"{known.shape} before. The folder mixes files of different compilations: compile "
+                "the model again",
+                lib.NEML2_ERROR_ARTIFACT,
+                name,
+            )
+
+    def declare_graph(self, graph: NamedGraph | ForwardSegment, package: Package) -> None:
+        """Note what a package says of the values that it takes and returns."""
+        for names, slots in ((graph.inputs, package.inputs), (graph.outputs, package.outputs)):
+            for name, slot in zip(names, slots, strict=False):
+                self.declare(name, slot.shape, slot.dtype, package.name)
+
+    def slot(self, variable: Variable) -> Slot:
+        """That of a value; where no package tells, what the metadata says."""
+        return self._slots.get(variable.name, Slot(variable.point_shape, True, self.dtype))
+
+    def shape_of(self, key: str | Promoted) -> tuple[int, ...]:
+        """The point shape of a value, or the base shape of a parameter."""
+        if isinstance(key, Promoted):
+            return self.parameters[key.parameter].base_shape
+        return self._slots[key].shape
