@@ -139,10 +139,11 @@ Derivatives Model::find_derivatives(Kind kind, const std::vector<artifact::Pair>
     derivative.rows = info->shape.rows;
     derivative.columns = info->shape.columns;
     // A solve package returns a matrix also where a value has no axes.
-    const bool no_sites = dense.point_shape == pair.output_base_shape.then(pair.input_base_shape);
-    derivative.block = {
-        join(variables(Kind::output)[derivative.output].name, ":", variables(kind)[derivative.input].name), "", dtype_,
-        no_sites ? dense.point_shape : info->point_shape, 0};
+    const Variable& output = variables(Kind::output)[derivative.output];
+    const Variable& input = variables(kind)[derivative.input];
+    const bool has_sites = output.sub_ndim > 0 || input.sub_ndim > 0;
+    derivative.block = {join(output.name, ":", input.name), "", dtype_,
+                        has_sites ? info->point_shape : dense.point_shape, 0};
     derivatives.add(std::move(derivative));
   }
   derivatives.group();

@@ -23,8 +23,8 @@ from neml2_capi import Model
 
 Results = dict[tuple[str, ...], NDArray[np.float64]]
 
-# These take arguments: test_static_batch below, test_cycles in test_leaks.py.
-WITH_ARGUMENTS = {"test_static_batch", "test_cycles"}
+# These take arguments: test_static_batch and test_tangents below, test_cycles in test_leaks.py.
+WITH_ARGUMENTS = {"test_static_batch", "test_tangents", "test_cycles"}
 C_TESTS = [path for path in sorted(TESTS.glob("c/test_*.c")) if path.stem not in WITH_ARGUMENTS]
 FORTRAN_TESTS = sorted(TESTS.glob("fortran/test_*.f90"))
 
@@ -40,6 +40,11 @@ def test_c_program_passes(source: Path) -> None:
 def test_static_batch_is_never_run_at_another_size(artifacts: Mapping[str, Path]) -> None:
     program = c_program(TESTS / "c" / "test_static_batch.c")
     run(program, artifacts["elasticity_static"])
+
+
+def test_tangents_of_implicit_models(artifacts: Mapping[str, Path]) -> None:
+    models = ("isotropic_hardening", "radial_return", "crystal")
+    run(c_program(TESTS / "c" / "test_tangents.c"), *(artifacts[name] for name in models))
 
 
 def test_graphs_of_other_kinds(graphs: Path) -> None:
