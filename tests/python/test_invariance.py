@@ -95,6 +95,19 @@ def test_a_point_does_not_see_the_parameters_of_others(artifacts: Artifacts, nam
         np.testing.assert_array_equal(value, expected[key], err_msg=key)
 
 
+@pytest.mark.parametrize("name", ["elasticity_parameters", "radial_return", "bicgstab"])
+def test_a_sum_over_points_does_not_see_the_chunks(artifacts: Artifacts, name: str) -> None:
+    model, inputs = load(artifacts, name), repeated(recorded(name, "in"), 300)
+    cotangents = random_like(model.forward(inputs))
+    shared = {n: v[0] if n in ("t", "t~1") else v for n, v in inputs.items()}
+    expected = model.param_vjp(shared, cotangents) | model.vjp(shared, cotangents)[1]
+    for chunk in (1, 7, 5000):
+        model.options["chunk"] = chunk
+        sums = model.param_vjp(shared, cotangents) | model.vjp(shared, cotangents)[1]
+        for key, value in expected.items():
+            np.testing.assert_array_equal(sums[key], value, err_msg=key)
+
+
 @pytest.mark.parametrize("name", ["radial_return", "polycrystal", "gmres", "substepping"])
 def test_a_point_does_not_see_other_threads(artifacts: Artifacts, name: str) -> None:
     model = load(artifacts, name)
