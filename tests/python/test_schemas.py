@@ -244,6 +244,55 @@ def test_the_options_of_the_solver_hold(creep: Model, options: Mapping[str, Any]
     )
 
 
+def composed(artifacts: Artifacts, version: str, folder: Path) -> Path:
+    """Elasticity of a `load` gives the strain of creep: two segments, of the packages of both."""
+    documents = []
+    for name in ("elasticity", "creep"):
+        (file,) = artifacts[f"{name}_{version}"].rglob("*_meta.json")
+        shutil.copytree(file.parent, folder, dirs_exist_ok=True)
+        documents.append(json.loads(file.read_text()))
+        (folder / file.name).unlink()
+    first, both = documents
+    first["inputs"][0]["name"] = "load"
+    first["segments"][0]["inputs"][0]["name"] = "load"
+    first["segments"][0]["outputs"][0]["name"] = "strain"
+    for pair in first["segments"][0].get("jacobian_pairs", []):
+        pair.update(out_var="strain", in_var="load")
+    for pair in first["segments"][0].get("param_jacobian_pairs", []):
+        pair["out_var"] = "strain"
+    both["segments"] = first["segments"] + both["segments"]
+    both["parameters"] += first["parameters"]
+    for variable in both["inputs"]:
+        if variable["name"] == "strain":
+            variable["name"] = "load"
+    both["derivatives"] = [["stress", "load"]]
+    (folder / "both_meta.json").write_text(json.dumps(both))
+    return folder
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.0.3", "3.0.6"])
+def test_derivatives_pass_through_two_segments(
+    artifacts: Artifacts, tmp_path: Path, version: str
+) -> None:
+    model = Model(composed(artifacts, version, tmp_path / "both"))
+    creep = Model(artifacts[f"creep_{version}"])
+    inputs, _ = creep_step(5)
+    modulus = 0.8
+    (name,) = (name for name in model.named_parameters() if name in ("E", "elasticity.E"))
+    model.set_parameter(name, np.array(modulus))
+    strain = inputs["strain"]
+    loads = {**inputs, "load": strain @ np.linalg.inv(stiffness(modulus))}
+    del loads["strain"]
+    outputs, blocks = model.jacobian(loads)
+    expected, parts = creep.jacobian(inputs)
+    assert relative_error(outputs["stress"], expected["stress"]) < 1e-8
+    chained = parts["stress"]["strain"] @ stiffness(modulus)
+    assert relative_error(blocks["stress"]["load"], chained) < 1e-7
+    _, products = model.jvp(loads, {"load": loads["load"]})
+    product = np.einsum("poi,pi->po", blocks["stress"]["load"], loads["load"])
+    assert relative_error(products["stress"], product) < 1e-10
+
+
 def test_an_increment_is_divided_with_the_step(artifacts: Artifacts, tmp_path: Path) -> None:
     """Schema 12: a strain that starts from zero may as well be the increment of a strain."""
     inputs, _ = creep_step(5)
