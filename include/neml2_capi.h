@@ -8,11 +8,12 @@
  *
  * INTRODUCTION
  *
- * There are three tiers, and each can be used alone.
+ * There are four tiers, and each can be used alone.
  *
  *   tensor   An n-dimensional array. It owns its storage, or borrows yours.
  *   graph    One .pt2 package: tensors in, tensors out.
  *   model    A whole artifact: named inputs, outputs and parameters; nonlinear solves are done inside.
+ *   solver   The nonlinear systems of a model, for those who solve them by themselves.
  *
  * A finite-element host needs only a model and a `neml2_call`: bind its arrays by name once, and then
  * evaluate a block of material points with one function. Elasticity, for 8 points:
@@ -392,7 +393,8 @@ NEML2_CAPI int32_t neml2_model_jvp(neml2_tensor **outputs, neml2_tensor **jvps, 
 /** Evaluate a model and the transpose of its derivative. `cotangents` has one handle per output, of the shape of the
  *  output, or NULL, which is zero. `adjoints` receives one owned handle per input, the sum over the outputs of
  *  d output / d input, transposed, applied to the cotangent; NULL for an input with respect to which no derivative was
- *  compiled. An adjoint has the shape of its input: where that is one value for many points, their sum.
+ *  compiled. An adjoint has the shape of its input: where that is one value for many points, their sum, which is NaN
+ *  where one of them failed.
  *  Otherwise as neml2_model_jvp(). Since 1.0. */
 NEML2_CAPI int32_t neml2_model_vjp(neml2_tensor **outputs, neml2_tensor **adjoints, neml2_report **report,
                                    const neml2_model *model, neml2_tensor *const *inputs,
@@ -502,6 +504,109 @@ NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
 /** Free the handle and set it to NULL. Since 1.0. */
 NEML2_CAPI void neml2_call_free(neml2_call **call);
+
+/* ---------------------------------------------------------------------------------------------
+ * Solving yourself
+ *
+ * Each implicit segment of a model is a batch of independent nonlinear systems r(u) = 0, one per material point. A
+ * *solve* is an evaluation that hands them out, one segment after another, so that the loop is yours:
+ *
+ *     neml2_solve *solve = NULL;
+ *     neml2_system *system = NULL;
+ *
+ *     neml2_solve_begin(&solve, model, inputs, NULL);
+ *     while (neml2_solve_next(&system, solve) == NEML2_OK && system) {
+ *       neml2_system_guess(u, system);
+ *       for (int k = 0; k < 10; ++k) {
+ *         neml2_system_step(du, NULL, system, u);
+ *         for (int64_t i = 0; i < npoints * n; ++i) u[i] += du[i];
+ *       }
+ *       neml2_system_accept(system, u, NULL, NULL);
+ *     }
+ *     neml2_solve_end(outputs, NULL, &solve);
+ *
+ * Vectors are float64 arrays (npoints, n), row-major, with n numbers per point, whatever the element type of the model
+ * is. All points form one batch: the option `chunk` does not count, and a promoted parameter of an implicit segment must
+ * be one value for all points (else NEML2_ERROR_SHAPE). Substepping is left to you: a segment that would substep gives
+ * the system of the whole increment. Of the solver options only those inside a Krylov linear solve count.
+ *
+ * A solve belongs to one thread at a time; any number of solves of one model may be under way at once.
+ * ------------------------------------------------------------------------------------------- */
+
+/** An evaluation whose nonlinear systems the caller solves. */
+typedef struct neml2_solve neml2_solve;
+
+/** The nonlinear systems of one implicit segment, at all points. */
+typedef struct neml2_system neml2_system;
+
+/** Begin a solve. `inputs` and `parameters` as in neml2_model_forward(); their values are copied. It keeps the model
+ *  alive. Owned. Since 1.0. */
+NEML2_CAPI int32_t neml2_solve_begin(neml2_solve **out, const neml2_model *model, neml2_tensor *const *inputs,
+                                     neml2_tensor *const *parameters);
+
+/** Begin a solve of `npoints` points with what is bound in `call`, as neml2_call_run() would. The values of inputs and
+ *  parameters are copied. All other arrays that are bound now, derivatives too, are read and written by
+ *  neml2_solve_end(), and must stay where they are until then; the call itself need not. Owned. Since 1.0. */
+NEML2_CAPI int32_t neml2_solve_begin_call(neml2_solve **out, const neml2_call *call, int64_t npoints);
+
+/** Go on to the next implicit segment: what is explicit before it is evaluated. `system` is *borrowed from solve until
+ *  the next call* of neml2_solve_next(), neml2_solve_end() or neml2_solve_free(); NULL where no system is left, and
+ *  at once where there are no points. NEML2_ERROR_ARGUMENT where the last system was not accepted. Since 1.0. */
+NEML2_CAPI int32_t neml2_solve_next(neml2_system **system, neml2_solve *solve);
+
+/** End a solve for which neml2_solve_next() has given NULL. `outputs`, `report` (or NULL) and the status as in
+ *  neml2_model_forward(); for a solve of a call `outputs` and `report` are NULL, and the arrays of the call are written
+ *  as by neml2_call_run(). The report has what neml2_system_accept() was told, and NaN for the residual history.
+ *  `solve` is *consumed* and set to NULL, unless an error (a negative status) is returned. Since 1.0. */
+NEML2_CAPI int32_t neml2_solve_end(neml2_tensor **outputs, neml2_report **report, neml2_solve **solve);
+
+/** Free the handle and set it to NULL: a solve that is not ended is abandoned, and nothing is written. Since 1.0. */
+NEML2_CAPI void neml2_solve_free(neml2_solve **solve);
+
+/** The number of points, of numbers per point in a vector, and of unknowns, in the sense of NEML2_UNKNOWN, that these
+ *  numbers belong to. Any out-parameter may be NULL. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_size(int64_t *npoints, int64_t *n, int64_t *nunknowns, const neml2_system *system);
+
+/** Where an unknown stands in the vector of a point. `index` counts the unknowns of the system; `unknown` is its
+ *  position among the model's of kind NEML2_UNKNOWN. Its values in row-major order are `pieces` pieces of `piece_size`
+ *  numbers, the first at `offset` and each `piece_stride` after the one before: one piece in a dense group, and one per
+ *  sub-batch site in a block group, where the unknowns interleave. A residual belongs to each place in the same way.
+ *  Any out-parameter may be NULL. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_layout(int64_t *unknown, int64_t *offset, int64_t *pieces, int64_t *piece_stride,
+                                       int64_t *piece_size, const neml2_system *system, int64_t index);
+
+/** The initial guess, from the model's predictor. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_guess(double *u, const neml2_system *system);
+
+/** The residual r(u). `r` may be the array `u`. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_residual(double *r, neml2_system *system, const double *u);
+
+/** The Newton step du = -(dr/du)^-1 r at `u`, by the model's own linear solver. `singular` (or NULL) receives, per
+ *  point, 1 where dr/du is singular, and du means nothing; else 0. `du` may be the array `u`. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_step(double *du, int32_t *singular, neml2_system *system, const double *u);
+
+/** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. NEML2_ERROR_UNSUPPORTED where the artifact has
+ *  no package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
+ *  Since 1.0. */
+NEML2_CAPI int32_t neml2_system_jacobian(double *a, neml2_system *system, const double *u);
+
+/** y = dr/du v at `u`: from the matrix-free operator where there is one, else from the Jacobian, with its limits.
+ *  `y` may be the array `v`. Since 1.0. */
+NEML2_CAPI int32_t neml2_system_matvec(double *y, neml2_system *system, const double *u, const double *v);
+
+/** Accept `u` as the solution, once per system. `status` (or NULL: all is well) says for each point NEML2_OK,
+ *  NEML2_NOT_CONVERGED or NEML2_SINGULAR; the outputs of points that failed are as in neml2_model_forward().
+ *  `iterations` (or NULL: 0) is for the report. The residual is evaluated once more, for the norms in the report.
+ *  Since 1.0. */
+NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double *u, const int32_t *status,
+                                       const int32_t *iterations);
+
+/** neml2_model_forward() with a solver of yours in place of the built-in one: it is called for each system, and must
+ *  accept it. Where it returns a negative status, the evaluation ends with that status. The functions of this library
+ *  may be called inside; the floating-point environment is the default one there. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_forward_with(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
+                                            neml2_tensor *const *inputs, neml2_tensor *const *parameters,
+                                            int32_t (*solver)(void *context, neml2_system *system), void *context);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 // Calls: evaluation in place, over arrays of the host.
-#include "capi/abi/handles.h"
+#include "capi/abi/solve.h"
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
@@ -34,8 +34,8 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
   return {static_cast<char*>(const_cast<void*>(data)), stride};
 }
 
-void bind(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
-          std::int32_t dtype, std::int64_t stride, bool may_repeat) {
+void bind_array(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
+                std::int32_t dtype, std::int64_t stride, bool may_repeat) {
   const model::Model& model = *required(call, "call").model;
   const std::size_t index = model.find(kind, &required(name, "name"));
   arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, may_repeat);
@@ -57,6 +57,32 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
   return {value.data_as<char>(), batch == 1 ? 0 : size};
 }
 
+// Complete and check an evaluation of `npoints` points with what is bound in the call; false where there are none. The
+// arrays of parameters that are not bound are those of `stored`.
+bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options& options,
+             const std::vector<Tensor>& stored, model::Evaluation& evaluation) {
+  const model::Model& model = *call.model;
+  if (npoints < 0)
+    throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
+  evaluation.points = npoints;
+  evaluation.parameters = call.overrides;
+  if (npoints == 0) return false;
+  for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
+    if (const Variable& input = model.variables(Kind::input)[i]; !evaluation.inputs[i].data)
+      throw Error(NEML2_ERROR_MISSING, input.name,
+                  join("The input '", input.name, "' is not bound; every input must be. It has ",
+                       input.point_shape.product(), " values per point: call neml2_call_bind_input."));
+  const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
+  if (const std::int64_t miters = options.newton().miters; history.data && history.stride < miters)
+    throw Error(NEML2_ERROR_SHAPE, "point_stride",
+                join("The residual history has miters = ", miters,
+                     " values per point; its array was bound with the point stride ", history.stride, "."));
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    if (!evaluation.parameters[i].data)
+      evaluation.parameters[i] = stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
+  return true;
+}
+
 }  // namespace
 }  // namespace neml2_capi::abi
 
@@ -74,14 +100,14 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
 int32_t neml2_call_bind_input(neml2_call* call, const char* name, const void* data, int32_t dtype,
                               int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride, true);
+    bind_array(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
 
 int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, int32_t dtype, int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride, false);
+    bind_array(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride, false);
     return NEML2_OK;
   });
 }
@@ -89,7 +115,7 @@ int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, i
 int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void* data, int32_t dtype,
                                   int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride, true);
+    bind_array(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -128,7 +154,7 @@ int32_t neml2_call_set_block_order(neml2_call* call, int32_t order) {
 int32_t neml2_call_bind_tangent(neml2_call* call, const char* input, const void* data, int32_t dtype,
                                 int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::input, required(call, "call").evaluation.tangents, input, data, dtype, point_stride, true);
+    bind_array(call, Kind::input, required(call, "call").evaluation.tangents, input, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -138,7 +164,7 @@ int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, in
     const model::Model& model = *required(call, "call").model;
     if (!model.derivatives(Kind::input).of_output(model.find(Kind::output, &required(output, "output"))))
       refuse_derivative(output, join("derivatives of '", output, "'"), join(output, ":INPUT"));
-    bind(call, Kind::output, call->evaluation.jvps, output, data, dtype, point_stride, false);
+    bind_array(call, Kind::output, call->evaluation.jvps, output, data, dtype, point_stride, false);
     return NEML2_OK;
   });
 }
@@ -146,7 +172,8 @@ int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, in
 int32_t neml2_call_bind_cotangent(neml2_call* call, const char* output, const void* data, int32_t dtype,
                                   int64_t point_stride) {
   return guarded([&] {
-    bind(call, Kind::output, required(call, "call").evaluation.cotangents, output, data, dtype, point_stride, true);
+    bind_array(call, Kind::output, required(call, "call").evaluation.cotangents, output, data, dtype, point_stride,
+               true);
     return NEML2_OK;
   });
 }
@@ -160,7 +187,7 @@ int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* vari
       refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), join("OUTPUT:", variable));
     auto& evaluation = call->evaluation;
     auto& arrays = by == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
-    bind(call, by, arrays, variable, data, dtype, point_stride, true);
+    bind_array(call, by, arrays, variable, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -182,30 +209,23 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return guarded([&]() -> std::int32_t {
     model::Evaluation& evaluation = required(call, "call").evaluation;
-    const model::Model& model = *call->model;
-    if (npoints < 0)
-      throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
-    if (npoints == 0) return NEML2_OK;  // a part of a mesh may be empty, and its arrays then NULL
-    for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
-      if (const Variable& input = model.variables(Kind::input)[i]; !evaluation.inputs[i].data)
-        throw Error(NEML2_ERROR_MISSING, input.name,
-                    join("The input '", input.name, "' is not bound; every input must be. It has ",
-                         input.point_shape.product(), " values per point: call neml2_call_bind_input."));
-    const model::Options options = model.options();
-    const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
-    if (const std::int64_t miters = options.newton().miters; history.data && history.stride < miters)
-      throw Error(NEML2_ERROR_SHAPE, "point_stride",
-                  join("The residual history has miters = ", miters,
-                       " values per point; its array was bound with the "
-                       "point stride ",
-                       history.stride, "."));
-    const std::vector<Tensor> stored = model.copy_parameters();
-    evaluation.points = npoints;
-    evaluation.parameters = call->overrides;
-    for (std::size_t i = 0; i < stored.size(); ++i)
-      if (!evaluation.parameters[i].data)
-        evaluation.parameters[i] = stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
-    return conclude(model.evaluate(evaluation, options), npoints);
+    const model::Options options = call->model->options();
+    const std::vector<Tensor> stored = call->model->copy_parameters();
+    // A part of a mesh may be empty, and its arrays then NULL.
+    if (!prepare(*call, npoints, options, stored, evaluation)) return NEML2_OK;
+    return conclude(call->model->evaluate(evaluation, options), npoints);
+  });
+}
+
+int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_t npoints) {
+  return guarded([&] {
+    required(out, "out");
+    model::Evaluation evaluation = required(call, "call").evaluation;
+    const model::Options options = call->model->options();
+    const std::vector<Tensor> stored = call->model->copy_parameters();
+    prepare(*call, npoints, options, stored, evaluation);
+    *out = new neml2_solve(model::Solve(call->model, std::move(evaluation), options));
+    return NEML2_OK;
   });
 }
 

@@ -1,8 +1,7 @@
 // Evaluation of a model and its derivatives with tensors, and the report.
 #include <string>
 
-#include "capi/abi/handles.h"
-#include "capi/model/broadcast.h"
+#include "capi/abi/arguments.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::abi {
@@ -12,82 +11,6 @@ using model::Evaluation;
 using model::Kind;
 using model::Model;
 using model::Variable;
-
-// The tensors of one kind, and their arrays once the common batch is known. One that is not there is empty.
-struct Arguments {
-  const std::vector<Variable>& variables;
-  const char* kind;
-  std::vector<Tensor> tensors = {};
-  std::vector<Dims> batches = {};  // as they were given
-
-  // Check element type and trailing shape, and widen `batch` by the batch of this argument.
-  void add(const Tensor& tensor, Dims& batch) {
-    const Variable& variable = variables[tensors.size()];
-    const Dims& point = variable.point_shape;
-    if (tensor.dtype() != variable.dtype)
-      throw Error(NEML2_ERROR_DTYPE, variable.name,
-                  join("The ", kind, " '", variable.name, "' must be ", name_of(variable.dtype), "; got ",
-                       name_of(tensor.dtype()), ". Convert it first, or load the model with another dtype."));
-    if (tensor.ndim() < point.size() || !(tensor.sizes().last(point.size()) == point))
-      throw Error(NEML2_ERROR_SHAPE, variable.name,
-                  join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),
-                       "; expected batch axes and then ", point.str(), "."));
-    const Dims own = tensor.sizes().first(tensor.ndim() - point.size());
-    const auto common = model::broadcast(batch, own);
-    if (!common)
-      throw Error(NEML2_ERROR_SHAPE, variable.name,
-                  join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
-                       ", which does not broadcast with the batch ", batch.str(), " of those before it."));
-    batch = *common;
-    tensors.push_back(tensor);
-    batches.push_back(own);
-  }
-
-  void skip() {
-    tensors.emplace_back();
-    batches.emplace_back();
-  }
-
-  // Those of `handles` that are there; none where it is null.
-  void add_present(neml2_tensor* const* handles, Dims& batch) {
-    for (std::size_t i = 0; i < variables.size(); ++i)
-      if (handles && handles[i])
-        add(handles[i]->value, batch);
-      else
-        skip();
-  }
-
-  void bind(const Dims& batch, std::vector<model::Points>& arrays) {
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      if (tensors[i].data() || tensors[i].numel() == 0)
-        arrays[i] = model::as_points(tensors[i], batch, variables[i].point_shape);
-  }
-};
-
-// Results of an evaluation, one tensor per variable or derivative; empty where there is none.
-struct Results {
-  neml2_tensor** out;
-  std::vector<Tensor> tensors = {};
-
-  // Room for a result whose array of one point is `variable`.
-  void add(const Dims& batch, bool batched, const Variable& variable, model::Points& array) {
-    const bool rows = batched || batch.product() == 0;
-    tensors.push_back(Tensor::empty(variable.dtype, (rows ? batch : Dims()).then(variable.point_shape)));
-    array = {tensors.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
-  }
-};
-
-// A tensor for each kind of report, bound to the evaluation; the history, which is large, on request.
-std::vector<Tensor> bind_report(const Dims& batch, const model::Options& options, Evaluation& evaluation) {
-  std::vector<Tensor> tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
-                                 Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
-  const std::int64_t miters = options.newton().miters;
-  if (options.collect_history())
-    tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
-  for (std::size_t kind = 0; kind < tensors.size(); ++kind)
-    evaluation.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
-  return tensors;
-}
 
 // The sum of a result over the batch axes along which its variable is one value for many points.
 Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
@@ -135,18 +58,9 @@ std::int32_t evaluate(const Request& request) {
   if (differentiates) require_derivatives(target, request.kind);
 
   Dims batch;
-  Arguments given{target.variables(Kind::input), "input"};
-  for (std::size_t i = 0; i < given.variables.size(); ++i) {
-    if (!request.inputs[i])
-      throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
-                  join("The input '", given.variables[i].name, "' is missing; every input must be given. Its shape is ",
-                       "batch axes and then ", given.variables[i].point_shape.str(), "."));
-    given.add(request.inputs[i]->value, batch);
-  }
+  Arguments given = given_inputs(target, request.inputs, batch);
   const std::vector<Tensor> stored = target.copy_parameters();
-  Arguments promoted{target.variables(Kind::parameter), "parameter"};
-  for (std::size_t i = 0; i < stored.size(); ++i)
-    promoted.add(request.parameters && request.parameters[i] ? request.parameters[i]->value : stored[i], batch);
+  Arguments promoted = given_parameters(target, request.parameters, stored, batch);
   Arguments tangents{target.variables(Kind::input), "tangent of"};
   tangents.add_present(request.tangents, batch);
   Arguments cotangents{target.variables(Kind::output), "cotangent of"};
@@ -192,25 +106,16 @@ std::int32_t evaluate(const Request& request) {
     for (std::size_t i = 0; i < derivatives.all().size(); ++i)
       results.back().add(batch, derivatives.all()[i].batched, derivatives.all()[i].block, arrays[i]);
   }
-  auto reported = std::make_unique<neml2_report>();
-  if (request.report) {
-    reported->tensors = bind_report(batch, options, evaluation);
-    reported->unknowns.resize(target.variables(Kind::unknown).size());
-    evaluation.unknowns = &reported->unknowns;
-  }
+  std::unique_ptr<neml2_report> reported;
+  if (request.report) reported = bind_report(target, batch, options, evaluation);
 
   const model::Tally tally = target.evaluate(evaluation, options);
   if (request.adjoints)
     for (std::size_t i = 0; i < by.variables.size(); ++i)
       if (Tensor& adjoint = results[adjoint_results].tensors[i]; derivatives.by_input(i))
         adjoint = sum_to(adjoint, by.batches[i], by.variables[i]);
-  for (std::size_t i = 0; i < reported->unknowns.size(); ++i) {
-    Tensor& unknown = reported->unknowns[i];
-    const Dims sizes = batch.then(target.variables(Kind::unknown)[i].point_shape);
-    if (unknown.data()) unknown = Tensor(unknown.storage(), unknown.dtype(), sizes, sizes.row_major());
-  }
   for (Results& result : results) hand_out(result.out, std::move(result.tensors));
-  if (request.report) *request.report = reported.release();
+  if (request.report) *request.report = finished(std::move(reported), target, batch).release();
   return conclude(tally, evaluation.points);
 }
 

@@ -46,8 +46,13 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
   add_solver(segment, scope);
   add_predictor(segment, scope);
   add_sensitivities(segment, scope);
-  if (segment.max_substepping_level > 0)
-    substeps_.emplace(segment.substeps, outputs_, segment.max_substepping_level, scope);
+  if (segment.max_substepping_level == 0) return;
+  substeps_.emplace(segment.substeps, outputs_, segment.max_substepping_level, scope);
+  for (const Package* package : packages())
+    if (package->baked_batch() != 0)
+      throw Error(NEML2_ERROR_UNSUPPORTED, package->name(),
+                  join("Substeps are for some points of a batch, but ", package->name(), " takes exactly ",
+                       package->baked_batch(), ". Compile the model with --dynamic-batch."));
 }
 
 void ImplicitSegment::add_solver(const artifact::ImplicitSegment& segment, Scope& scope) {
@@ -178,6 +183,21 @@ std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_
 KrylovPackages ImplicitSegment::krylov_packages() const {
   const auto optional = [](const std::optional<Package>& package) { return package ? &*package : nullptr; };
   return {&residual_, &*matvec_, optional(preconditioner_setup_), optional(preconditioner_apply_), &tail_};
+}
+
+std::vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
+  if (!jacobian_)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
+                "The artifact has no package for the Jacobian of this segment: its solver is matrix-free, or NEML2 was "
+                "older than 3.0.7. Use neml2_system_step.");
+  return row_major(StepPackages{&*jacobian_, nullptr, &tail_, num_residuals_}.linearize(at));
+}
+
+std::optional<newton::Groups> ImplicitSegment::matvec(const Operands& at, const newton::Groups& v) const {
+  if (!matvec_) return std::nullopt;
+  std::vector<Tensor> inputs = at.inputs(tail_);
+  inputs.insert(inputs.end(), v.begin(), v.end());
+  return row_major(matvec_->run(at.points(), std::move(inputs)));
 }
 
 std::vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& chunk, bool all) const {

@@ -30,6 +30,10 @@ class ImplicitSegment : public Segment {
   Operands prepare(Chunk& chunk) const;
   // The system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
+  // The blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
+  std::vector<Tensor> jacobian(const Operands& at) const;
+  // dr/du v, where a package gives it.
+  std::optional<newton::Groups> matvec(const Operands& at, const newton::Groups& v) const;
   // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   std::vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
   // Last: hand the unknowns and what became of each point to the chunk.

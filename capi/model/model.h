@@ -96,6 +96,7 @@ class Model {
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
  private:
+  friend class Solve;  // evaluates step by step
   explicit Model(artifact::Metadata metadata);
   void add_variables(Scope& scope);
   Derivatives find_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;

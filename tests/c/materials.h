@@ -144,6 +144,23 @@ static inline neml2_call *viscoplastic_call(const neml2_model *model, viscoplast
   return call;
 }
 
+/* The inputs of a step as tensors, in the order of the model's variables; `t` has no batch axis. */
+static inline void viscoplastic_tensors(const neml2_model *model, const viscoplastic_block *b, neml2_tensor **inputs) {
+  const int64_t shape[2] = {b->n, 6}, strides[2] = {STATE_SIZE, 1};
+  for (int64_t i = 0; i < VISCOPLASTIC_INPUTS; ++i) {
+    const char *name = NULL;
+    REQUIRE_OK(neml2_model_variable_name(&name, NULL, model, NEML2_INPUT, i));
+    if (strcmp(name, "t") == 0) inputs[i] = tensor_over(&b->time, 0, NULL);
+    if (strcmp(name, "t~1") == 0) inputs[i] = tensor_over(&b->old_time, 0, NULL);
+    if (strcmp(name, "strain") == 0) inputs[i] = tensor_over(b->strain, 2, shape);
+    if (strcmp(name, "strain~1") == 0) inputs[i] = tensor_over(b->old_strain, 2, shape);
+    for (int k = 0; k < VISCOPLASTIC_OUTPUTS; ++k)
+      if (strcmp(name, viscoplastic_state[k].old_name) == 0)
+        REQUIRE_OK(neml2_tensor_wrap(&inputs[i], b->old_state + viscoplastic_state[k].offset, NEML2_FLOAT64,
+                                     viscoplastic_state[k].size == 1 ? 1 : 2, shape, strides, NULL, NULL));
+  }
+}
+
 /* The strain of step k of a cycle of 20, with some shear and another amplitude at each point. */
 static inline void viscoplastic_load(viscoplastic_block *b, int k) {
   b->time = k;

@@ -38,30 +38,13 @@ static void results_do_not_depend_on_the_batch(neml2_model *model) {
   viscoplastic_free(&chunked);
 }
 
-/* The inputs of a step as tensors, in the order of the model's variables; `t` has no batch axis. */
-static void as_tensors(const neml2_model *model, const viscoplastic_block *b, neml2_tensor **inputs) {
-  const int64_t shape[2] = {b->n, 6}, strides[2] = {STATE_SIZE, 1};
-  for (int64_t i = 0; i < VISCOPLASTIC_INPUTS; ++i) {
-    const char *name = NULL;
-    REQUIRE_OK(neml2_model_variable_name(&name, NULL, model, NEML2_INPUT, i));
-    if (strcmp(name, "t") == 0) inputs[i] = tensor_over(&b->time, 0, NULL);
-    if (strcmp(name, "t~1") == 0) inputs[i] = tensor_over(&b->old_time, 0, NULL);
-    if (strcmp(name, "strain") == 0) inputs[i] = tensor_over(b->strain, 2, shape);
-    if (strcmp(name, "strain~1") == 0) inputs[i] = tensor_over(b->old_strain, 2, shape);
-    for (int k = 0; k < VISCOPLASTIC_OUTPUTS; ++k)
-      if (strcmp(name, viscoplastic_state[k].old_name) == 0)
-        REQUIRE_OK(neml2_tensor_wrap(&inputs[i], b->old_state + viscoplastic_state[k].offset, NEML2_FLOAT64,
-                                     viscoplastic_state[k].size == 1 ? 1 : 2, shape, strides, NULL, NULL));
-  }
-}
-
 static void tensors_and_calls_agree(neml2_model *model) {
   viscoplastic_block b = viscoplastic_after(model, N, 4);
   neml2_call *call = viscoplastic_call(model, &b, 0);
   neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL}, *outputs[VISCOPLASTIC_OUTPUTS] = {NULL}, *iterations = NULL;
   neml2_report *report = NULL;
   viscoplastic_load(&b, 5);
-  as_tensors(model, &b, inputs);
+  viscoplastic_tensors(model, &b, inputs);
   CHECK_OK(neml2_call_run(call, N));
   if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL))) {
     for (int k = 0; k < VISCOPLASTIC_OUTPUTS; ++k) {
@@ -91,7 +74,7 @@ static void no_history_unasked(neml2_model *model) {
   neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL}, *outputs[VISCOPLASTIC_OUTPUTS] = {NULL}, *history = NULL;
   neml2_report *report = NULL;
   viscoplastic_load(&b, 5);
-  as_tensors(model, &b, inputs);
+  viscoplastic_tensors(model, &b, inputs);
   if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL))) {
     CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&history, report, NEML2_REPORT_RESIDUAL_HISTORY));
     CHECK_SAYS("collect_history");
@@ -112,7 +95,7 @@ static void residual_is_below_tolerance(neml2_model *model) {
   CHECK_OK(neml2_model_option_get_number(&rtol, model, "rtol"));
   CHECK_OK(neml2_model_option_get_number(&miters, model, "miters"));
   viscoplastic_load(&b, 5);
-  as_tensors(model, &b, inputs);
+  viscoplastic_tensors(model, &b, inputs);
   CHECK_OK(neml2_model_option_set_number(model, "collect_history", 1));
   if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL)) && CHECK_OK(neml2_call_run(call, N))) {
     REQUIRE_OK(neml2_report_get(&history, report, NEML2_REPORT_RESIDUAL_HISTORY));

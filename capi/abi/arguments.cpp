@@ -1,0 +1,103 @@
+#include "capi/abi/arguments.h"
+
+#include "capi/model/broadcast.h"
+
+namespace neml2_capi::abi {
+
+using model::Kind;
+using model::Variable;
+
+void Arguments::add(const Tensor& tensor, Dims& batch) {
+  const Variable& variable = variables[tensors.size()];
+  const Dims& point = variable.point_shape;
+  if (tensor.dtype() != variable.dtype)
+    throw Error(NEML2_ERROR_DTYPE, variable.name,
+                join("The ", kind, " '", variable.name, "' must be ", name_of(variable.dtype), "; got ",
+                     name_of(tensor.dtype()), ". Convert it first, or load the model with another dtype."));
+  if (tensor.ndim() < point.size() || !(tensor.sizes().last(point.size()) == point))
+    throw Error(NEML2_ERROR_SHAPE, variable.name,
+                join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),
+                     "; expected batch axes and then ", point.str(), "."));
+  const Dims own = tensor.sizes().first(tensor.ndim() - point.size());
+  const auto common = model::broadcast(batch, own);
+  if (!common)
+    throw Error(NEML2_ERROR_SHAPE, variable.name,
+                join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
+                     ", which does not broadcast with the batch ", batch.str(), " of those before it."));
+  batch = *common;
+  tensors.push_back(tensor);
+  batches.push_back(own);
+}
+
+void Arguments::skip() {
+  tensors.emplace_back();
+  batches.emplace_back();
+}
+
+void Arguments::add_present(neml2_tensor* const* handles, Dims& batch) {
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (handles && handles[i])
+      add(handles[i]->value, batch);
+    else
+      skip();
+}
+
+void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].data() || tensors[i].numel() == 0)
+      arrays[i] = model::as_points(tensors[i], batch, variables[i].point_shape);
+}
+
+Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch) {
+  Arguments given{model.variables(Kind::input), "input"};
+  for (std::size_t i = 0; i < given.variables.size(); ++i) {
+    if (!handles[i])
+      throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
+                  join("The input '", given.variables[i].name, "' is missing; every input must be given. Its shape is ",
+                       "batch axes and then ", given.variables[i].point_shape.str(), "."));
+    given.add(handles[i]->value, batch);
+  }
+  return given;
+}
+
+Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const std::vector<Tensor>& stored,
+                           Dims& batch) {
+  Arguments promoted{model.variables(Kind::parameter), "parameter"};
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    promoted.add(handles && handles[i] ? handles[i]->value : stored[i], batch);
+  return promoted;
+}
+
+void Results::add(const Dims& batch, bool batched, const Variable& variable, model::Points& array) {
+  const bool rows = batched || batch.product() == 0;
+  tensors.push_back(Tensor::empty(variable.dtype, (rows ? batch : Dims()).then(variable.point_shape)));
+  array = {tensors.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
+}
+
+std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
+                                          model::Evaluation& evaluation) {
+  auto report = std::make_unique<neml2_report>();
+  auto& tensors = report->tensors;
+  tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
+             Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
+  const std::int64_t miters = options.newton().miters;
+  if (options.collect_history())
+    tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
+  for (std::size_t kind = 0; kind < tensors.size(); ++kind)
+    evaluation.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
+  report->unknowns.resize(model.variables(Kind::unknown).size());
+  evaluation.unknowns = &report->unknowns;
+  return report;
+}
+
+std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
+                                       const Dims& batch) {
+  for (std::size_t i = 0; i < report->unknowns.size(); ++i) {
+    Tensor& unknown = report->unknowns[i];
+    const Dims sizes = batch.then(model.variables(Kind::unknown)[i].point_shape);
+    if (unknown.data()) unknown = Tensor(unknown.storage(), unknown.dtype(), sizes, sizes.row_major());
+  }
+  return report;
+}
+
+}  // namespace neml2_capi::abi

@@ -1,0 +1,185 @@
+// Solves: evaluations whose nonlinear systems the caller solves.
+#include "capi/abi/solve.h"
+
+namespace neml2_capi::abi {
+namespace {
+
+using model::FlatSystem;
+using model::Kind;
+
+std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* const* inputs,
+                                   neml2_tensor* const* parameters) {
+  const std::shared_ptr<model::Model>& target = required(handle, "model").value;
+  required(inputs, "inputs");
+  auto tensors = std::make_unique<neml2_solve::Tensors>();
+  tensors->model = target;
+  Dims& batch = tensors->batch;
+  Arguments given = given_inputs(*target, inputs, batch);
+  const std::vector<Tensor> stored = target->copy_parameters();
+  Arguments promoted = given_parameters(*target, parameters, stored, batch);
+
+  const model::Options options = target->options();
+  model::Evaluation evaluation(*target);
+  evaluation.points = count_of(batch);
+  evaluation.mark_failed = true;
+  given.bind(batch, evaluation.inputs);
+  promoted.bind(batch, evaluation.parameters);
+  const auto& outputs = target->variables(Kind::output);
+  for (std::size_t i = 0; i < outputs.size(); ++i) tensors->outputs.add(batch, true, outputs[i], evaluation.outputs[i]);
+  tensors->report = bind_report(*target, batch, options, evaluation);
+
+  auto solve = std::make_unique<neml2_solve>(model::Solve(target, std::move(evaluation), options));
+  solve->tensors = std::move(tensors);
+  return solve;
+}
+
+std::int32_t end(neml2_tensor** outputs, neml2_report** report, neml2_solve& solve) {
+  const bool handles = solve.tensors != nullptr;
+  if (handles) required(outputs, "outputs");
+  if (!handles && (outputs || report))
+    throw Error(NEML2_ERROR_ARGUMENT, outputs ? "outputs" : "report",
+                "A solve of a call writes to the arrays of the call: pass NULL for outputs and report.");
+  const model::Tally tally = solve.value.finish();
+  if (handles) {
+    auto& tensors = *solve.tensors;
+    hand_out(outputs, std::move(tensors.outputs.tensors));
+    if (report) *report = finished(std::move(tensors.report), *tensors.model, tensors.batch).release();
+  }
+  return conclude(tally, solve.value.points());
+}
+
+neml2_system* next(neml2_solve& solve) { return solve.value.next() ? &solve.system : nullptr; }
+
+FlatSystem& system_of(const neml2_system* system) { return required(system, "system").solve.current(); }
+
+// Let the caller's solver have all systems.
+void solve_with(std::int32_t (*solver)(void*, neml2_system*), void* context, neml2_solve& solve) {
+  while (neml2_system* system = next(solve)) {
+    const std::int32_t status = solver(context, system);
+    if (status >= 0) continue;
+    // The solver may just pass on what a function of this library returned.
+    std::string cause;
+    if (status == neml2_error_status()) {
+      std::int64_t needed = 0;
+      neml2_error_message(nullptr, 0, &needed);
+      cause.resize(static_cast<std::size_t>(needed));
+      neml2_error_message(cause.data(), needed, nullptr);
+      cause = join(" The last error of this thread: ", cause.c_str());
+    }
+    throw Error(status, "solver", join("The solver returned ", status, "; the evaluation was given up.", cause));
+  }
+}
+
+}  // namespace
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_solve_begin(neml2_solve** out, const neml2_model* model, neml2_tensor* const* inputs,
+                          neml2_tensor* const* parameters) {
+  return guarded([&] {
+    required(out, "out");
+    *out = begin(model, inputs, parameters).release();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_solve_next(neml2_system** system, neml2_solve* solve) {
+  return guarded([&] {
+    required(system, "system");
+    *system = next(required(solve, "solve"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_solve_end(neml2_tensor** outputs, neml2_report** report, neml2_solve** solve) {
+  return guarded([&] {
+    const std::int32_t status = end(outputs, report, required(required(solve, "solve"), "solve"));
+    neml2_solve_free(solve);
+    return status;
+  });
+}
+
+void neml2_solve_free(neml2_solve** solve) { release(solve); }
+
+int32_t neml2_model_forward_with(neml2_tensor** outputs, neml2_report** report, const neml2_model* model,
+                                 neml2_tensor* const* inputs, neml2_tensor* const* parameters,
+                                 int32_t (*solver)(void* context, neml2_system* system), void* context) {
+  return guarded([&] {
+    required(outputs, "outputs");
+    if (!solver) throw Error(NEML2_ERROR_ARGUMENT, "solver", "The argument 'solver' is NULL; it must be a function.");
+    const auto solve = begin(model, inputs, parameters);
+    solve_with(solver, context, *solve);
+    return end(outputs, report, *solve);
+  });
+}
+
+int32_t neml2_system_size(int64_t* npoints, int64_t* n, int64_t* nunknowns, const neml2_system* system) {
+  return guarded([&] {
+    const FlatSystem& flat = system_of(system);
+    if (npoints) *npoints = flat.points();
+    if (n) *n = flat.size();
+    if (nunknowns) *nunknowns = static_cast<std::int64_t>(flat.places().size());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_layout(int64_t* unknown, int64_t* offset, int64_t* pieces, int64_t* piece_stride,
+                            int64_t* piece_size, const neml2_system* system, int64_t index) {
+  return guarded([&] {
+    const auto& places = system_of(system).places();
+    if (index < 0 || index >= static_cast<std::int64_t>(places.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The system has ", places.size(), " unknowns; there is none at ", index, "."));
+    const FlatSystem::Place& place = places[static_cast<std::size_t>(index)];
+    if (unknown) *unknown = static_cast<std::int64_t>(place.unknown);
+    if (offset) *offset = place.offset;
+    if (pieces) *pieces = place.pieces;
+    if (piece_stride) *piece_stride = place.piece_stride;
+    if (piece_size) *piece_size = place.piece_size;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_guess(double* u, const neml2_system* system) {
+  return guarded([&] {
+    system_of(system).guess(&required(u, "u"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_residual(double* r, neml2_system* system, const double* u) {
+  return guarded([&] {
+    system_of(system).residual(&required(r, "r"), &required(u, "u"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_step(double* du, int32_t* singular, neml2_system* system, const double* u) {
+  return guarded([&] {
+    system_of(system).step(&required(du, "du"), singular, &required(u, "u"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_jacobian(double* a, neml2_system* system, const double* u) {
+  return guarded([&] {
+    system_of(system).jacobian(&required(a, "a"), &required(u, "u"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_matvec(double* y, neml2_system* system, const double* u, const double* v) {
+  return guarded([&] {
+    system_of(system).matvec(&required(y, "y"), &required(u, "u"), &required(v, "v"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_system_accept(neml2_system* system, const double* u, const int32_t* status, const int32_t* iterations) {
+  return guarded([&] {
+    required(system, "system").solve.accept(&required(u, "u"), status, iterations);
+    return NEML2_OK;
+  });
+}
