@@ -125,7 +125,7 @@ class Block:
     def push(self, direction: Array) -> Array:
         """The direction of the output that one of the input makes."""
         s = self.shape
-        x = direction.reshape(len(direction), s.input_sites, s.columns, -1)
+        x = direction.reshape(len(direction), s.input_sites, s.columns, direction.shape[-1])
         if s.lumped:
             if not np.array_equal(x, np.broadcast_to(x[:, :1], x.shape), equal_nan=True):
                 raise _lumped(s, "the tangent is not the same at all of them")
@@ -137,7 +137,7 @@ class Block:
         s = self.shape
         if s.lumped:
             raise _lumped(s, "an adjoint at each of them cannot be told")
-        w = direction.reshape(len(direction), s.output_sites, s.rows, -1)
+        w = direction.reshape(len(direction), s.output_sites, s.rows, direction.shape[-1])
         return _to_sites(self.matrices.swapaxes(-1, -2) @ w, s.input_sites)
 
 

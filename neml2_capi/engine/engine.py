@@ -22,7 +22,8 @@ from neml2_capi.engine.chain import Chain, Derivative
 from neml2_capi.engine.forward import ForwardSegment
 from neml2_capi.engine.implicit import ImplicitSegment
 from neml2_capi.engine.options import Options
-from neml2_capi.engine.results import Blocks, Evaluation, Results, flat
+from neml2_capi.engine.packing import as_vectors
+from neml2_capi.engine.results import Blocks, Evaluation, Results
 from neml2_capi.engine.scope import Scope
 from neml2_capi.errors import FatalError
 
@@ -181,8 +182,8 @@ class Engine:
             chain = Chain(batch.points, [s.outputs for s in self.segments], blocks)
             results = Results(sides, batch, shape)
             outputs = results.outputs()
-            along = {k: flat(v) for k, v in sides.inputs.rows(tangent, shape).items()}
-            against = {k: flat(v) for k, v in sides.outputs.rows(cotangent, shape).items()}
+            along = {k: as_vectors(v) for k, v in sides.inputs.rows(tangent, shape).items()}
+            against = {k: as_vectors(v) for k, v in sides.outputs.rows(cotangent, shape).items()}
             of_inputs, of_parameters = self._derivatives, self._parameter_derivatives
             return Evaluation(
                 outputs,

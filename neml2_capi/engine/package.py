@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -96,21 +97,18 @@ class Package:
         return outputs, singular
 
     def _runs(self, points: int, inputs: Sequence[Array]) -> Iterator[Array]:
-        groups = [np.arange(points)]
-        for array, slot in zip(inputs, self.inputs, strict=True):
-            if slot.batched:
-                continue
-            values = array.reshape(points, -1)
-            groups = [
-                rows[kind == k]
-                for rows in groups
-                for kind in [np.unique(values[rows], axis=0, return_inverse=True)[1].reshape(-1)]
-                for k in range(kind.max(initial=-1) + 1)
-            ]
-        for rows in groups:
-            yield from (
-                np.split(rows, range(self.greatest, len(rows), self.greatest)) if len(rows) else ()
-            )
+        """The points of each run."""
+        common = [
+            array.reshape(points, prod(slot.shape))
+            for array, slot in zip(inputs, self.inputs, strict=True)
+            if not slot.batched
+        ]
+        of_run = np.zeros(points, dtype=int)
+        if common and points:
+            of_run = np.unique(np.hstack(common), axis=0, return_inverse=True)[1].reshape(points)
+        for run in range(of_run.max(initial=-1) + 1):
+            rows = np.flatnonzero(of_run == run)
+            yield from np.split(rows, range(self.greatest, len(rows), self.greatest))
 
     def _run(
         self, rows: Array, inputs: Sequence[Array], outputs: list[Array], singular: Array

@@ -56,7 +56,12 @@ class Packing:
 
 def flat(arrays: Sequence[Array]) -> Array:
     """Arrays of groups as flat vectors, (points, size)."""
-    return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+    return np.concatenate([as_vectors(array) for array in arrays], axis=1)
+
+
+def as_vectors(array: Array) -> Array:
+    """(points, *shape) as (points, size)."""
+    return array.reshape(len(array), prod(array.shape[1:]))
 
 
 def _outer(group: Group) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from neml2_capi._library import lib
 from neml2_capi._tensor import Array
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.boundary import Boundary, Shape, point_shape
+from neml2_capi.engine.packing import as_vectors
 
 #: {output: {variable: block}}
 Blocks = dict[str, dict[str, Array]]
@@ -54,7 +54,7 @@ class Results:
         rows = rows.reshape(self.batch.points, *point).astype(dtype)
         if np.issubdtype(dtype, np.floating):
             rows[self.batch.failed] = np.nan
-        return rows.reshape(*self.shape, *point)
+        return rows.reshape(self.shape + point)
 
     def block(self, rows: Array, point: Shape, batched: bool, dtype: str) -> Array:
         """Rows of points, or the one that all points share, which has no batch."""
@@ -79,7 +79,7 @@ class Results:
         """The outputs by name; marks points where one is not finite."""
         side, batch, arrays = self.boundary.outputs, self.batch, {}
         for key in side.keys:
-            finite = np.isfinite(batch.values[key]).reshape(batch.points, -1).all(axis=1)
+            finite = np.isfinite(as_vectors(batch.values[key])).all(axis=1)
             batch.status[~finite & (batch.status == lib.NEML2_OK)] = lib.NEML2_NON_FINITE
         for key, v in zip(side.keys, side.variables, strict=True):
             arrays[v.name] = self.array(batch.values[key], point_shape(v), v.dtype)
@@ -93,15 +93,12 @@ class Results:
             iterations=batch.iterations.reshape(self.shape),
             residual_norm=batch.residual_norm.reshape(self.shape),
             suggested_cut=batch.suggested_cut.reshape(self.shape),
-            residual_history=batch.history.reshape(*self.shape, -1) if history else None,
+            residual_history=batch.history.reshape(self.shape + batch.history.shape[1:])
+            if history
+            else None,
             unknowns={
-                v.name: batch.unknowns[key].reshape(*self.shape, *point_shape(v))
+                v.name: batch.unknowns[key].reshape(self.shape + point_shape(v))
                 for key, v in zip(side.keys, side.variables, strict=True)
                 if batch.failed.any()
             },
         )
-
-
-def flat(rows: Array) -> Array:
-    """(points, size)"""
-    return rows.reshape(len(rows), prod(rows.shape[1:]))
