@@ -288,7 +288,7 @@ void one_unknown_takes_one_iteration() {
 
 void a_right_hand_side_of_zero_needs_no_iteration() {
   Problem problem = unsymmetric(3, 4);
-  for (std::int64_t i = 4; i < 8; ++i) at(problem.b, i) = 0.0;
+  for (std::int64_t i = 4; i < 8; ++i) at(problem.b, i) *= 0.0;
   for (const Method method : methods)
     for (const bool whole_batch : {false, true}) {
       LinearSettings settings = accurate(method);
