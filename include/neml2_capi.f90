@@ -24,7 +24,7 @@ module neml2_capi
   private
 
   public :: neml2_model, neml2_call
-  public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject
+  public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject, neml2_artifact_describe
 
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
@@ -45,19 +45,40 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_input = 0
   integer(int32), parameter, public :: neml2_output = 1
   integer(int32), parameter, public :: neml2_parameter = 2
+  integer(int32), parameter, public :: neml2_unknown = 3
+
+  integer(int32), parameter, public :: neml2_output_first = 0
+  integer(int32), parameter, public :: neml2_input_first = 1
 
   integer(int32), parameter :: float64 = 1
   integer(int32), parameter :: report_status = 0
   integer(int32), parameter :: report_iterations = 1
   integer(int32), parameter :: report_residual_norm = 2
+  integer(int32), parameter :: report_residual_history = 3
+  integer(int32), parameter :: report_suggested_cut = 4
 
-  ! The arrays of a report, in the order of their kinds, as messages name them.
+  ! What an array can be bound as: a variable of one of the kinds above, or one of these.
   integer(int32), parameter :: report = 3
-  character(*), parameter :: report_names(0:2) = [character(13) :: "status", "iterations", "residual norm"]
+  integer(int32), parameter :: tangent = 4
+  integer(int32), parameter :: cotangent = 5
+  integer(int32), parameter :: jvp = 6
+  integer(int32), parameter :: adjoint = 7
+  integer(int32), parameter :: parameter_adjoint = 8
+  integer(int32), parameter :: derivative = 9
+  integer(int32), parameter :: parameter_derivative = 10
 
-  ! What a call knows of the array of a variable or report: the values of one point, and the points that it holds.
+  ! As messages name them.
+  character(*), parameter :: role_names(neml2_input:parameter_derivative) = &
+    [character(12) :: "input", "output", "parameter", "report", "tangent of", "cotangent of", "jvp of", "adjoint of", &
+                      "adjoint of", "derivative", "derivative"]
+  ! The arrays of a report, in the order of their kinds.
+  character(*), parameter :: report_names(report_status:report_suggested_cut) = &
+    [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
+
+  ! What a call knows of an array that it can bind: the values of one point, and the points that it holds. A derivative
+  ! has the name "output:variable".
   type :: extent
-    integer(int32) :: kind
+    integer(int32) :: role
     character(:), allocatable :: name
     integer(int64) :: point_size = 1
     integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
@@ -82,6 +103,11 @@ module neml2_capi
     procedure :: variable_find => model_variable_find
     procedure :: variable_name => model_variable_name
     procedure :: variable_shape => model_variable_shape
+    procedure :: derivative_count => model_derivative_count
+    procedure :: derivative_info => model_derivative_info
+    procedure :: history_count => model_history_count
+    procedure :: history_info => model_history_info
+    procedure :: describe => model_describe
     procedure :: get_parameter => model_get_parameter
     generic :: set_parameter => set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
     generic :: set_option => set_option_number, set_option_text
@@ -96,10 +122,10 @@ module neml2_capi
 
   ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
   !
-  ! In bind_input, bind_output and bind_parameter an array has any rank up to 3. `stride` is the distance from one point
-  ! to the next in elements: the product of all extents but the last unless it is given, 0 for a scalar, which is one
-  ! value for all points. `first` is the position in the array, counted from 1, of the first value: with it,
-  ! variables interleave in one array of state.
+  ! An array of a variable or a derivative has any rank up to 3. `stride` is the distance from one point to the next in
+  ! elements: the product of all extents but the last unless it is given, 0 for a scalar, which is one value for all
+  ! points, or of an adjoint their sum. `first` is the position in the array, counted from 1, of the first value: with
+  ! it, variables interleave in one array of state.
   type :: neml2_call
     private
     type(shared_handle), pointer :: shared => null()
@@ -108,15 +134,28 @@ module neml2_capi
     generic :: bind_input => bind_input_0, bind_input_1, bind_input_2, bind_input_3
     generic :: bind_output => bind_output_1, bind_output_2, bind_output_3
     generic :: bind_parameter => bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
+    generic :: bind_tangent => bind_tangent_0, bind_tangent_1, bind_tangent_2, bind_tangent_3
+    generic :: bind_jvp => bind_jvp_1, bind_jvp_2, bind_jvp_3
+    generic :: bind_cotangent => bind_cotangent_0, bind_cotangent_1, bind_cotangent_2, bind_cotangent_3
+    generic :: bind_derivative => bind_derivative_1, bind_derivative_2, bind_derivative_3
+    generic :: bind_adjoint => bind_adjoint_0, bind_adjoint_1, bind_adjoint_2, bind_adjoint_3
+    procedure :: set_block_order => call_set_block_order
     procedure :: bind_status => call_bind_status
     procedure :: bind_iterations => call_bind_iterations
     procedure :: bind_residual_norm => call_bind_residual_norm
+    procedure :: bind_residual_history => call_bind_residual_history
+    procedure :: bind_suggested_cut => call_bind_suggested_cut
     generic :: run => run_int32, run_int64
     procedure :: free => call_free
     generic :: assignment(=) => call_assign
     procedure, private :: bind_input_0, bind_input_1, bind_input_2, bind_input_3
     procedure, private :: bind_output_1, bind_output_2, bind_output_3
     procedure, private :: bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
+    procedure, private :: bind_tangent_0, bind_tangent_1, bind_tangent_2, bind_tangent_3
+    procedure, private :: bind_jvp_1, bind_jvp_2, bind_jvp_3
+    procedure, private :: bind_cotangent_0, bind_cotangent_1, bind_cotangent_2, bind_cotangent_3
+    procedure, private :: bind_derivative_1, bind_derivative_2, bind_derivative_3
+    procedure, private :: bind_adjoint_0, bind_adjoint_1, bind_adjoint_2, bind_adjoint_3
     procedure, private :: run_int32, run_int64
     procedure, private :: call_assign
     final :: call_final
@@ -244,6 +283,62 @@ module neml2_capi
       integer(c_int32_t) :: stat
     end function
 
+    function c_model_derivative_count(out, model, kind) bind(c, name="neml2_model_derivative_count") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_derivative_info(output, variable, batched, ndim, shape, model, kind, index) &
+      bind(c, name="neml2_model_derivative_info") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: output, variable
+      integer(c_int32_t), intent(inout) :: batched
+      integer(c_int64_t), intent(inout) :: ndim
+      type(c_ptr), intent(inout) :: shape
+      type(c_ptr), value :: model
+      integer(c_int32_t), value :: kind
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_history_count(out, model) bind(c, name="neml2_model_history_count") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_history_info(input, age, output, current, model, index) &
+      bind(c, name="neml2_model_history_info") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: input, age, output, current
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_model_describe(buffer, capacity, needed, model) bind(c, name="neml2_model_describe") result(stat)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(c_int64_t), value :: capacity
+      integer(c_int64_t), intent(inout) :: needed
+      type(c_ptr), value :: model
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_artifact_describe(buffer, capacity, needed, path, device, dtype) &
+      bind(c, name="neml2_artifact_describe") result(stat)
+      import :: c_char, c_int32_t, c_int64_t
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(c_int64_t), value :: capacity
+      integer(c_int64_t), intent(inout) :: needed
+      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
+      integer(c_int32_t) :: stat
+    end function
+
     function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get") result(stat)
       import :: c_char, c_int32_t, c_ptr
       type(c_ptr), intent(inout) :: out
@@ -303,6 +398,38 @@ module neml2_capi
       integer(c_int32_t) :: stat
     end function
 
+    function c_call_bind_derivative(call, output, kind, variable, data, dtype, point_stride) &
+      bind(c, name="neml2_call_bind_derivative") result(stat)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: call
+      character(kind=c_char), intent(in) :: output(*)
+      integer(c_int32_t), value :: kind
+      character(kind=c_char), intent(in) :: variable(*)
+      type(c_ptr), value :: data
+      integer(c_int32_t), value :: dtype
+      integer(c_int64_t), value :: point_stride
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_call_bind_adjoint(call, kind, variable, data, dtype, point_stride) &
+      bind(c, name="neml2_call_bind_adjoint") result(stat)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: call
+      integer(c_int32_t), value :: kind
+      character(kind=c_char), intent(in) :: variable(*)
+      type(c_ptr), value :: data
+      integer(c_int32_t), value :: dtype
+      integer(c_int64_t), value :: point_stride
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_call_set_block_order(call, order) bind(c, name="neml2_call_set_block_order") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: call
+      integer(c_int32_t), value :: order
+      integer(c_int32_t) :: stat
+    end function
+
     function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report") result(stat)
       import :: c_int32_t, c_int64_t, c_ptr
       type(c_ptr), value :: call
@@ -331,7 +458,7 @@ module neml2_capi
     end function
   end interface
 
-  ! The three functions that bind an array to a variable have one signature.
+  ! The functions that bind an array by the name of one variable have one signature.
   abstract interface
     function c_call_bind(call, name, data, dtype, point_stride) bind(c) result(stat)
       import :: c_char, c_int32_t, c_int64_t, c_ptr
@@ -346,6 +473,9 @@ module neml2_capi
   procedure(c_call_bind), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
   procedure(c_call_bind), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
   procedure(c_call_bind), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_tangent") :: c_call_bind_tangent
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_jvp") :: c_call_bind_jvp
+  procedure(c_call_bind), bind(c, name="neml2_call_bind_cotangent") :: c_call_bind_cotangent
 
 contains
 
@@ -412,7 +542,7 @@ contains
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
 
-  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter) there are.
+  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
   subroutine model_variable_count(self, kind, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -472,6 +602,113 @@ contains
     shape = reversed(sizes, ndim)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine model_variable_shape
+
+  ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
+  subroutine model_derivative_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(out) :: count
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    count = 0
+    stat = c_model_derivative_count(count, c_handle(self%shared), kind)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine model_derivative_count
+
+  ! The positions of the output and the variable of a derivative, all counted from 1; the shape of its block at one
+  ! point, in Fortran's order: (variable..., output...); and whether each point has its own, else one is that of all.
+  subroutine model_derivative_info(self, kind, index, output, variable, stat, shape, batched, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), intent(out) :: output, variable
+    integer(int32), intent(out) :: stat
+    integer(int64), allocatable, intent(out), optional :: shape(:)
+    logical, intent(out), optional :: batched
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int64) :: ndim
+    integer(int32) :: own
+    type(c_ptr) :: sizes
+    output = -1
+    variable = -1
+    own = 0
+    ndim = 0
+    sizes = c_null_ptr
+    stat = c_model_derivative_info(output, variable, own, ndim, sizes, c_handle(self%shared), kind, index - 1)
+    output = output + 1
+    variable = variable + 1
+    if (present(shape)) shape = reversed(sizes, ndim)
+    if (present(batched)) batched = own /= 0
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine model_derivative_info
+
+  ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
+  subroutine model_history_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(out) :: count
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    count = 0
+    stat = c_model_history_count(count, c_handle(self%shared))
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine model_history_count
+
+  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
+  subroutine model_history_info(self, index, input, stat, age, output, current, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(out) :: input
+    integer(int32), intent(out) :: stat
+    integer(int64), intent(out), optional :: age, output, current
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int64) :: positions(3), steps
+    positions = -1
+    steps = 0
+    stat = c_model_history_info(positions(1), steps, positions(2), positions(3), c_handle(self%shared), index - 1)
+    input = positions(1) + 1
+    if (present(age)) age = steps
+    if (present(output)) output = positions(2) + 1
+    if (present(current)) current = positions(3) + 1
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine model_history_info
+
+  ! What the model holds, as a JSON document.
+  subroutine model_describe(self, text, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(:), allocatable, intent(out) :: text
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: needed
+    needed = 1
+    stat = c_model_describe(nothing, 0_int64, needed, c_handle(self%shared))
+    allocate (character(kind=c_char, len=needed) :: buffer)
+    if (stat == neml2_ok) stat = c_model_describe(buffer, needed, needed, c_handle(self%shared))
+    text = buffer(:len(buffer) - 1)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine model_describe
+
+  ! The same of the artifact at `path`, of which no package is loaded.
+  subroutine neml2_artifact_describe(path, text, stat, device, dtype, errmsg)
+    character(*), intent(in) :: path
+    character(:), allocatable, intent(out) :: text
+    integer(int32), intent(out) :: stat
+    character(*), intent(in), optional :: device, dtype
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer, c_path, c_device, c_dtype
+    integer(int64) :: needed
+    needed = 1
+    c_path = c_text(path)
+    c_device = c_text(device, "cpu")
+    c_dtype = c_text(dtype, "float64")
+    stat = c_artifact_describe(nothing, 0_int64, needed, c_path, c_device, c_dtype)
+    allocate (character(kind=c_char, len=needed) :: buffer)
+    if (stat == neml2_ok) stat = c_artifact_describe(buffer, needed, needed, c_path, c_device, c_dtype)
+    text = buffer(:len(buffer) - 1)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine neml2_artifact_describe
 
   ! The stored value of a parameter, in the order of memory; `shape`, in Fortran's order, is empty for a scalar.
   subroutine model_get_parameter(self, name, values, stat, shape, errmsg)
@@ -668,43 +905,97 @@ contains
   subroutine list_extents(extents, model)
     type(extent), allocatable, intent(out) :: extents(:)
     class(neml2_model), intent(in) :: model
-    integer(int64), allocatable :: sizes(:)
-    integer(int64) :: counts(neml2_input:neml2_parameter), i
+    integer(int64) :: variables(neml2_input:neml2_parameter), derivatives(neml2_input:neml2_parameter)
     integer(int32) :: kind, stat
     integer :: k
+    derivatives = 0
     do kind = neml2_input, neml2_parameter
-      call model%variable_count(kind, counts(kind), stat)
+      call model%variable_count(kind, variables(kind), stat)
+      if (kind /= neml2_output) call model%derivative_count(kind, derivatives(kind), stat)
     end do
-    allocate (extents(sum(counts) + size(report_names)))
+    ! Inputs and outputs have values, directions and their images; parameters have values and adjoints.
+    allocate (extents(3 * sum(variables(:neml2_output)) + 2 * variables(neml2_parameter) + sum(derivatives) &
+                      + size(report_names)))
     k = 0
-    do kind = neml2_input, neml2_parameter
-      do i = 1, counts(kind)
-        k = k + 1
-        extents(k)%kind = kind
-        call model%variable_name(kind, i, extents(k)%name, stat)
-        call model%variable_shape(kind, i, sizes, stat)
-        extents(k)%point_size = product(sizes)
-      end do
+    call list_variables(neml2_input, [neml2_input, tangent, adjoint])
+    call list_variables(neml2_output, [neml2_output, jvp, cotangent])
+    call list_variables(neml2_parameter, [neml2_parameter, parameter_adjoint])
+    call list_derivatives(neml2_input, derivative)
+    call list_derivatives(neml2_parameter, parameter_derivative)
+    do kind = report_status, report_suggested_cut
+      call list(report, trim(report_names(kind)), [integer(int64) ::])
     end do
-    do kind = report_status, report_residual_norm
+
+  contains
+
+    subroutine list(role, name, shape)
+      integer(int32), intent(in) :: role
+      character(*), intent(in) :: name
+      integer(int64), intent(in) :: shape(:)
       k = k + 1
-      extents(k)%kind = report
-      extents(k)%name = trim(report_names(kind))
-    end do
+      extents(k)%role = role
+      extents(k)%name = name
+      extents(k)%point_size = product(shape)
+    end subroutine list
+
+    subroutine list_variables(kind, roles)
+      integer(int32), intent(in) :: kind, roles(:)
+      character(:), allocatable :: name
+      integer(int64), allocatable :: shape(:)
+      integer(int64) :: i
+      integer :: r
+      do i = 1, variables(kind)
+        call model%variable_name(kind, i, name, stat)
+        call model%variable_shape(kind, i, shape, stat)
+        do r = 1, size(roles)
+          call list(roles(r), name, shape)
+        end do
+      end do
+    end subroutine list_variables
+
+    subroutine list_derivatives(kind, role)
+      integer(int32), intent(in) :: kind, role
+      character(:), allocatable :: of, by
+      integer(int64), allocatable :: shape(:)
+      integer(int64) :: i, output, variable
+      do i = 1, derivatives(kind)
+        call model%derivative_info(kind, i, output, variable, stat, shape)
+        call model%variable_name(neml2_output, output, of, stat)
+        call model%variable_name(kind, variable, by, stat)
+        call list(role, of//":"//by, shape)
+      end do
+    end subroutine list_derivatives
   end subroutine list_extents
 
-  ! The place of a variable or report in the list of a call; 0 where there is none.
-  pure integer function extent_index(shared, kind, name) result(k)
+  ! The place of what can be bound in the list of a call; 0 where there is none.
+  pure integer function extent_index(shared, role, name) result(k)
     type(shared_handle), pointer, intent(in) :: shared
-    integer(int32), intent(in) :: kind
+    integer(int32), intent(in) :: role
     character(*), intent(in) :: name
     if (associated(shared)) then
       do k = 1, size(shared%extents)
-        if (shared%extents(k)%kind == kind .and. shared%extents(k)%name == name) return
+        if (shared%extents(k)%role == role .and. shared%extents(k)%name == name) return
       end do
     end if
     k = 0
   end function extent_index
+
+  ! A parameter may go by the last component of its name, where that is unique: its full name, which the list of a call
+  ! has. The library refuses a name that is not unique.
+  function full_name(shared, name) result(full)
+    type(shared_handle), pointer, intent(in) :: shared
+    character(*), intent(in) :: name
+    character(:), allocatable :: full
+    integer :: k
+    full = trim(name)
+    if (extent_index(shared, neml2_parameter, name) > 0 .or. .not. associated(shared)) return
+    do k = 1, size(shared%extents)
+      associate (known => shared%extents(k))
+        if (known%role /= neml2_parameter) cycle
+        if (known%name(index(known%name, ".", back=.true.) + 1:) == name) full = known%name
+      end associate
+    end do
+  end function full_name
 
   subroutine bind_input_0(self, name, value, stat, errmsg)
     class(neml2_call), intent(in) :: self
@@ -845,6 +1136,277 @@ contains
     if (present(errmsg)) errmsg = message
   end subroutine bind_parameter_3
 
+  ! The tangent of an input. One that is not bound is zero.
+  subroutine bind_tangent_0(self, name, value, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(tangent, self, name, &
+              c_loc(value), 1_int64, 0_int64, stat, message)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_tangent_0
+
+  subroutine bind_tangent_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(tangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_tangent_1
+
+  subroutine bind_tangent_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(tangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_tangent_2
+
+  subroutine bind_tangent_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(tangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_tangent_3
+
+  ! The derivative of an output along the tangents.
+  subroutine bind_jvp_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(jvp, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_jvp_1
+
+  subroutine bind_jvp_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(jvp, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_jvp_2
+
+  subroutine bind_jvp_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(jvp, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_jvp_3
+
+  ! The cotangent of an output. One that is not bound is zero.
+  subroutine bind_cotangent_0(self, name, value, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(cotangent, self, name, &
+              c_loc(value), 1_int64, 0_int64, stat, message)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_cotangent_0
+
+  subroutine bind_cotangent_1(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(cotangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_cotangent_1
+
+  subroutine bind_cotangent_2(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(cotangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_cotangent_2
+
+  subroutine bind_cotangent_3(self, name, array, stat, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(cotangent, self, name, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_cotangent_3
+
+  ! The derivative of an output with respect to an input or, with `of_parameter`, a parameter. Its array is (variable,
+  ! output, point), or (output, variable, point) with the order neml2_input_first.
+  subroutine bind_derivative_1(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first, variable=variable)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_derivative_1
+
+  subroutine bind_derivative_2(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first, variable=variable)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_derivative_2
+
+  subroutine bind_derivative_3(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first, variable=variable)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_derivative_3
+
+  ! The adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a scalar,
+  ! the sum over all points that did not fail.
+  subroutine bind_adjoint_0(self, variable, value, stat, of_parameter, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
+              c_loc(value), 1_int64, 0_int64, stat, message)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_adjoint_0
+
+  subroutine bind_adjoint_1(self, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_adjoint_1
+
+  subroutine bind_adjoint_2(self, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_adjoint_2
+
+  subroutine bind_adjoint_3(self, variable, array, stat, of_parameter, stride, first, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
+              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
+              stride, first)
+    if (present(errmsg)) errmsg = message
+  end subroutine bind_adjoint_3
+
+  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
+  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
+  subroutine call_set_block_order(self, order, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: order
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    stat = c_call_set_block_order(c_handle(self%shared), order)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine call_set_block_order
+
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
   ! neml2_singular.
   subroutine call_bind_status(self, array, stat, errmsg)
@@ -875,6 +1437,28 @@ contains
     call bind_report(report_residual_norm, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_residual_norm
+
+  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and NaN
+  ! after the last: its first extent is the option miters or more.
+  subroutine call_bind_residual_history(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind_report(report_residual_history, self, c_loc(array), size(array, 2, int64), stat, size(array, 1, int64))
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine call_bind_residual_history
+
+  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
+  ! converged.
+  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call bind_report(report_suggested_cut, self, c_loc(array), size(array, kind=int64), stat)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine call_bind_suggested_cut
 
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
@@ -910,7 +1494,7 @@ contains
         associate (array => self%shared%extents(k))
           if (array%points >= npoints) cycle
           stat = neml2_error_shape
-          message = "The array of "//kind_name(array%kind)//" '"//array%name//"' holds "//decimal(array%points) &
+          message = "The array of "//role_name(array%role)//" '"//array%name//"' holds "//decimal(array%points) &
                     //" points; the run is of "//decimal(npoints)//"."
           return
         end associate
@@ -939,8 +1523,9 @@ contains
     left%shared => retained(right%shared)
   end subroutine call_assign
 
-  subroutine bind(kind, self, name, array, length, default_stride, stat, message, stride, first)
-    integer(int32), intent(in) :: kind
+  ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
+  subroutine bind(role, self, name, array, length, default_stride, stat, message, stride, first, variable)
+    integer(int32), intent(in) :: role
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(c_ptr), intent(in) :: array
@@ -948,10 +1533,24 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out) :: message
     integer, intent(in), optional :: stride, first
+    character(*), intent(in), optional :: variable
+    character(:), allocatable :: known
+    character(kind=c_char, len=:), allocatable :: c_name
     real(real64), pointer :: values(:)
-    type(c_ptr) :: start
+    type(c_ptr) :: start, c
     integer(int64) :: distance, before, points
     integer :: k
+
+    select case (role)
+    case (derivative)
+      known = trim(name)//":"//trim(variable)
+    case (parameter_derivative)
+      known = trim(name)//":"//full_name(self%shared, variable)
+    case (neml2_parameter, parameter_adjoint)
+      known = full_name(self%shared, name)
+    case default
+      known = trim(name)
+    end select
 
     distance = default_stride
     if (present(stride)) distance = stride
@@ -959,17 +1558,17 @@ contains
     if (present(first)) before = first - 1_int64
     if (before < 0) then
       stat = neml2_error_argument
-      message = "'first' of "//kind_name(kind)//" '"//trim(name)//"' is counted from 1, not "//decimal(before + 1)//"."
+      message = "'first' of "//role_name(role)//" '"//known//"' is counted from 1, not "//decimal(before + 1)//"."
       return
     end if
 
     points = huge(points)
-    k = extent_index(self%shared, kind, name)
+    k = extent_index(self%shared, role, known)
     if (k > 0) points = points_held(length - before, self%shared%extents(k)%point_size, distance)
     ! An empty array is that of a block without points.
     if (points == 0 .and. length > 0) then
       stat = neml2_error_shape
-      message = "The array of "//kind_name(kind)//" '"//trim(name)//"' holds not one point: one has " &
+      message = "The array of "//role_name(role)//" '"//known//"' holds not one point: one has " &
                 //decimal(self%shared%extents(k)%point_size)//" values, and from 'first' on there are " &
                 //decimal(max(length - before, 0_int64))//"."
       return
@@ -980,28 +1579,48 @@ contains
       call c_f_pointer(array, values, [length])
       start = c_loc(values(before + 1))
     end if
-    select case (kind)
+    c = c_handle(self%shared)
+    c_name = c_text(name)
+    select case (role)
     case (neml2_input)
-      stat = c_call_bind_input(c_handle(self%shared), c_text(name), start, float64, distance)
+      stat = c_call_bind_input(c, c_name, start, float64, distance)
     case (neml2_output)
-      stat = c_call_bind_output(c_handle(self%shared), c_text(name), start, float64, distance)
+      stat = c_call_bind_output(c, c_name, start, float64, distance)
+    case (neml2_parameter)
+      stat = c_call_bind_parameter(c, c_name, start, float64, distance)
+    case (tangent)
+      stat = c_call_bind_tangent(c, c_name, start, float64, distance)
+    case (cotangent)
+      stat = c_call_bind_cotangent(c, c_name, start, float64, distance)
+    case (jvp)
+      stat = c_call_bind_jvp(c, c_name, start, float64, distance)
+    case (adjoint)
+      stat = c_call_bind_adjoint(c, neml2_input, c_name, start, float64, distance)
+    case (parameter_adjoint)
+      stat = c_call_bind_adjoint(c, neml2_parameter, c_name, start, float64, distance)
+    case (derivative)
+      stat = c_call_bind_derivative(c, c_name, neml2_input, c_text(variable), start, float64, distance)
     case default
-      stat = c_call_bind_parameter(c_handle(self%shared), c_text(name), start, float64, distance)
+      stat = c_call_bind_derivative(c, c_name, neml2_parameter, c_text(variable), start, float64, distance)
     end select
     message = message_of(stat)
     if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
   end subroutine bind
 
-  subroutine bind_report(kind, self, array, length, stat)
+  subroutine bind_report(kind, self, array, points, stat, stride)
     integer(int32), intent(in) :: kind
     class(neml2_call), intent(in) :: self
     type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: length
+    integer(int64), intent(in) :: points
     integer(int32), intent(out) :: stat
+    integer(int64), intent(in), optional :: stride
+    integer(int64) :: distance
     integer :: k
-    stat = c_call_bind_report(c_handle(self%shared), kind, array, 1_int64)
+    distance = 1
+    if (present(stride)) distance = stride
+    stat = c_call_bind_report(c_handle(self%shared), kind, array, distance)
     k = extent_index(self%shared, report, report_names(kind))
-    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = length
+    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
   end subroutine bind_report
 
   ! How many points of `point_size` values lie `stride` apart in `length` values.
@@ -1081,12 +1700,17 @@ contains
     text = buffer(:len(buffer) - 1)
   end subroutine read_error
 
-  pure function kind_name(kind) result(name)
-    integer(int32), intent(in) :: kind
+  pure function role_name(role) result(name)
+    integer(int32), intent(in) :: role
     character(:), allocatable :: name
-    character(*), parameter :: names(neml2_input:report) = [character(9) :: "input", "output", "parameter", "report"]
-    name = trim(names(kind))
-  end function kind_name
+    name = "the "//trim(role_names(role))
+  end function role_name
+
+  pure logical function is_true(option)
+    logical, intent(in), optional :: option
+    is_true = .false.
+    if (present(option)) is_true = option
+  end function is_true
 
   pure function decimal(number) result(text)
     integer(int64), intent(in) :: number
