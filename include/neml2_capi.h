@@ -359,7 +359,8 @@ enum {
   NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
   NEML2_REPORT_RESIDUAL_NORM = 2,    /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
   NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
-                                         the last implicit segment; NaN beyond */
+                                          the last implicit segment, with substeps of its whole increment; NaN
+                                          beyond */
   NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 where the
                                           residual was going down, 0.25 where it was not, 1 where the point converged */
 };

@@ -55,6 +55,8 @@ def root(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "outputs": [scalar("u")],
         "segments": [segment],
         "parameters": [],
+        "derivatives": [],
+        "parameter_derivatives": [],
         "solver_config": {
             "atol": 1e-6,
             "rtol": 1e-6,
