@@ -62,6 +62,7 @@ static int64_t size_of(const neml2_model *model, int32_t kind, int64_t index) {
 
 static points points_of(const char *root, const given *state) {
   points p = {load(root), 0, 0, {0}, {0}, {NULL}, {NULL}, {NULL}};
+  REQUIRE_OK(neml2_model_option_set_number(p.model, "atol", 1e-12));
   REQUIRE_OK(neml2_model_option_set_number(p.model, "rtol", 1e-14));
   REQUIRE_OK(neml2_model_variable_count(&p.ninputs, p.model, NEML2_INPUT));
   REQUIRE_OK(neml2_model_variable_count(&p.noutputs, p.model, NEML2_OUTPUT));

@@ -62,6 +62,15 @@ def test_fortran_program_passes(source: Path) -> None:
     run(fortran_program(source, TESTS / "fortran" / "checks.f90", flags=traps))
 
 
+@needs_fortran
+def test_tangents_in_fortran(artifacts: Mapping[str, Path]) -> None:
+    """The part of the test that compiled models are for."""
+    program = fortran_program(
+        TESTS / "fortran" / "test_derivatives.f90", TESTS / "fortran" / "checks.f90"
+    )
+    run(program, artifacts["isotropic_hardening"], artifacts["crystal"])
+
+
 def printed(program: Path) -> Results:
     """What an example printed: values by the words before them, ("viscoplastic", "7")."""
     results: Results = {}
