@@ -49,7 +49,7 @@ class Evaluation(NamedTuple):
     outputs: dict[str, Any]
     #: One per input, output, parameter or derivative, whatever it was asked for; None where absent.
     results: list[Any]
-    report: _Report
+    report: NativeReport
 
     def raise_if_failed(self, named: Any = None) -> None:
         """ConvergenceError where points failed, with `named` as what else was asked for."""
@@ -69,18 +69,18 @@ def evaluate(
     wanted: Sequence[Any] = getattr(model, operation.results) if operation.results else ()
     outputs, others = results(len(model.outputs)), results(len(wanted))
     along: Any = getattr(model, operation.directions[1]) if operation.directions else ()
-    report = _Report(model)
+    report = NativeReport(model)
     with (
         Arguments(len(model.inputs)) as given,
         Arguments(len(model.parameters)) as replaced,
         Arguments(len(along)) as directed,
     ):
-        _fill(given, model.inputs, inputs, "inputs")
+        fill(given, model.inputs, inputs, "inputs")
         if overrides is not None:
-            _fill_resolved(replaced, model.parameters, overrides)
+            fill_resolved(replaced, model.parameters, overrides)
         if operation.directions:
             name, kind = f"{operation.directions[0].split()[0]}s", operation.directions[0]
-            _fill(directed, along, directions, name, kind)
+            fill(directed, along, directions, name, kind)
         arguments: list[Any] = [outputs]
         if operation.results:
             arguments.append(others)
@@ -126,7 +126,7 @@ def by_name(variables: Variables, values: Sequence[Any]) -> dict[str, Any]:
     return {name: value for name, value in named if value is not None}
 
 
-class _Report:
+class NativeReport:
     """The report of an evaluation, read when it is asked for."""
 
     def __init__(self, model: Model) -> None:
@@ -169,7 +169,7 @@ class _Report:
         return tensor
 
 
-def _fill(
+def fill(
     arguments: Arguments,
     variables: Variables,
     values: Mapping[str, Any],
@@ -193,7 +193,7 @@ def _fill(
             )
 
 
-def _fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
+def fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
     """Parameters by their qualified names or unique last components."""
     _check_mapping("param_overrides", values)
     given: dict[int, Any] = {}

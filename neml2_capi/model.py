@@ -34,6 +34,7 @@ from neml2_capi._variables import (
     read_variables,
 )
 from neml2_capi.errors import check, read_text
+from neml2_capi.solvers import Solve, Solver
 
 _Self = TypeVar("_Self", bound="Model")
 
@@ -217,20 +218,35 @@ class Model(Handle):
         self,
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
+        solver: Solver | None = None,
     ) -> dict[str, Any]:
         """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
 
         Every input must be given, history (`x~1`) too. `param_overrides` replaces values of
         parameters in this call only. The results are new arrays; torch tensors among them carry no
-        gradient in this version, whatever the inputs require.
+        gradient in this version, whatever the inputs require. `solver` solves the nonlinear systems
+        in place of the library: neml2_capi.solvers.Newton() or a function of yours, which see.
 
         FatalError for a wrong name, shape or element type: nothing was evaluated. ConvergenceError
         where points of an implicit model did not converge: it holds the outputs of the others. NaN
         in the result of an explicit model is no error.
         """
+        if solver is not None:
+            with self.solve(inputs, param_overrides) as solve:
+                for system in solve:
+                    solver(system)
+                return solve.end()
         evaluation = evaluate(self, FORWARD, inputs, param_overrides)
         evaluation.raise_if_failed()
         return evaluation.outputs
+
+    def solve(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> Solve:
+        """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers."""
+        return Solve(self, inputs, param_overrides)
 
     def evaluate(
         self,
