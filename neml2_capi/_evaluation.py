@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +42,16 @@ PARAM_JACOBIAN = Operation(lib.neml2_model_param_jacobian, None, "parameter_deri
 PARAM_VJP = Operation(lib.neml2_model_param_vjp, ("cotangent of", "outputs"), "parameters")
 
 
+class Report(Protocol):
+    """What became of each point."""
+
+    def arrays(self, history: bool = False) -> dict[str, Any]:
+        """What Model.evaluate() returns."""
+
+    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
+        """ConvergenceError with the results of the points that did not fail."""
+
+
 class Evaluation(NamedTuple):
     """What an evaluation gives: outputs by name, other results in order, and the report."""
 
@@ -49,7 +59,7 @@ class Evaluation(NamedTuple):
     outputs: dict[str, Any]
     #: One per input, output, parameter or derivative, whatever it was asked for; None where absent.
     results: list[Any]
-    report: NativeReport
+    report: Report
 
     def raise_if_failed(self, named: Any = None) -> None:
         """ConvergenceError where points failed, with `named` as what else was asked for."""

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from neml2_capi._handle import owned
-from neml2_capi._library import lib
-from neml2_capi.errors import check
-
 if TYPE_CHECKING:
     from neml2_capi.model import Model
 
@@ -26,11 +22,7 @@ class Parameters(Mapping[str, Any]):
         self._model = model
 
     def __getitem__(self, name: str) -> Any:
-        model = self._model._open()
-        full = self._model.parameters[self._model.parameters.resolve(name)].name
-        owner = owned("tensor")
-        check(lib.neml2_model_parameter_get(owner, model[0], full.encode()))
-        return self._model._hand_out(owner)
+        return self._model._view(self._model.parameters.resolve(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._model.set_parameter(name, value)

@@ -16,6 +16,8 @@ from neml2_capi._evaluation import (
     PARAM_JACOBIAN,
     PARAM_VJP,
     VJP,
+    Evaluation,
+    Operation,
     by_name,
     by_pair,
     evaluate,
@@ -33,10 +35,11 @@ from neml2_capi._variables import (
     read_histories,
     read_variables,
 )
-from neml2_capi.errors import check, read_text
+from neml2_capi.errors import FatalError, check, read_text
 from neml2_capi.solvers import Solve, Solver
 
 _Self = TypeVar("_Self", bound="Model")
+_ENGINES = ("native", "python")
 
 
 class Model(Handle):
@@ -54,11 +57,26 @@ class Model(Handle):
     Any number of threads may call one model; the interpreter's lock is released meanwhile.
     """
 
+    def __new__(cls: type[_Self], *arguments: Any, engine: str = "native", **named: Any) -> _Self:
+        if engine not in _ENGINES:
+            raise FatalError(
+                f"there is no engine {engine!r}; there are: {', '.join(_ENGINES)}",
+                lib.NEML2_ERROR_ARGUMENT,
+                "engine",
+            )
+        if engine == "python":
+            from neml2_capi.engine.model import in_python
+
+            cls = in_python(cls)
+        return object.__new__(cls)
+
     def __init__(
         self,
         artifact_root: str | os.PathLike[str],
         device: Any = None,
         dtype: Any = None,
+        *,
+        engine: str = "native",
     ) -> None:
         """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
 
@@ -66,10 +84,18 @@ class Model(Handle):
         or the stub of one compiled model.
         `device` ("cpu", also the default) and `dtype` ("float64", the default, or "float32"; as
         text or as a type of numpy or torch) choose among what the artifact was compiled for.
+        `engine` "python" evaluates the same in plain Python over the compiled graphs, see
+        neml2_capi.engine: slow, and easy to follow and to change.
         FatalError where it cannot be loaded; the message says why.
         """
+        self._load(artifact_root, *_target(device, dtype))
+
+    def _load(
+        self, artifact_root: str | os.PathLike[str], device: str | None, dtype: str | None
+    ) -> None:
         owner = owned("model")
-        check(lib.neml2_model_load(owner, c_string(artifact_root), *_target(device, dtype)))
+        path = c_string(artifact_root)
+        check(lib.neml2_model_load(owner, path, c_string(device), c_string(dtype)))
         self._introspect(owner)
 
     @classmethod
@@ -85,7 +111,7 @@ class Model(Handle):
         What an older stub says of the solver holds.
         """
         owner = owned("model")
-        target = _target(device, dtype)
+        target = map(c_string, _target(device, dtype))
         check(lib.neml2_model_load_stub(owner, c_string(stub), c_string(name), *target))
         model = cls.__new__(cls)
         model._introspect(owner)
@@ -236,7 +262,7 @@ class Model(Handle):
                 for system in solve:
                     solver(system)
                 return solve.end()
-        evaluation = evaluate(self, FORWARD, inputs, param_overrides)
+        evaluation = self._evaluate(FORWARD, inputs, param_overrides)
         evaluation.raise_if_failed()
         return evaluation.outputs
 
@@ -261,7 +287,7 @@ class Model(Handle):
         increment before another try); and with the option `collect_history`, `residual_history`,
         (*B, miters), NaN after the last iteration.
         """
-        evaluation = evaluate(self, FORWARD, inputs, param_overrides)
+        evaluation = self._evaluate(FORWARD, inputs, param_overrides)
         history = bool(self.options["collect_history"])
         return evaluation.outputs, evaluation.report.arrays(history)
 
@@ -281,7 +307,7 @@ class Model(Handle):
         inputs for which a derivative of it was compiled (see `derivatives`); outputs without one
         are absent.
         """
-        evaluation = evaluate(self, JVP, inputs, param_overrides, tangents)
+        evaluation = self._evaluate(JVP, inputs, param_overrides, tangents)
         derivatives = by_name(self._outputs, evaluation.results)
         evaluation.raise_if_failed(derivatives)
         return evaluation.outputs, derivatives
@@ -298,7 +324,7 @@ class Model(Handle):
         shape of its input as it was given: what is one value for many points gets their sum.
         Inputs with respect to which no derivative was compiled are absent.
         """
-        evaluation = evaluate(self, VJP, inputs, param_overrides, cotangents)
+        evaluation = self._evaluate(VJP, inputs, param_overrides, cotangents)
         adjoints = by_name(self._inputs, evaluation.results)
         evaluation.raise_if_failed(adjoints)
         return evaluation.outputs, adjoints
@@ -316,7 +342,7 @@ class Model(Handle):
         block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with sub-batch axes
         of size 1 where it is the same at all sites. Pairs that were not compiled are absent.
         """
-        evaluation = evaluate(self, JACOBIAN, inputs, param_overrides)
+        evaluation = self._evaluate(JACOBIAN, inputs, param_overrides)
         blocks = by_pair(self._derivatives, evaluation.results)
         evaluation.raise_if_failed(blocks)
         return evaluation.outputs, blocks
@@ -331,7 +357,7 @@ class Model(Handle):
         Returns (outputs, {output: {parameter: block}}); a block is (*B, *output_shape,
         *parameter_base_shape), also where the parameter is one value for all points.
         """
-        evaluation = evaluate(self, PARAM_JACOBIAN, inputs, param_overrides)
+        evaluation = self._evaluate(PARAM_JACOBIAN, inputs, param_overrides)
         blocks = by_pair(self._parameter_derivatives, evaluation.results)
         evaluation.raise_if_failed(blocks)
         return evaluation.outputs, blocks
@@ -347,10 +373,20 @@ class Model(Handle):
         A gradient has the shape of the parameter, stored or overridden: that of one value for all
         points is summed over them.
         """
-        evaluation = evaluate(self, PARAM_VJP, inputs, param_overrides, cotangents)
+        evaluation = self._evaluate(PARAM_VJP, inputs, param_overrides, cotangents)
         gradients = by_name(self._parameters, evaluation.results)
         evaluation.raise_if_failed(gradients)
         return gradients
+
+    def _evaluate(
+        self,
+        operation: Operation,
+        inputs: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None,
+        directions: Any = None,
+    ) -> Evaluation:
+        """Have it evaluated."""
+        return evaluate(self, operation, inputs, overrides, directions)
 
     def _hand_out(self, owner: Any, source: Any = None) -> Any:
         """What a tensor is handed out as where no input is a torch tensor."""
@@ -366,6 +402,13 @@ class Model(Handle):
         `model.named_parameters()["elasticity.E"][...] = 100e3` takes effect from the next call on.
         """
         return Parameters(self)
+
+    def _view(self, index: int) -> Any:
+        """The memory of a parameter."""
+        handle, owner = self._open(), owned("tensor")
+        name = self._parameters.names[index].encode()
+        check(lib.neml2_model_parameter_get(owner, handle[0], name))
+        return self._hand_out(owner)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).
@@ -420,12 +463,12 @@ class Model(Handle):
         )
 
 
-def _target(device: Any, dtype: Any) -> tuple[Any, Any]:
-    """The `device` and `dtype` arguments of the library; None and "" are its defaults."""
+def _target(device: Any, dtype: Any) -> tuple[str | None, str | None]:
+    """The names of a device and an element type; None for the defaults."""
     name = None
     if dtype is not None and dtype != "":
         # torch.float64 is written "torch.float64"; numpy knows the name of everything else.
         name = str(dtype).removeprefix("torch.")
         if not isinstance(dtype, str) and name == str(dtype):
             name = np.dtype(dtype).name
-    return c_string(str(device) if device else None), c_string(name)
+    return str(device) if device else None, name

@@ -182,12 +182,15 @@ class Artifact:
     aliases: Aliases
 
 
-def describe(path: str | os.PathLike[str], device: str | None, dtype: str | None) -> Artifact:
-    """Read the artifact at `path`; FatalError where that cannot be."""
+def describe(path: str | os.PathLike[str], device: str | None, dtype: str | None) -> str:
+    """The artifact at `path` as a JSON document; FatalError where there is none to read."""
     arguments = (c_string(path), c_string(device), c_string(dtype))
-    artifact: Artifact = _build(
-        Artifact, json.loads(read_text(lib.neml2_artifact_describe, *arguments))
-    )
+    return read_text(lib.neml2_artifact_describe, *arguments)
+
+
+def parse(document: str) -> Artifact:
+    """What describe() says."""
+    artifact: Artifact = _build(Artifact, json.loads(document))
     return artifact
 
 

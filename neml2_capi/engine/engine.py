@@ -44,7 +44,9 @@ class Engine:
         self, path: str | os.PathLike[str], device: str | None = None, dtype: str | None = None
     ) -> None:
         """Load every package of the artifact at `path`; arguments as in neml2_capi.Model."""
-        described = artifact.describe(path, device, dtype)
+        #: What the artifact holds, as JSON.
+        self.document = artifact.describe(path, device, dtype)
+        described = artifact.parse(self.document)
         scope = Scope(described)
         self.segments: list[Segment] = [
             ForwardSegment(segment, scope)
@@ -86,6 +88,20 @@ class Engine:
     @property
     def unknowns(self) -> Variables:
         return self.boundary.unknowns.variables
+
+    @property
+    def histories(self) -> tuple[_variables.History, ...]:
+        """The inputs `x~1`, `x~2`, and what they become at the next step."""
+
+        def known(name: str, variables: Variables) -> str | None:
+            return name if name in variables.index_of else None
+
+        aged = [(name, *name.rpartition("~")[::2]) for name in self.inputs.names]
+        return tuple(
+            _variables.History(name, int(age), known(now, self.outputs), known(now, self.inputs))
+            for name, now, age in aged
+            if now and age.isdecimal() and int(age) > 0
+        )
 
     @property
     def derivatives(self) -> tuple[_variables.Derivative, ...]:

@@ -37,9 +37,11 @@ def recorded(name: str, kind: str) -> dict[str, Array]:
     return {k[len(prefix) :]: v.copy() for k, v in RECORDED.items() if k.startswith(prefix)}
 
 
-def load(artifacts: Artifacts, name: str, convergence: str = "point") -> Model:
+def load(
+    artifacts: Artifacts, name: str, convergence: str = "point", engine: str = "native"
+) -> Model:
     """The model with the tolerances of the record, where a solve ends at round-off."""
-    model = Model(artifacts[name])
+    model = Model(artifacts[name], engine=engine)
     model.options["convergence"] = convergence
     if f"{name}/solver" in RECORDED:
         for option, value in zip(
@@ -53,7 +55,7 @@ def random_like(values: Arrays) -> dict[str, Array]:
     """Directions of the magnitude of the values, so that no term of a product drowns."""
     random = np.random.default_rng(7)
     return {
-        name: max(np.abs(value).max(), 1e-3) * random.standard_normal(value.shape)
+        name: np.abs(value).max(initial=1e-3) * random.standard_normal(value.shape)
         for name, value in values.items()
     }
 

@@ -1,0 +1,175 @@
+"""A Model that is evaluated in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from neml2_capi._evaluation import (
+    FORWARD,
+    JACOBIAN,
+    JVP,
+    PARAM_JACOBIAN,
+    PARAM_VJP,
+    VJP,
+    Evaluation,
+    Operation,
+)
+from neml2_capi._handle import Handle
+from neml2_capi._library import lib
+from neml2_capi._tensor import Tensor, is_torch
+from neml2_capi._variables import Derivative
+from neml2_capi.engine.engine import Engine
+from neml2_capi.engine.options import Options
+from neml2_capi.engine.results import Blocks, Report
+from neml2_capi.errors import ConvergenceError, FatalError
+from neml2_capi.model import Model
+
+
+class PythonModel(Model):
+    """A Model over an Engine; made by Model(path, engine="python")."""
+
+    def _load(
+        self, artifact_root: str | os.PathLike[str], device: str | None, dtype: str | None
+    ) -> None:
+        engine = Engine(artifact_root, device, dtype)
+        Handle.__init__(self, [engine])
+        self._inputs, self._outputs = engine.inputs, engine.outputs
+        self._parameters, self._unknowns = engine.parameters, engine.unknowns
+        self._derivatives = engine.derivatives
+        self._parameter_derivatives = engine.parameter_derivatives
+        self._histories = engine.histories
+        self._dtype = engine.dtype
+
+    @classmethod
+    def from_stub(cls, *arguments: Any, **named: Any) -> NoReturn:
+        """Not for this engine: load the artifact itself."""
+        raise FatalError(
+            "the Python engine loads no stub by name: load the artifact beside it",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+
+    @property
+    def engine(self) -> Engine:
+        """What evaluates the model."""
+        engine: Engine = self._open()[0]
+        return engine
+
+    def describe(self) -> dict[str, Any]:
+        """What the artifact holds."""
+        document: dict[str, Any] = json.loads(self.engine.document)
+        return document
+
+    @property
+    def options(self) -> Options:  # type: ignore[override]
+        """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
+        return self.engine.options
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Replace a parameter by a copy of `value`, of shape (*B, *base_shape)."""
+        engine = self.engine
+        name = self._parameters.names[self._parameters.resolve(name)]
+        array = engine.boundary.parameters.read_one(name, value)
+        if engine.values[name].shape == array.shape:
+            engine.values[name][...] = array
+        else:
+            engine.values[name] = array.copy()
+
+    def _view(self, index: int) -> Any:
+        return self._give(self.engine.values[self._parameters.names[index]])
+
+    def _give(self, array: Any, torch: bool = False) -> Any:
+        """An array as this class hands it out, or as a torch tensor."""
+        tensor = Tensor(array)
+        return tensor.torch() if torch else self._hand_out(tensor._open(), tensor._source)
+
+    def _evaluate(
+        self,
+        operation: Operation,
+        inputs: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None,
+        directions: Any = None,
+    ) -> Evaluation:
+        wanted: dict[str, Any] = {
+            FORWARD: {},
+            JVP: {"tangents": directions},
+            VJP: {"cotangents": directions, "parameter_adjoints": False},
+            JACOBIAN: {"jacobian": True},
+            PARAM_JACOBIAN: {"parameter_jacobian": True},
+            PARAM_VJP: {"cotangents": directions, "adjoints": False},
+        }[operation]
+        if operation.directions and not isinstance(directions, Mapping):
+            argument = f"{operation.directions[0].split()[0]}s"
+            raise FatalError(
+                f"{argument} must be a mapping of names to arrays; got {type(directions).__name__}",
+                lib.NEML2_ERROR_ARGUMENT,
+                argument,
+            )
+        found = self.engine.evaluate(inputs, parameters=overrides, **wanted)
+        given = (*inputs.values(), *(overrides or {}).values(), *(directions or {}).values())
+        torch = any(is_torch(value) for value in given)
+
+        def give(array: Any) -> Any:
+            return None if array is None else self._give(array, torch)
+
+        by_name = found.jvp or found.adjoints or found.parameter_adjoints or {}
+        names = getattr(self, operation.results).names if by_name and operation.results else ()
+        results = [by_name.get(name) for name in names]
+        if found.blocks is not None:
+            results = _in_order(self._derivatives, found.blocks)
+        if found.parameter_blocks is not None:
+            results = _in_order(self._parameter_derivatives, found.parameter_blocks)
+        return Evaluation(
+            int(found.report.status.max(initial=lib.NEML2_OK)),
+            {name: give(array) for name, array in found.outputs.items()},
+            [give(array) for array in results],
+            _Outcome(found.report, give),
+        )
+
+
+class _Outcome:
+    """A report as Model wants it."""
+
+    def __init__(self, report: Report, give: Any) -> None:
+        self._report, self._give = report, give
+
+    def arrays(self, history: bool = False) -> dict[str, Any]:
+        names = ["status", "iterations", "residual_norm", "suggested_cut"]
+        if history:
+            names.append("residual_history")
+        return {name: self._give(getattr(self._report, name)) for name in names}
+
+    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
+        good = np.asarray(self._report.status <= lib.NEML2_NON_FINITE)
+        failed = np.flatnonzero(~good)
+        raise ConvergenceError(
+            f"{len(failed)} of {good.size} points did not converge (the first is point "
+            f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}Reduce "
+            "the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs",
+            status,
+            report=self.arrays(),
+            converged_mask=self._give(good),
+            outputs=outputs,
+            derivatives=named,
+            unknowns={name: self._give(value) for name, value in self._report.unknowns.items()},
+        )
+
+
+def _in_order(derivatives: tuple[Derivative, ...], blocks: Blocks) -> list[Any]:
+    return [blocks[d.output][d.variable] for d in derivatives]
+
+
+def in_python(cls: Any) -> Any:
+    """The class that is `cls` in all but who evaluates."""
+    if issubclass(cls, PythonModel):
+        return cls
+    if cls not in _IN_PYTHON:
+        _IN_PYTHON[cls] = type(cls.__name__, (PythonModel, cls), {"__module__": cls.__module__})
+    return _IN_PYTHON[cls]
+
+
+_IN_PYTHON: dict[type, type] = {Model: PythonModel}
