@@ -51,6 +51,19 @@ struct Request {
   Kind kind = Kind::input;  // of what is differentiated by
 };
 
+// Room for a result of each variable that has one; none where nobody asked.
+template <class Has>
+Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
+                    std::vector<model::Points>& arrays, Has&& has) {
+  Results results{out};
+  for (std::size_t i = 0; out && i < variables.size(); ++i)
+    if (has(i))
+      results.add(batch, true, variables[i], arrays[i]);
+    else
+      results.tensors.emplace_back();
+  return results;
+}
+
 std::int32_t evaluate(const Request& request) {
   const Model& target = *required(request.model, "model").value;
   required(request.inputs, "inputs");
@@ -77,44 +90,26 @@ std::int32_t evaluate(const Request& request) {
 
   const auto& outputs = target.variables(Kind::output);
   const model::Derivatives& derivatives = target.derivatives(request.kind);
-  std::vector<Results> results;
-  const auto add_outputs = [&](neml2_tensor** out, std::vector<model::Points>& arrays, bool differentiable) {
-    if (!out) return;
-    results.push_back({out});
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (!differentiable || derivatives.of_output(i))
-        results.back().add(batch, true, outputs[i], arrays[i]);
-      else
-        results.back().tensors.emplace_back();
-  };
-  add_outputs(request.outputs, evaluation.outputs, false);
-  add_outputs(request.jvps, evaluation.jvps, true);
-  const Arguments& by = request.kind == Kind::parameter ? promoted : given;
-  const std::size_t adjoint_results = results.size();
-  if (request.adjoints) {
-    auto& arrays = request.kind == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
-    results.push_back({request.adjoints});
-    for (std::size_t i = 0; i < by.variables.size(); ++i)
-      if (derivatives.by_input(i))
-        results.back().add(batch, true, by.variables[i], arrays[i]);
-      else
-        results.back().tensors.emplace_back();
-  }
-  if (request.blocks) {
-    auto& arrays = request.kind == Kind::parameter ? evaluation.parameter_blocks : evaluation.blocks;
-    results.push_back({request.blocks});
+  const bool of_parameters = request.kind == Kind::parameter;
+  const Arguments& by = of_parameters ? promoted : given;
+  Results values = results_for(request.outputs, batch, outputs, evaluation.outputs, [](std::size_t) { return true; });
+  Results jvps = results_for(request.jvps, batch, outputs, evaluation.jvps,
+                             [&](std::size_t i) { return derivatives.of_output(i); });
+  Results adjoints = results_for(request.adjoints, batch, by.variables,
+                                 of_parameters ? evaluation.parameter_adjoints : evaluation.adjoints,
+                                 [&](std::size_t i) { return derivatives.by_input(i); });
+  Results blocks{request.blocks};
+  if (request.blocks)
     for (std::size_t i = 0; i < derivatives.all().size(); ++i)
-      results.back().add(batch, derivatives.all()[i].batched, derivatives.all()[i].block, arrays[i]);
-  }
+      blocks.add(batch, derivatives.all()[i].batched, derivatives.all()[i].block,
+                 (of_parameters ? evaluation.parameter_blocks : evaluation.blocks)[i]);
   std::unique_ptr<neml2_report> reported;
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
   const model::Tally tally = target.evaluate(evaluation, options);
-  if (request.adjoints)
-    for (std::size_t i = 0; i < by.variables.size(); ++i)
-      if (Tensor& adjoint = results[adjoint_results].tensors[i]; derivatives.by_input(i))
-        adjoint = sum_to(adjoint, by.batches[i], by.variables[i]);
-  for (Results& result : results) hand_out(result.out, std::move(result.tensors));
+  for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
+    if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
+  for (Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(results->tensors));
   if (request.report) *request.report = finished(std::move(reported), target, batch).release();
   return conclude(tally, evaluation.points);
 }
