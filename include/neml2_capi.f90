@@ -10,8 +10,8 @@
 ! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
 !           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
 !           How many points an array holds is remembered: a run of more is neml2_error_shape, and touches nothing.
-! Handles   neml2_model and neml2_call are freed with their last copy: `b = a` makes another name for the same object.
-!           The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
+! Handles   neml2_model, neml2_call and neml2_solve are freed with their last copy: `b = a` makes another name for the
+!           same object. The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
 !           and no copy of the model. In types of yours, hold them by pointer or assign them one by one
 !           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
 ! Not here  Of the C header: tensors, graphs, evaluation out of place with its report and residual history, the list of
@@ -23,7 +23,7 @@ module neml2_capi
   implicit none(type, external)
   private
 
-  public :: neml2_model, neml2_call
+  public :: neml2_model, neml2_call, neml2_solve
   public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject, neml2_artifact_describe
 
   integer(int32), parameter, public :: neml2_ok = 0
@@ -89,6 +89,7 @@ module neml2_capi
     type(c_ptr) :: c = c_null_ptr
     integer :: uses = 1
     type(extent), allocatable :: extents(:)
+    type(c_ptr) :: system = c_null_ptr ! of a solve, the current one
   end type shared_handle
 
   ! A compiled material model. Any number of threads may evaluate it at once.
@@ -160,6 +161,42 @@ module neml2_capi
     procedure, private :: call_assign
     final :: call_final
   end type neml2_call
+
+  ! An evaluation of a call whose nonlinear systems r(u) = 0 you solve, one implicit segment after another:
+  !
+  !     call solve%begin(evaluation, npoints, stat)
+  !     do
+  !       call solve%next(more, stat)
+  !       if (.not. more) exit
+  !       call solve%guess(u, stat)
+  !       ... u = u + du, with du from solve%step(u, du, stat), until solve%residual(u, r, stat) is small
+  !       call solve%accept(u, stat)
+  !     end do
+  !     call solve%finish(stat)
+  !
+  ! Vectors are arrays (n, npoints), with n from `size`. Inputs are copied at the beginning; all other arrays that are
+  ! bound in the call are read and written at the end, and must stay until then. In neml2_capi.h see "Solving yourself".
+  type :: neml2_solve
+    private
+    type(shared_handle), pointer :: shared => null()
+  contains
+    generic :: begin => begin_int32, begin_int64
+    procedure :: next => solve_next
+    procedure :: size => solve_size
+    procedure :: layout => solve_layout
+    procedure :: guess => solve_guess
+    procedure :: residual => solve_residual
+    procedure :: step => solve_step
+    procedure :: jacobian => solve_jacobian
+    procedure :: matvec => solve_matvec
+    procedure :: accept => solve_accept
+    procedure :: finish => solve_finish
+    procedure :: free => solve_free
+    generic :: assignment(=) => solve_assign
+    procedure, private :: begin_int32, begin_int64
+    procedure, private :: solve_assign
+    final :: solve_final
+  end type neml2_solve
 
   interface
     ! The ABI of the library that is loaded: 1000 * major + minor.
@@ -476,6 +513,99 @@ module neml2_capi
   procedure(c_call_bind), bind(c, name="neml2_call_bind_tangent") :: c_call_bind_tangent
   procedure(c_call_bind), bind(c, name="neml2_call_bind_jvp") :: c_call_bind_jvp
   procedure(c_call_bind), bind(c, name="neml2_call_bind_cotangent") :: c_call_bind_cotangent
+
+  interface
+    function c_solve_begin_call(out, call, npoints) bind(c, name="neml2_solve_begin_call") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(c_int64_t), value :: npoints
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_solve_next(system, solve) bind(c, name="neml2_solve_next") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: system
+      type(c_ptr), value :: solve
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_solve_end(outputs, report, solve) bind(c, name="neml2_solve_end") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: outputs, report
+      type(c_ptr), intent(inout) :: solve
+      integer(c_int32_t) :: stat
+    end function
+
+    subroutine c_solve_free(solve) bind(c, name="neml2_solve_free")
+      import :: c_ptr
+      type(c_ptr), intent(inout) :: solve
+    end subroutine
+
+    function c_system_size(npoints, n, nunknowns, system) bind(c, name="neml2_system_size") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: npoints, n, nunknowns
+      type(c_ptr), value :: system
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_layout(unknown, offset, pieces, piece_stride, piece_size, system, index) &
+      bind(c, name="neml2_system_layout") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), intent(inout) :: unknown, offset, pieces, piece_stride, piece_size
+      type(c_ptr), value :: system
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_guess(u, system) bind(c, name="neml2_system_guess") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: u(*)
+      type(c_ptr), value :: system
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_residual(r, system, u) bind(c, name="neml2_system_residual") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: r(*)
+      type(c_ptr), value :: system
+      real(c_double), intent(in) :: u(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_step(du, singular, system, u) bind(c, name="neml2_system_step") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: du(*)
+      integer(c_int32_t), intent(inout), optional :: singular(*)
+      type(c_ptr), value :: system
+      real(c_double), intent(in) :: u(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_jacobian(a, system, u) bind(c, name="neml2_system_jacobian") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: a(*)
+      type(c_ptr), value :: system
+      real(c_double), intent(in) :: u(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_matvec(y, system, u, v) bind(c, name="neml2_system_matvec") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      real(c_double), intent(inout) :: y(*)
+      type(c_ptr), value :: system
+      real(c_double), intent(in) :: u(*), v(*)
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_system_accept(system, u, status, iterations) bind(c, name="neml2_system_accept") result(stat)
+      import :: c_double, c_int32_t, c_ptr
+      type(c_ptr), value :: system
+      real(c_double), intent(in) :: u(*)
+      integer(c_int32_t), intent(in), optional :: status(*), iterations(*)
+      integer(c_int32_t) :: stat
+    end function
+  end interface
 
 contains
 
@@ -1482,27 +1612,37 @@ contains
     if (present(errmsg)) errmsg = message
   end subroutine run_int64
 
-  ! The library sees no extents: an array that is too short must be found here.
   subroutine run(self, npoints, stat, message)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out) :: message
-    integer :: k
-    if (associated(self%shared)) then
-      do k = 1, size(self%shared%extents)
-        associate (array => self%shared%extents(k))
-          if (array%points >= npoints) cycle
-          stat = neml2_error_shape
-          message = "The array of "//role_name(array%role)//" '"//array%name//"' holds "//decimal(array%points) &
-                    //" points; the run is of "//decimal(npoints)//"."
-          return
-        end associate
-      end do
-    end if
+    call check_points(self, npoints, stat, message)
+    if (stat /= neml2_ok) return
     stat = c_call_run(c_handle(self%shared), npoints)
     message = message_of(stat)
   end subroutine run
+
+  ! The library sees no extents: an array that is too short must be found here.
+  subroutine check_points(self, npoints, stat, message)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    integer :: k
+    stat = neml2_ok
+    message = ""
+    if (.not. associated(self%shared)) return
+    do k = 1, size(self%shared%extents)
+      associate (array => self%shared%extents(k))
+        if (array%points >= npoints) cycle
+        stat = neml2_error_shape
+        message = "The array of "//role_name(array%role)//" '"//array%name//"' holds "//decimal(array%points) &
+                  //" points; the run is of "//decimal(npoints)//"."
+        return
+      end associate
+    end do
+  end subroutine check_points
 
   ! Drop this reference; the call is freed with the last one. Freeing twice does nothing.
   impure elemental subroutine call_free(self)
@@ -1761,4 +1901,286 @@ contains
     call c_f_pointer(sizes, values, [n])
     extents = values(n:1:-1)
   end function reversed
+
+  ! ------------------------------------------------------------------------------------------
+  ! Solves
+  ! ------------------------------------------------------------------------------------------
+
+  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call solve_begin(self, evaluation, int(npoints, int64), stat, message)
+    if (present(errmsg)) errmsg = message
+  end subroutine begin_int32
+
+  ! Begin a solve of `npoints` points with what is bound in `evaluation`, as its `run` would. What was begun before is
+  ! abandoned on success and kept on failure.
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call solve_begin(self, evaluation, npoints, stat, message)
+    if (present(errmsg)) errmsg = message
+  end subroutine begin_int64
+
+  subroutine solve_begin(self, evaluation, npoints, stat, message)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    type(c_ptr) :: begun
+    call check_points(evaluation, npoints, stat, message)
+    if (stat /= neml2_ok) return
+    begun = c_null_ptr
+    stat = c_solve_begin_call(begun, c_handle(evaluation%shared), npoints)
+    message = message_of(stat)
+    if (stat /= neml2_ok) return
+    call release(self%shared, c_solve_free)
+    allocate (self%shared)
+    self%shared%c = begun
+  end subroutine solve_begin
+
+  ! Go on to the next system; `more` is false where there is none left. The last one must have been accepted.
+  subroutine solve_next(self, more, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    logical, intent(out) :: more
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: system
+    system = c_null_ptr
+    stat = c_solve_next(system, c_handle(self%shared))
+    if (present(errmsg)) errmsg = message_of(stat)
+    more = c_associated(system)
+    if (stat == neml2_ok) self%shared%system = system
+  end subroutine solve_next
+
+  ! The numbers that a point has in a vector, the points, and the unknowns of the current system. No system: an error.
+  subroutine solve_size(self, n, npoints, stat, nunknowns, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(out) :: n, npoints
+    integer(int32), intent(out) :: stat
+    integer(int64), intent(out), optional :: nunknowns
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int64) :: count
+    n = 0
+    npoints = 0
+    count = 0
+    stat = c_system_size(npoints, n, count, c_system(self%shared))
+    if (present(nunknowns)) nunknowns = count
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine solve_size
+
+  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
+  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
+  ! one before. Positions are counted from 1.
+  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(out) :: unknown, first, pieces, piece_stride, piece_size
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    unknown = -1
+    first = -1
+    pieces = 0
+    piece_stride = 0
+    piece_size = 0
+    stat = c_system_layout(unknown, first, pieces, piece_stride, piece_size, c_system(self%shared), index - 1)
+    unknown = unknown + 1
+    first = first + 1
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine solve_layout
+
+  ! The initial guess, from the predictor of the model.
+  subroutine solve_guess(self, u, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(inout), contiguous :: u(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok) then
+      stat = c_system_guess(u, c_system(self%shared))
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_guess
+
+  ! The residual r(u).
+  subroutine solve_residual(self, u, r, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: r(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok) call check_vector(self%shared, shape(r, int64), "r", stat, message)
+    if (stat == neml2_ok) then
+      stat = c_system_residual(r, c_system(self%shared), u)
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_residual
+
+  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
+  subroutine solve_step(self, u, du, stat, singular, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: du(:, :)
+    integer(int32), intent(out) :: stat
+    integer(int32), intent(inout), contiguous, optional :: singular(:)
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok) call check_vector(self%shared, shape(du, int64), "du", stat, message)
+    if (stat == neml2_ok .and. present(singular)) &
+      call check_flags(self%shared, size(singular, kind=int64), "singular", stat, message)
+    if (stat == neml2_ok) then
+      stat = c_system_step(du, singular, c_system(self%shared), u)
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_step
+
+  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
+  subroutine solve_jacobian(self, u, a, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: a(:, :, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok .and. any(shape(a) /= [size(u, 1), shape(u)])) then
+      stat = neml2_error_shape
+      message = "The array 'a' must be ("//decimal(size(u, 1, int64))//", "//decimal(size(u, 1, int64))//", " &
+                //decimal(size(u, 2, int64))//")."
+    end if
+    if (stat == neml2_ok) then
+      stat = c_system_jacobian(a, c_system(self%shared), u)
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_jacobian
+
+  ! The product y of the Jacobian at `u` with `v`.
+  subroutine solve_matvec(self, u, v, y, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(in), contiguous :: v(:, :)
+    real(real64), intent(inout), contiguous :: y(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok) call check_vector(self%shared, shape(v, int64), "v", stat, message)
+    if (stat == neml2_ok) call check_vector(self%shared, shape(y, int64), "y", stat, message)
+    if (stat == neml2_ok) then
+      stat = c_system_matvec(y, c_system(self%shared), u, v)
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_matvec
+
+  ! Take `u` as the solution. `status` (all is well unless it is given) says for each point neml2_ok,
+  ! neml2_not_converged or neml2_singular; `iterations` is for the report.
+  subroutine solve_accept(self, u, stat, status, iterations, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    integer(int32), intent(out) :: stat
+    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call check_vector(self%shared, shape(u, int64), "u", stat, message)
+    if (stat == neml2_ok .and. present(status)) &
+      call check_flags(self%shared, size(status, kind=int64), "status", stat, message)
+    if (stat == neml2_ok .and. present(iterations)) &
+      call check_flags(self%shared, size(iterations, kind=int64), "iterations", stat, message)
+    if (stat == neml2_ok) then
+      stat = c_system_accept(c_system(self%shared), u, status, iterations)
+      message = message_of(stat)
+    end if
+    if (present(errmsg)) errmsg = message
+  end subroutine solve_accept
+
+  ! End a solve after its last system: the arrays of the call are written, with the status that `run` would have.
+  subroutine solve_finish(self, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: solve
+    solve = c_handle(self%shared)
+    stat = c_solve_end(c_null_ptr, c_null_ptr, solve)
+    if (present(errmsg)) errmsg = message_of(stat)
+    if (.not. associated(self%shared)) return
+    self%shared%c = solve ! null, unless it was an error
+    if (.not. c_associated(solve)) call release(self%shared, c_solve_free)
+  end subroutine solve_finish
+
+  ! Drop this reference; with the last one a solve that is not finished is abandoned. Freeing twice does nothing.
+  impure elemental subroutine solve_free(self)
+    class(neml2_solve), intent(inout) :: self
+    call release(self%shared, c_solve_free)
+  end subroutine solve_free
+
+  impure elemental subroutine solve_final(self)
+    type(neml2_solve), intent(inout) :: self
+    call release(self%shared, c_solve_free)
+  end subroutine solve_final
+
+  impure elemental subroutine solve_assign(left, right)
+    class(neml2_solve), intent(inout) :: left
+    class(neml2_solve), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared, c_solve_free)
+    left%shared => retained(right%shared)
+  end subroutine solve_assign
+
+  function c_system(shared) result(system)
+    type(shared_handle), pointer, intent(in) :: shared
+    type(c_ptr) :: system
+    system = c_null_ptr
+    if (associated(shared)) system = shared%system
+  end function c_system
+
+  ! The library sees no extents: vectors are (n, npoints).
+  subroutine check_vector(shared, extents, name, stat, message)
+    type(shared_handle), pointer, intent(in) :: shared
+    integer(int64), intent(in) :: extents(2)
+    character(*), intent(in) :: name
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    integer(int64) :: n, npoints, nunknowns
+    stat = c_system_size(npoints, n, nunknowns, c_system(shared))
+    message = message_of(stat)
+    if (stat /= neml2_ok) return
+    if (all(extents == [n, npoints])) return
+    stat = neml2_error_shape
+    message = "The array '"//name//"' must be ("//decimal(n)//", "//decimal(npoints)//"); it is (" &
+              //decimal(extents(1))//", "//decimal(extents(2))//")."
+  end subroutine check_vector
+
+  ! Arrays of one number per point.
+  subroutine check_flags(shared, length, name, stat, message)
+    type(shared_handle), pointer, intent(in) :: shared
+    integer(int64), intent(in) :: length
+    character(*), intent(in) :: name
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    integer(int64) :: n, npoints, nunknowns
+    stat = c_system_size(npoints, n, nunknowns, c_system(shared))
+    message = message_of(stat)
+    if (stat /= neml2_ok .or. length == npoints) return
+    stat = neml2_error_shape
+    message = "The array '"//name//"' must have one number per point, "//decimal(npoints)//"; it has " &
+              //decimal(length)//"."
+  end subroutine check_flags
 end module neml2_capi
