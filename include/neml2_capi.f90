@@ -10,12 +10,14 @@
 ! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
 !           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
 !           How many points an array holds is remembered: a run of more is neml2_error_shape, and touches nothing.
-! Handles   neml2_model, neml2_call and neml2_solve are freed with their last copy: `b = a` makes another name for the
-!           same object. The copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own,
-!           and no copy of the model. In types of yours, hold them by pointer or assign them one by one
+! Tensors   Evaluation with tensors is for arrays of batches, and for all derivatives at once; a finite-element host
+!           needs only a neml2_call. An array that is wrapped is used where it is, and a result is read where it is.
+! Handles   Objects of all types are freed with their last copy: `b = a` makes another name for the
+!           same object. The copies are counted without a lock: make and drop them on one thread. A thread needs a call
+!           of its own, and no copy of the model. In types of yours, hold them by pointer or assign them one by one
 !           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
-! Not here  Of the C header: tensors, graphs, evaluation out of place with its report and residual history, the list of
-!           the options, and the element types of models and variables. What is bound is real64.
+! Not here  Of the C header: graphs, tensors of other memory layouts, the list of the options, and the element types of
+!           models and variables. What is bound or wrapped is real64.
 module neml2_capi
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int32_t, c_int64_t, c_loc, &
                                          c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -23,7 +25,7 @@ module neml2_capi
   implicit none(type, external)
   private
 
-  public :: neml2_model, neml2_call, neml2_solve
+  public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve
   public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject, neml2_artifact_describe
 
   integer(int32), parameter, public :: neml2_ok = 0
@@ -47,15 +49,17 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
 
+  integer(int32), parameter, public :: neml2_report_status = 0
+  integer(int32), parameter, public :: neml2_report_iterations = 1
+  integer(int32), parameter, public :: neml2_report_residual_norm = 2
+  integer(int32), parameter, public :: neml2_report_residual_history = 3
+  integer(int32), parameter, public :: neml2_report_suggested_cut = 4
+
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
 
   integer(int32), parameter :: float64 = 1
-  integer(int32), parameter :: report_status = 0
-  integer(int32), parameter :: report_iterations = 1
-  integer(int32), parameter :: report_residual_norm = 2
-  integer(int32), parameter :: report_residual_history = 3
-  integer(int32), parameter :: report_suggested_cut = 4
+  integer(int32), parameter :: int32_values = 4
 
   ! What an array can be bound as: a variable of one of the kinds above, or one of these.
   integer(int32), parameter :: report = 3
@@ -72,7 +76,7 @@ module neml2_capi
     [character(12) :: "input", "output", "parameter", "report", "tangent of", "cotangent of", "jvp of", "adjoint of", &
                       "adjoint of", "derivative", "derivative"]
   ! The arrays of a report, in the order of their kinds.
-  character(*), parameter :: report_names(report_status:report_suggested_cut) = &
+  character(*), parameter :: report_names(neml2_report_status:neml2_report_suggested_cut) = &
     [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
 
   ! What a call knows of an array that it can bind: the values of one point, and the points that it holds. A derivative
@@ -109,6 +113,12 @@ module neml2_capi
     procedure :: history_count => model_history_count
     procedure :: history_info => model_history_info
     procedure :: describe => model_describe
+    procedure :: forward => model_forward
+    procedure :: jvp => model_jvp
+    procedure :: vjp => model_vjp
+    procedure :: jacobian => model_jacobian
+    procedure :: param_jacobian => model_param_jacobian
+    procedure :: param_vjp => model_param_vjp
     procedure :: get_parameter => model_get_parameter
     generic :: set_parameter => set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
     generic :: set_option => set_option_number, set_option_text
@@ -120,6 +130,36 @@ module neml2_capi
     procedure, private :: model_assign
     final :: model_final
   end type neml2_model
+
+  ! An array of any rank: of the host, wrapped without a copy, or a result.
+  type :: neml2_tensor
+    private
+    type(shared_handle), pointer :: shared => null()
+  contains
+    generic :: wrap => wrap_0, wrap_1, wrap_2, wrap_3
+    procedure :: is_set => tensor_is_set
+    procedure :: shape => tensor_shape
+    generic :: values => values_real64, values_int32
+    procedure :: free => tensor_free
+    generic :: assignment(=) => tensor_assign
+    procedure, private :: wrap_0, wrap_1, wrap_2, wrap_3
+    procedure, private :: values_real64, values_int32
+    procedure, private :: tensor_assign
+    final :: tensor_final
+  end type neml2_tensor
+
+  ! The report of one evaluation with tensors.
+  type :: neml2_report
+    private
+    type(shared_handle), pointer :: shared => null()
+  contains
+    procedure :: get => report_get
+    procedure :: unknown => report_unknown
+    procedure :: free => report_free
+    generic :: assignment(=) => report_assign
+    procedure, private :: report_assign
+    final :: report_final
+  end type neml2_report
 
   ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
   !
@@ -488,6 +528,34 @@ module neml2_capi
       type(c_ptr), intent(inout) :: call
     end subroutine
 
+    function c_report_get(out, report, kind) bind(c, name="neml2_report_get") result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: report
+      integer(c_int32_t), value :: kind
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_report_unknown(out, report, index) bind(c, name="neml2_report_unknown") result(stat)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: report
+      integer(c_int64_t), value :: index
+      integer(c_int32_t) :: stat
+    end function
+
+    subroutine c_report_free(report) bind(c, name="neml2_report_free")
+      import :: c_ptr
+      type(c_ptr), intent(inout) :: report
+    end subroutine
+
+    function c_model_forward(outputs, report, model, inputs, parameters) bind(c, name="neml2_model_forward") &
+      result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: outputs, report, model, inputs, parameters
+      integer(c_int32_t) :: stat
+    end function
+
     function c_strlen(text) bind(c, name="strlen") result(length)
       import :: c_ptr, c_size_t
       type(c_ptr), value :: text
@@ -606,6 +674,30 @@ module neml2_capi
       integer(c_int32_t) :: stat
     end function
   end interface
+
+  ! The functions that differentiate have one of two signatures.
+  abstract interface
+    function c_jacobian(outputs, blocks, report, model, inputs, parameters) bind(c) result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: outputs, blocks, report, model, inputs, parameters
+      integer(c_int32_t) :: stat
+    end function
+
+    function c_product(outputs, products, report, model, inputs, directions, parameters) bind(c) result(stat)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: outputs, products, report, model, inputs, directions, parameters
+      integer(c_int32_t) :: stat
+    end function
+  end interface
+  procedure(c_jacobian), bind(c, name="neml2_model_jacobian") :: c_model_jacobian
+  procedure(c_jacobian), bind(c, name="neml2_model_param_jacobian") :: c_model_param_jacobian
+  procedure(c_product), bind(c, name="neml2_model_jvp") :: c_model_jvp
+  procedure(c_product), bind(c, name="neml2_model_vjp") :: c_model_vjp
+  procedure(c_product), bind(c, name="neml2_model_param_vjp") :: c_model_param_vjp
+
+  ! What values() points to where there are none.
+  real(real64), target :: no_real64(0)
+  integer(int32), target :: no_int32(0)
 
 contains
 
@@ -1052,7 +1144,7 @@ contains
     call list_variables(neml2_parameter, [neml2_parameter, parameter_adjoint])
     call list_derivatives(neml2_input, derivative)
     call list_derivatives(neml2_parameter, parameter_derivative)
-    do kind = report_status, report_suggested_cut
+    do kind = neml2_report_status, neml2_report_suggested_cut
       call list(report, trim(report_names(kind)), [integer(int64) ::])
     end do
 
@@ -1544,7 +1636,7 @@ contains
     integer(int32), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(report_status, self, c_loc(array), size(array, kind=int64), stat)
+    call bind_report(neml2_report_status, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_status
 
@@ -1554,7 +1646,7 @@ contains
     integer(int32), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(report_iterations, self, c_loc(array), size(array, kind=int64), stat)
+    call bind_report(neml2_report_iterations, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_iterations
 
@@ -1564,7 +1656,7 @@ contains
     real(real64), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(report_residual_norm, self, c_loc(array), size(array, kind=int64), stat)
+    call bind_report(neml2_report_residual_norm, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_residual_norm
 
@@ -1575,7 +1667,7 @@ contains
     real(real64), intent(in), pointer, contiguous :: array(:, :)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(report_residual_history, self, c_loc(array), size(array, 2, int64), stat, size(array, 1, int64))
+    call bind_report(neml2_report_residual_history, self, c_loc(array), size(array, 2, int64), stat, size(array, 1, int64))
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_residual_history
 
@@ -1586,7 +1678,7 @@ contains
     real(real64), intent(in), pointer, contiguous :: array(:)
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(report_suggested_cut, self, c_loc(array), size(array, kind=int64), stat)
+    call bind_report(neml2_report_suggested_cut, self, c_loc(array), size(array, kind=int64), stat)
     if (present(errmsg)) errmsg = message_of(stat)
   end subroutine call_bind_suggested_cut
 
@@ -1779,6 +1871,419 @@ contains
     integer(int64), intent(in) :: extents(:)
     point_stride = product(extents(:size(extents) - 1))
   end function point_stride
+
+  ! ------------------------------------------------------------------------------------------
+  ! Evaluation with tensors
+  !
+  ! An array of tensors has one for each input, output, parameter or derivative, in the order of the model; one that is
+  ! not set is missing or, of a direction, zero or, of a parameter, the stored value. Shapes are (point shape...,
+  ! batch...), and all batches broadcast. What stands in an array of results is replaced, also where points failed,
+  ! which are NaN then, and kept where stat is negative.
+  ! ------------------------------------------------------------------------------------------
+
+  ! Evaluate a model.
+  subroutine model_forward(self, inputs, outputs, stat, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(neml2_output, self, inputs, stat, message, outputs, parameters=parameters, report=report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_forward
+
+  ! The derivatives of the outputs along one direction; that of an output without any is not set.
+  subroutine model_jvp(self, inputs, tangents, jvps, stat, outputs, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
+    type(neml2_tensor), intent(inout) :: jvps(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(jvp, self, inputs, stat, message, outputs, jvps, tangents, parameters, report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_jvp
+
+  ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
+  subroutine model_vjp(self, inputs, cotangents, adjoints, stat, outputs, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(adjoint, self, inputs, stat, message, outputs, adjoints, cotangents, parameters, report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_vjp
+
+  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
+  ! points have the same one.
+  subroutine model_jacobian(self, inputs, blocks, stat, outputs, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(derivative, self, inputs, stat, message, outputs, blocks, parameters=parameters, report=report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_jacobian
+
+  ! All derivatives with respect to parameters.
+  subroutine model_param_jacobian(self, inputs, blocks, stat, outputs, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(parameter_derivative, self, inputs, stat, message, outputs, blocks, parameters=parameters, report=report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_param_jacobian
+
+  ! The adjoints of the parameters, which have the shapes of the parameters.
+  subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, outputs, parameters, report, errmsg)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    integer(int32), intent(out) :: stat
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    call evaluate(parameter_adjoint, self, inputs, stat, message, outputs, adjoints, cotangents, parameters, report)
+    if (present(errmsg)) errmsg = message
+  end subroutine model_param_vjp
+
+  ! Call the function of the library that finds what has the role `what`.
+  subroutine evaluate(what, self, inputs, stat, message, outputs, results, directions, parameters, report)
+    integer(int32), intent(in) :: what
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    type(neml2_tensor), intent(inout), optional :: outputs(:), results(:)
+    type(neml2_tensor), intent(in), optional :: directions(:), parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    type(c_ptr), allocatable, target :: given(:), along(:), overrides(:), values(:), found(:)
+    type(c_ptr), target :: reported
+    type(c_ptr) :: c_report, c_model
+
+    stat = neml2_ok
+    call list_handles(self, neml2_input, inputs, given, stat, message)
+    call list_handles(self, merge(tangent, cotangent, what == jvp), directions, along, stat, message)
+    call list_handles(self, neml2_parameter, parameters, overrides, stat, message)
+    call list_handles(self, neml2_output, outputs, values, stat, message)
+    call list_handles(self, what, results, found, stat, message)
+    if (stat /= neml2_ok) return
+
+    if (allocated(values)) values = c_null_ptr
+    if (allocated(found)) found = c_null_ptr
+    reported = c_null_ptr
+    c_report = c_null_ptr
+    if (present(report)) c_report = c_loc(reported)
+    c_model = c_handle(self%shared)
+    select case (what)
+    case (neml2_output)
+      stat = c_model_forward(address(values), c_report, c_model, address(given), address(overrides))
+    case (jvp)
+      stat = c_model_jvp(address(values), address(found), c_report, c_model, address(given), address(along), &
+                         address(overrides))
+    case (adjoint)
+      stat = c_model_vjp(address(values), address(found), c_report, c_model, address(given), address(along), &
+                         address(overrides))
+    case (parameter_adjoint)
+      stat = c_model_param_vjp(address(values), address(found), c_report, c_model, address(given), address(along), &
+                               address(overrides))
+    case (derivative)
+      stat = c_model_jacobian(address(values), address(found), c_report, c_model, address(given), address(overrides))
+    case default
+      stat = c_model_param_jacobian(address(values), address(found), c_report, c_model, address(given), &
+                                    address(overrides))
+    end select
+    message = message_of(stat)
+    if (stat < neml2_ok) return
+    call take_handles(outputs, values)
+    call take_handles(results, found)
+    if (present(report)) then
+      call release(report%shared, c_report_free)
+      allocate (report%shared)
+      report%shared%c = reported
+    end if
+  end subroutine evaluate
+
+  ! The handles of an array of tensors, if it is there, which must have one for each of a role.
+  subroutine list_handles(model, role, tensors, handles, stat, message)
+    class(neml2_model), intent(in) :: model
+    integer(int32), intent(in) :: role
+    type(neml2_tensor), intent(in), optional :: tensors(:)
+    type(c_ptr), allocatable, intent(out) :: handles(:)
+    integer(int32), intent(inout) :: stat
+    character(:), allocatable, intent(inout) :: message
+    character(:), allocatable :: name
+    integer(int64) :: expected, i
+    if (stat /= neml2_ok .or. .not. present(tensors)) return
+    select case (role)
+    case (neml2_input, tangent, adjoint)
+      call model%variable_count(neml2_input, expected, stat)
+    case (neml2_output, jvp, cotangent)
+      call model%variable_count(neml2_output, expected, stat)
+    case (neml2_parameter, parameter_adjoint)
+      call model%variable_count(neml2_parameter, expected, stat)
+    case (derivative)
+      call model%derivative_count(neml2_input, expected, stat)
+    case default
+      call model%derivative_count(neml2_parameter, expected, stat)
+    end select
+    message = message_of(stat)
+    if (stat == neml2_ok .and. size(tensors) /= expected) then
+      stat = neml2_error_shape
+      name = trim(role_names(role))//" "
+      message = "The model has "//decimal(expected)//" "//name(:index(name, " ") - 1)//"s; the array for them has " &
+                //decimal(size(tensors, kind=int64))//" tensors."
+    end if
+    if (stat /= neml2_ok) return
+    allocate (handles(expected + 1)) ! one to point to where there is none
+    do i = 1, expected
+      handles(i) = c_handle(tensors(i)%shared)
+    end do
+  end subroutine list_handles
+
+  subroutine take_handles(tensors, handles)
+    type(neml2_tensor), intent(inout), optional :: tensors(:)
+    type(c_ptr), allocatable, intent(in) :: handles(:)
+    integer :: i
+    if (.not. present(tensors)) return
+    do i = 1, size(tensors)
+      call tensor_take(tensors(i), handles(i))
+    end do
+  end subroutine take_handles
+
+  ! NULL where an array is not there.
+  function address(handles) result(first)
+    type(c_ptr), allocatable, target, intent(in) :: handles(:)
+    type(c_ptr) :: first
+    first = c_null_ptr
+    if (allocated(handles)) first = c_loc(handles)
+  end function address
+
+  subroutine wrap_0(self, value, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), intent(in), pointer :: value
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call wrap(self, c_loc(value), [integer(int64) ::], stat)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine wrap_0
+
+  subroutine wrap_1(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call wrap(self, c_loc(array), shape(array, int64), stat)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine wrap_1
+
+  subroutine wrap_2(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call wrap(self, c_loc(array), shape(array, int64), stat)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine wrap_2
+
+  subroutine wrap_3(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    call wrap(self, c_loc(array), shape(array, int64), stat)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine wrap_3
+
+  ! A tensor over an array, which must have the TARGET attribute and stay where it is until the tensor is freed.
+  subroutine wrap(self, array, extents, stat)
+    class(neml2_tensor), intent(inout) :: self
+    type(c_ptr), intent(in) :: array
+    integer(int64), intent(in) :: extents(:)
+    integer(int32), intent(out) :: stat
+    type(c_ptr) :: tensor
+    integer(int64) :: ndim
+    ndim = size(extents)
+    tensor = c_null_ptr
+    stat = c_tensor_wrap(tensor, array, float64, ndim, extents(ndim:1:-1), c_null_ptr, c_null_ptr, c_null_ptr)
+    if (stat == neml2_ok) call tensor_take(self, tensor)
+  end subroutine wrap
+
+  ! Whether there is a tensor.
+  pure logical function tensor_is_set(self)
+    class(neml2_tensor), intent(in) :: self
+    tensor_is_set = associated(self%shared)
+  end function tensor_is_set
+
+  ! The shape in Fortran's order.
+  subroutine tensor_shape(self, shape, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(out) :: shape(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: sizes
+    integer(int64) :: ndim
+    ndim = 0
+    sizes = c_null_ptr
+    stat = c_tensor_shape(ndim, sizes, c_null_ptr, c_handle(self%shared))
+    if (stat /= neml2_ok) ndim = 0
+    shape = reversed(sizes, ndim)
+    if (present(errmsg)) errmsg = message_of(stat)
+  end subroutine tensor_shape
+
+  ! The values where they are, in the order of memory. The pointer holds until the tensor is freed; null on failure.
+  subroutine values_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    type(c_ptr) :: data
+    integer(int64) :: count
+    values => null()
+    call find_values(self, float64, "real64", data, count, stat, message)
+    if (present(errmsg)) errmsg = message
+    if (stat /= neml2_ok) return
+    values => no_real64
+    if (count > 0) call c_f_pointer(data, values, [count])
+  end subroutine values_real64
+
+  subroutine values_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    character(:), allocatable :: message
+    type(c_ptr) :: data
+    integer(int64) :: count
+    values => null()
+    call find_values(self, int32_values, "int32", data, count, stat, message)
+    if (present(errmsg)) errmsg = message
+    if (stat /= neml2_ok) return
+    values => no_int32
+    if (count > 0) call c_f_pointer(data, values, [count])
+  end subroutine values_int32
+
+  subroutine find_values(self, dtype, type_name, data, count, stat, message)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(in) :: dtype
+    character(*), intent(in) :: type_name
+    type(c_ptr), intent(out) :: data
+    integer(int64), intent(out) :: count
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out) :: message
+    integer(int64), allocatable :: extents(:)
+    integer(int32) :: own
+    count = 0
+    call self%shape(extents, stat)
+    if (stat == neml2_ok) stat = c_tensor_dtype(own, c_handle(self%shared))
+    if (stat == neml2_ok) stat = c_tensor_data(data, c_handle(self%shared))
+    message = message_of(stat)
+    if (stat /= neml2_ok) return
+    count = product(extents)
+    if (own == dtype) return
+    stat = neml2_error_dtype
+    message = "The values of the tensor are not of type "//type_name//"."
+  end subroutine find_values
+
+  ! Drop this reference; the tensor is freed with the last one.
+  impure elemental subroutine tensor_free(self)
+    class(neml2_tensor), intent(inout) :: self
+    call release(self%shared, c_tensor_free)
+  end subroutine tensor_free
+
+  impure elemental subroutine tensor_final(self)
+    type(neml2_tensor), intent(inout) :: self
+    call release(self%shared, c_tensor_free)
+  end subroutine tensor_final
+
+  impure elemental subroutine tensor_assign(left, right)
+    class(neml2_tensor), intent(inout) :: left
+    class(neml2_tensor), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared, c_tensor_free)
+    left%shared => retained(right%shared)
+  end subroutine tensor_assign
+
+  ! Own a handle of the library; NULL sets nothing.
+  subroutine tensor_take(self, handle)
+    class(neml2_tensor), intent(inout) :: self
+    type(c_ptr), intent(in) :: handle
+    call release(self%shared, c_tensor_free)
+    if (.not. c_associated(handle)) return
+    allocate (self%shared)
+    self%shared%c = handle
+  end subroutine tensor_take
+
+  ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
+  subroutine report_get(self, kind, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    stat = c_report_get(handle, c_handle(self%shared), kind)
+    if (present(errmsg)) errmsg = message_of(stat)
+    if (stat == neml2_ok) call tensor_take(tensor, handle)
+  end subroutine report_get
+
+  ! The last iterate of an unknown, counted from 1, of points that failed; NaN at the others.
+  subroutine report_unknown(self, index, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    stat = c_report_unknown(handle, c_handle(self%shared), index - 1)
+    if (present(errmsg)) errmsg = message_of(stat)
+    if (stat == neml2_ok) call tensor_take(tensor, handle)
+  end subroutine report_unknown
+
+  impure elemental subroutine report_free(self)
+    class(neml2_report), intent(inout) :: self
+    call release(self%shared, c_report_free)
+  end subroutine report_free
+
+  impure elemental subroutine report_final(self)
+    type(neml2_report), intent(inout) :: self
+    call release(self%shared, c_report_free)
+  end subroutine report_final
+
+  impure elemental subroutine report_assign(left, right)
+    class(neml2_report), intent(inout) :: left
+    class(neml2_report), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared, c_report_free)
+    left%shared => retained(right%shared)
+  end subroutine report_assign
 
   ! ------------------------------------------------------------------------------------------
   ! Handles and text
