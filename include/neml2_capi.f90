@@ -12,9 +12,9 @@
 !           How many points an array holds is remembered: a run of more is neml2_error_shape, and touches nothing.
 ! Tensors   Evaluation with tensors is for arrays of batches, and for all derivatives at once; a finite-element host
 !           needs only a neml2_call. An array that is wrapped is used where it is, and a result is read where it is.
-! Handles   Objects of all types are freed with their last copy: `b = a` makes another name for the
-!           same object. The copies are counted without a lock: make and drop them on one thread. A thread needs a call
-!           of its own, and no copy of the model. In types of yours, hold them by pointer or assign them one by one
+! Handles   Objects of all types are freed with their last copy: `b = a` makes another name for the same object. The
+!           copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own, and
+!           no copy of the model. In types of yours, hold them by pointer or assign them one by one
 !           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
 ! Not here  Of the C header: graphs, tensors of other memory layouts, the list of the options, and the element types of
 !           models and variables. What is bound or wrapped is real64.

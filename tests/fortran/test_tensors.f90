@@ -1,0 +1,196 @@
+! Evaluation with tensors: values and derivatives of elasticity, what is refused, and who frees what.
+program test_tensors
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
+  use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_missing, neml2_error_shape, &
+                        neml2_error_unsupported, neml2_model, neml2_non_finite, neml2_ok, neml2_report, &
+                        neml2_report_residual_history, neml2_report_status, neml2_report_suggested_cut, neml2_tensor
+  implicit none(type, external)
+  integer, parameter :: n = 4
+  type(neml2_model) :: model
+  character(:), allocatable :: errmsg
+  integer(int32) :: stat
+
+  call load(model, "elasticity")
+  call values_and_derivatives()
+  call batches_have_any_rank()
+  call parameters_are_overridden()
+  call reports_have_tensors()
+  call what_is_wrong_is_refused()
+  call copies_share_one_tensor()
+  call finish()
+
+contains
+
+  ! The values of a tensor as points of six.
+  function points_of(tensor) result(points)
+    type(neml2_tensor), intent(in) :: tensor
+    real(real64), allocatable :: points(:, :)
+    real(real64), pointer :: values(:)
+    call tensor%values(values, stat, errmsg)
+    call check_ok(stat, errmsg)
+    points = reshape(values, [6, size(values) / 6])
+  end function points_of
+
+  subroutine values_and_derivatives()
+    type(neml2_tensor) :: inputs(1), along(1), outputs(1), results(1)
+    real(real64), target :: strain(6, n), direction(6, n)
+    integer(int64), allocatable :: extents(:)
+    real(real64) :: unit(6, 6), block(6, 6 * n)
+    integer :: i, p
+    strain = some_strains(n)
+    direction = cos(1e4_real64 * strain)
+    call inputs(1)%wrap(strain, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call along(1)%wrap(direction, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(.not. results(1)%is_set(), "nothing yet")
+    call model%forward(inputs, outputs, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(outputs(1)), hooke(young, strain)), "the stress")
+    call model%jvp(inputs, along, results, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(results(1)), hooke(young, direction)), "jvp = J v")
+    call model%vjp(inputs, along, results, stat, outputs, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(results(1)), hooke(young, direction)), "vjp = w J")
+    call model%jacobian(inputs, results, stat, outputs, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(outputs(1)), hooke(young, strain)), "the stress beside its derivative")
+    call results(1)%shape(extents, stat, errmsg)
+    call check(size(extents) == 3 .and. all(extents == [6, 6, n]), "a block for each point")
+    unit = 0
+    do i = 1, 6
+      unit(i, i) = 1
+    end do
+    block = points_of(results(1))
+    do p = 1, n
+      call check(near(block(:, 6 * p - 5:6 * p), hooke(young, unit)), "the stiffness")
+    end do
+    ! a direction that is not set is zero
+    call along%free()
+    call model%jvp(inputs, along, results, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(all(abs(points_of(results(1))) <= 0), "along nothing")
+  end subroutine values_and_derivatives
+
+  subroutine batches_have_any_rank()
+    type(neml2_tensor) :: inputs(1), outputs(1)
+    real(real64), target :: strain(6, 2, 3), one(6), none(6, 0)
+    integer(int64), allocatable :: extents(:)
+    strain = reshape(some_strains(6), shape(strain))
+    call inputs(1)%wrap(strain, stat)
+    call model%forward(inputs, outputs, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call outputs(1)%shape(extents, stat)
+    call check(size(extents) == 3 .and. all(extents == [6, 2, 3]), "two axes of points")
+    call check(near(points_of(outputs(1)), hooke(young, some_strains(6))), "their stress")
+    one = strain(:, 1, 1)
+    call inputs(1)%wrap(one, stat)
+    call model%forward(inputs, outputs, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call outputs(1)%shape(extents, stat)
+    call check(size(extents) == 1, "one point without an axis")
+    call inputs(1)%wrap(none, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call model%forward(inputs, outputs, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(size(points_of(outputs(1))) == 0, "no points")
+  end subroutine batches_have_any_rank
+
+  subroutine parameters_are_overridden()
+    type(neml2_tensor) :: inputs(1), outputs(1), parameters(1)
+    real(real64), target :: strain(6, n), modulus
+    strain = some_strains(n)
+    modulus = 100e3_real64
+    call inputs(1)%wrap(strain, stat)
+    call model%forward(inputs, outputs, stat, parameters, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(outputs(1)), hooke(young, strain)), "the stored value")
+    call parameters(1)%wrap(modulus, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call model%forward(inputs, outputs, stat, parameters, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(outputs(1)), hooke(modulus, strain)), "half the modulus")
+  end subroutine parameters_are_overridden
+
+  subroutine reports_have_tensors()
+    type(neml2_tensor) :: inputs(1), outputs(1), tensor
+    type(neml2_report) :: report, same
+    real(real64), target :: strain(6, n)
+    integer(int32), pointer :: status(:)
+    real(real64), pointer :: cuts(:)
+    strain = some_strains(n)
+    strain(2, 3) = huge(strain)
+    call inputs(1)%wrap(strain, stat)
+    call model%forward(inputs, outputs, stat, report=report, errmsg=errmsg)
+    call check(stat == neml2_non_finite .and. outputs(1)%is_set(), "one point is not finite")
+    same = report
+    call report%free()
+    call same%get(neml2_report_status, tensor, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call tensor%values(status, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(all(status == [neml2_ok, neml2_ok, neml2_non_finite, neml2_ok]), "the third")
+    call tensor%values(cuts, stat, errmsg)
+    call check(stat == neml2_error_dtype .and. .not. associated(cuts) .and. says(errmsg, "real64"), "of another type")
+    call same%get(neml2_report_suggested_cut, tensor, stat)
+    call tensor%values(cuts, stat, errmsg)
+    call check(stat == neml2_ok .and. size(cuts) == n, "a cut for each point")
+    call same%get(neml2_report_residual_history, tensor, stat, errmsg)
+    call check(stat == neml2_error_argument .and. says(errmsg, "collect_history"), "no history unasked")
+    call same%unknown(1_int64, tensor, stat, errmsg)
+    call check(stat == neml2_error_argument .and. tensor%is_set(), "no unknowns; what fails keeps what was there")
+    call report%get(neml2_report_status, tensor, stat, errmsg)
+    call check(stat == neml2_error_argument, "a report that is not there")
+  end subroutine reports_have_tensors
+
+  subroutine what_is_wrong_is_refused()
+    type(neml2_model) :: nothing
+    type(neml2_tensor) :: inputs(1), two(2), results(1), none(0), missing(1)
+    real(real64), target :: strain(6, n), narrow(5, n)
+    real(real64), pointer :: values(:)
+    strain = some_strains(n)
+    call inputs(1)%wrap(strain, stat)
+    call model%forward(two, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_shape .and. says(errmsg, "1 inputs") .and. says(errmsg, "2 tensors"), errmsg)
+    call model%jacobian(inputs, two, stat, errmsg=errmsg)
+    call check(stat == neml2_error_shape .and. says(errmsg, "1 derivatives"), errmsg)
+    call model%jvp(inputs, none, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_shape .and. says(errmsg, "1 tangents"), errmsg)
+    call model%vjp(inputs, two, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_shape .and. says(errmsg, "1 cotangents"), errmsg)
+    call model%forward(missing, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_missing .and. says(errmsg, "strain"), "a missing input is named")
+    call model%param_jacobian(inputs, none, stat, errmsg=errmsg)
+    call check(stat == neml2_error_unsupported .and. says(errmsg, "-p PARAMETER"), "derivatives that were not compiled")
+    call model%param_vjp(inputs, inputs, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_unsupported, "nor were these")
+    call inputs(1)%wrap(narrow, stat)
+    call model%forward(inputs, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_shape .and. says(errmsg, "strain"), "five components")
+    call nothing%forward(inputs, results, stat, errmsg=errmsg)
+    call check(stat == neml2_error_argument .and. len(errmsg) > 0, "no model")
+    call check(.not. results(1)%is_set(), "nothing came of it")
+    call results(1)%values(values, stat, errmsg)
+    call check(stat == neml2_error_argument .and. .not. associated(values), "no tensor")
+  end subroutine what_is_wrong_is_refused
+
+  subroutine copies_share_one_tensor()
+    type(neml2_tensor) :: inputs(1), outputs(1), kept
+    real(real64), target :: strain(6, n)
+    integer :: i
+    strain = some_strains(n)
+    call inputs(1)%wrap(strain, stat)
+    do i = 1, 3
+      call model%forward(inputs, outputs, stat)
+      if (i == 1) kept = outputs(1)
+    end do
+    call outputs%free()
+    call check(.not. outputs(1)%is_set() .and. kept%is_set(), "only one name is gone")
+    call check(near(points_of(kept), hooke(young, strain)), "the values are still there")
+    call model%forward(inputs, inputs, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(points_of(inputs(1)), hooke(young, strain)), "a result may replace what it came from")
+  end subroutine copies_share_one_tensor
+end program test_tensors
