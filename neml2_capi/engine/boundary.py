@@ -45,22 +45,20 @@ class Side(Generic[K]):
         keys: Sequence[Key] = self.keys
         return keys.index(key)
 
-    def read(
-        self, values: Mapping[str, Any] | None, argument: str, kind: str = ""
-    ) -> dict[str, Array]:
+    def read(self, values: Mapping[str, Any], argument: str, kind: str = "") -> dict[str, Array]:
         """The arrays of a caller by name, (*B, *point shape); what is None is left out.
 
         Parameters may go by the last component of their names. FatalError for a wrong name, element
         type or trailing shape.
         """
-        if values is not None and not isinstance(values, Mapping):
+        if not isinstance(values, Mapping):
             raise FatalError(
                 f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",
                 lib.NEML2_ERROR_ARGUMENT,
                 argument,
             )
         arrays: dict[str, Array] = {}
-        for name, value in (values or {}).items():
+        for name, value in values.items():
             index = self._find(name)
             full = self.variables.names[index]
             if full in arrays:
@@ -79,12 +77,10 @@ class Side(Generic[K]):
     def read_one(self, name: str, value: Any, kind: str = "") -> Array:
         """A value of the variable `name`; numbers and lists get its element type."""
         index = self.variables.index_of[name]
-        variable, label = self.variables[index], self.variables.labels[index]
-        if kind:
-            label = Label(f"{kind} {label.kind}", label.name)
+        variable, label = self.variables[index], Label(kind or self.variables.kind, name)
         owner = owned("tensor")
         array = as_numpy(owner, wrap(owner, value, label, variable.dtype))
-        if array.dtype.name != variable.dtype:
+        if array.dtype != variable.dtype:
             raise label.refuse(
                 f"must be {variable.dtype}; got {array.dtype}. Convert it first",
                 lib.NEML2_ERROR_DTYPE,
@@ -97,7 +93,7 @@ class Side(Generic[K]):
             )
         return array
 
-    def widen(self, batch: Shape, arrays: Mapping[str, Array]) -> Shape:
+    def widen(self, batch: Shape, arrays: Mapping[str, Array], kind: str = "") -> Shape:
         """What `batch` and the batches of these arrays broadcast to."""
         for variable in self.variables:
             if variable.name not in arrays:
@@ -107,11 +103,10 @@ class Side(Generic[K]):
             try:
                 batch = np.broadcast_shapes(batch, own)
             except ValueError:
-                raise FatalError(
-                    f"the {self.variables.kind} {variable.name!r} has the batch {own}, which does "
-                    f"not broadcast with the batch {batch} of those before it",
+                raise Label(kind or self.variables.kind, variable.name).refuse(
+                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
+                    "those before it",
                     lib.NEML2_ERROR_SHAPE,
-                    variable.name,
                 ) from None
         return batch
 
@@ -134,9 +129,12 @@ class Boundary:
 
         def side(kind: str, inside: Sequence[Inside], aliases: Mapping[str, str]) -> Side[str]:
             made = []
+            scope.require(v.name for v in inside)
             for v in inside:
                 slot = scope.slot(v)
                 sub_batch = slot.shape[: len(slot.shape) - len(v.base_shape)]
+                if sub_batch + v.base_shape != slot.shape:
+                    raise scope.misfit(v.name, v.base_shape, slot.shape)
                 name = aliases.get(v.name, v.name)
                 made.append(Variable(name, v.type, v.base_shape, sub_batch, slot.dtype))
             return Side(Variables(kind, made), [v.name for v in inside])

@@ -47,6 +47,12 @@ class Engine:
         #: What the artifact holds, as JSON.
         self.document = artifact.describe(path, device, dtype)
         described = artifact.parse(self.document)
+        if not described.outputs:
+            raise FatalError(
+                "the metadata lists no outputs: there is nothing to evaluate",
+                lib.NEML2_ERROR_ARTIFACT,
+                "outputs",
+            )
         scope = Scope(described)
         self.segments: list[Segment] = [
             ForwardSegment(segment, scope)
@@ -175,12 +181,14 @@ class Engine:
         sides = self.boundary
         given = sides.inputs.read(inputs, "inputs")
         self._require_inputs(given)
-        replaced = sides.parameters.read(parameters, "param_overrides")
-        promoted = {**sides.parameters.read(self.values, "values"), **replaced}
-        tangent = sides.inputs.read(tangents, "tangents", "tangent of")
-        cotangent = sides.outputs.read(cotangents, "cotangents", "cotangent of")
+        promoted = sides.parameters.read(self.values, "values")
+        if parameters is not None:
+            promoted |= sides.parameters.read(parameters, "param_overrides")
+        tangent = sides.inputs.read(tangents or {}, "tangents", "tangent of")
+        cotangent = sides.outputs.read(cotangents or {}, "cotangents", "cotangent of")
         shape = sides.parameters.widen(sides.inputs.widen((), given), promoted)
-        shape = sides.outputs.widen(sides.inputs.widen(shape, tangent), cotangent)
+        shape = sides.inputs.widen(shape, tangent, "tangent of")
+        shape = sides.outputs.widen(shape, cotangent, "cotangent of")
 
         batch = Batch(
             points=prod(shape),

@@ -33,6 +33,10 @@ class ImplicitSegment:
         self.residuals = Packing(segment.residuals)
         self.outputs = tuple(v.name for v in self.unknowns.variables)
         self._load(scope)
+        scope.require(v.name for v in self.givens.variables)
+        scope.provide(self.outputs)
+        if segment.feedback:
+            scope.provide([segment.feedback.input])
         for v in (*self.givens.variables, *self.unknowns.variables):
             scope.declare(v.name, v.point_shape, scope.dtype, segment.residual_package)
         self.dtype = scope.dtype

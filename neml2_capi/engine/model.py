@@ -31,7 +31,7 @@ from neml2_capi.model import Model
 
 
 class PythonModel(Model):
-    """A Model over an Engine; made by Model(path, engine="python")."""
+    """A Model over an Engine: what Model(path, engine="python") is beside a Model."""
 
     def _load(
         self, artifact_root: str | os.PathLike[str], device: str | None, dtype: str | None
@@ -172,4 +172,4 @@ def in_python(cls: Any) -> Any:
     return _IN_PYTHON[cls]
 
 
-_IN_PYTHON: dict[type, type] = {Model: PythonModel}
+_IN_PYTHON: dict[type, type] = {}

@@ -118,7 +118,7 @@ def _advance(
     squared, slope = norms(residual) ** 2, (residual * du).sum(axis=1)
     length = np.ones(len(u))
     for _ in range(max(settings.ls_max_iters - 1, 1)):
-        trial = u + length[:, np.newaxis] * du
+        trial = u + length.astype(u.dtype)[:, np.newaxis] * du
         found = system.residual(trial, rows)
         decrease = length * (squared if settings.strong_wolfe else 2.0 * slope)
         norm = norms(found)

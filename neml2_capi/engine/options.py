@@ -33,8 +33,10 @@ class Option:
             return str(value)
         try:
             number = float(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             raise _refused(name, value, "a number") from None
+        except OverflowError:
+            raise _refused(name, "a larger one", "a number that a float can hold") from None
         if not self.least <= number <= self.greatest:
             raise _refused(name, value, f"a number between {self.least} and {self.greatest}")
         if self.whole and number != math.floor(number):

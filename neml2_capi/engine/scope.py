@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ class Scope:
         self._leaf_dtype = artifact.dtype
         self._dtype: str | None = None
         self._slots: dict[str, Slot] = {}
+        self._names = {variable.name for variable in artifact.inputs}
 
     @property
     def dtype(self) -> str:
@@ -45,16 +47,37 @@ class Scope:
         slot = Slot(shape, True, dtype)
         if self._slots.setdefault(name, slot) != slot:
             known = self._slots[name]
-            raise FatalError(
-                f"{name!r} is {dtype} of shape {shape} to {who}, but {known.dtype} of shape "
-                f"{known.shape} before. The folder mixes files of different compilations: compile "
-                "the model again",
-                lib.NEML2_ERROR_ARTIFACT,
-                name,
-            )
+            raise self.misfit(name, (known.dtype, *known.shape), (dtype, *shape, who))
+
+    def misfit(self, name: str, known: object, other: object) -> FatalError:
+        """The error where two files say different things of a value."""
+        return FatalError(
+            f"{name!r} is {known} here and {other} there. The folder mixes files of different "
+            "compilations: compile the model again",
+            lib.NEML2_ERROR_ARTIFACT,
+            name,
+        )
+
+    def provide(self, names: Iterable[str]) -> None:
+        """Note that there are values of these names from now on."""
+        self._names.update(names)
+
+    def require(self, names: Iterable[str]) -> None:
+        """FatalError for a name that nothing before provides."""
+        for name in names:
+            if name not in self._names:
+                raise FatalError(
+                    f"the metadata asks for {name!r}, but no input and no earlier segment has this "
+                    "name. Was it edited by hand? Compile the model again, with --rename-input or "
+                    "--rename-output",
+                    lib.NEML2_ERROR_ARTIFACT,
+                    name,
+                )
 
     def declare_graph(self, graph: NamedGraph | ForwardSegment, package: Package) -> None:
         """Note what a package says of the values that it takes and returns."""
+        self.require(graph.inputs)
+        self.provide(graph.outputs)
         for names, slots in ((graph.inputs, package.inputs), (graph.outputs, package.outputs)):
             for name, slot in zip(names, slots, strict=False):
                 self.declare(name, slot.shape, slot.dtype, package.name)

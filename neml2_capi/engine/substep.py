@@ -77,7 +77,7 @@ class Substepping:
             return _between(given, value[substep.partner], a)
         if substep.role == "force":
             return _between(value[substep.partner], given, b)
-        return given
+        return given * (b - a) if substep.role == "increment" else given
 
     def _note(self, part: newton.Outcome, rows: Array, level: int) -> None:
         if self.outcome is None:
@@ -125,7 +125,8 @@ class Substepping:
             return _between(self._unit(substep.name), self._unit(substep.partner), a)
         if substep.role == "force":
             return _between(self._unit(substep.partner), self._unit(substep.name), b)
-        return self._unit(substep.name)
+        unit = self._unit(substep.name)
+        return unit * (b - a) if substep.role == "increment" else unit
 
     def _differentiate(
         self, part: newton.Outcome, operands: Operands, a: float, b: float, rows: Array, level: int

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -245,6 +248,26 @@ def test_parameters_that_differ_among_points_agree(artifacts: Artifacts, name: s
             stored = model.named_parameters()[parameter]
             model.set_parameter(parameter, stored * np.array([1.0, 1.1, 1.0, 0.9]))
     assert_agreement(*models, name, recorded(name, "in"))
+
+
+def test_increments_that_are_divided_agree(artifacts: Artifacts, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(artifacts["creep_3.0.7"], tmp_path / "creep"))
+    metadata = json.loads((root / "metadata.json").read_text())
+    segment = metadata["segments"][0]
+    segment["max_substepping_level"] = 6
+    for given in segment["givens"]:
+        # A strain that starts from zero may as well be the increment of one.
+        roles = {"strain": "incremental", "strain~1": "static"}
+        given["role"] = roles.get(given["name"], given["role"])
+    (root / "metadata.json").write_text(json.dumps(metadata))
+    models = Model(root, engine="python"), Model(root)
+    x = state_of("creep_3.0.7", models[1])
+    x["strain~1"][...] = 0.0
+    x["strain"] *= 0.3
+    for model in models:
+        model.options["miters"] = 7
+    assert models[1].evaluate(x)[1]["iterations"].max() > 7
+    assert_agreement(*models, "creep_3.0.7", x)
 
 
 @pytest.mark.parametrize("name", ["radial_return", "grains", "substepping", "elasticity_3.0.0"])

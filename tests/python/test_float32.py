@@ -106,3 +106,19 @@ def test_float64_is_refused(root: Path) -> None:
     model = Model(root, dtype="float32")
     with pytest.raises(FatalError, match="'a' must be float32; got float64"):
         model.forward({"a": np.ones(2), "u": np.ones(2, dtype=np.float32)})
+
+
+@pytest.mark.parametrize("convergence", ["point", "batch"])
+def test_the_python_engine_agrees_on_singular_points(root: Path, convergence: str) -> None:
+    a, u = np.array([[4, 4, -1, 9], [1, 0, 1, 2]], dtype=np.float32)
+    results = []
+    for engine in ("python", "native"):
+        model = Model(root, dtype="float32", engine=engine)
+        model.options.update({"convergence": convergence, "collect_history": 1})
+        outputs, report = model.evaluate({"a": a, "u": u})
+        results.append({**outputs, **report})
+    assert results[1]["status"].tolist() == (
+        [0, 3, 3, 0] if convergence == "point" else [2, 3, 2, 2]
+    )
+    for name, value in results[1].items():
+        np.testing.assert_array_equal(results[0][name], value, err_msg=name)
