@@ -527,9 +527,9 @@ NEML2_CAPI void neml2_call_free(neml2_call **call);
  *     neml2_solve_end(outputs, NULL, &solve);
  *
  * Vectors are float64 arrays (npoints, n), row-major, with n numbers per point, whatever the element type of the model
- * is. All points form one batch: the option `chunk` does not count, and a promoted parameter of an implicit segment must
- * be one value for all points (else NEML2_ERROR_SHAPE). Substepping is left to you: a segment that would substep gives
- * the system of the whole increment. Of the solver options only those inside a Krylov linear solve count.
+ * is. All points form one batch: the option `chunk` does not count, and a promoted parameter of an implicit segment
+ * must be one value for all points (else NEML2_ERROR_SHAPE). Substepping is left to you: a segment that would substep
+ * gives the system of the whole increment. Of the solver options only those inside a Krylov linear solve count.
  *
  * A solve belongs to one thread at a time; any number of solves of one model may be under way at once.
  * ------------------------------------------------------------------------------------------- */
@@ -586,8 +586,8 @@ NEML2_CAPI int32_t neml2_system_residual(double *r, neml2_system *system, const 
  *  point, 1 where dr/du is singular, and du means nothing; else 0. `du` may be the array `u`. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_step(double *du, int32_t *singular, neml2_system *system, const double *u);
 
-/** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. NEML2_ERROR_UNSUPPORTED where the artifact has
- *  no package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
+/** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. NEML2_ERROR_UNSUPPORTED where the artifact
+ * has no package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
  *  Since 1.0. */
 NEML2_CAPI int32_t neml2_system_jacobian(double *a, neml2_system *system, const double *u);
 

@@ -1,5 +1,7 @@
 #include "capi/abi/arguments.h"
 
+#include <algorithm>
+
 #include "capi/model/broadcast.h"
 
 namespace neml2_capi::abi {
@@ -40,6 +42,10 @@ void Arguments::add_present(neml2_tensor* const* handles, Dims& batch) {
       add(handles[i]->value, batch);
     else
       skip();
+}
+
+bool Arguments::vary() const {
+  return std::any_of(batches.begin(), batches.end(), [](const Dims& batch) { return batch.product() != 1; });
 }
 
 void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
@@ -92,10 +98,18 @@ std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims&
 
 std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
                                        const Dims& batch) {
+  const auto has_data = [](const Tensor& tensor) { return tensor.data() != nullptr; };
+  if (std::none_of(report->unknowns.begin(), report->unknowns.end(), has_data)) return report;
   for (std::size_t i = 0; i < report->unknowns.size(); ++i) {
     Tensor& unknown = report->unknowns[i];
-    const Dims sizes = batch.then(model.variables(Kind::unknown)[i].point_shape);
-    if (unknown.data()) unknown = Tensor(unknown.storage(), unknown.dtype(), sizes, sizes.row_major());
+    const model::Variable& variable = model.variables(Kind::unknown)[i];
+    const Dims sizes = batch.then(variable.point_shape);
+    if (unknown.data()) {
+      unknown = Tensor(unknown.storage(), unknown.dtype(), sizes, sizes.row_major());
+    } else {  // only another segment failed
+      unknown = Tensor::empty(variable.dtype, sizes);
+      model::fill_nan(unknown.data_as<char>(), variable.dtype, unknown.numel());
+    }
   }
   return report;
 }

@@ -21,6 +21,8 @@ struct Arguments {
   // Those of `handles` that are there; none where it is null.
   void add_present(neml2_tensor* const* handles, Dims& batch);
   void bind(const Dims& batch, std::vector<model::Points>& arrays);
+  // Does any of them have more than one value?
+  bool vary() const;
 };
 
 // All inputs; throws NEML2_ERROR_MISSING where one is not there.

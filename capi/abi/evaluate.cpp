@@ -99,18 +99,25 @@ std::int32_t evaluate(const Request& request) {
                                  of_parameters ? evaluation.parameter_adjoints : evaluation.adjoints,
                                  [&](std::size_t i) { return derivatives.by_input(i); });
   Results blocks{request.blocks};
-  if (request.blocks)
-    for (std::size_t i = 0; i < derivatives.all().size(); ++i)
-      blocks.add(batch, derivatives.all()[i].batched, derivatives.all()[i].block,
-                 (of_parameters ? evaluation.parameter_blocks : evaluation.blocks)[i]);
+  // What is the same for all points may still depend on a parameter that is not.
+  const bool vary = of_parameters || promoted.vary();
+  for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
+    blocks.add(batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
+               (of_parameters ? evaluation.parameter_blocks : evaluation.blocks)[i]);
   std::unique_ptr<neml2_report> reported;
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
   const model::Tally tally = target.evaluate(evaluation, options);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
-  for (Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(results->tensors));
-  if (request.report) *request.report = finished(std::move(reported), target, batch).release();
+  if (request.report) reported = finished(std::move(reported), target, batch);
+  // All of them, or none where memory ends.
+  std::vector<Handles> handles;
+  for (Results* results : {&values, &jvps, &adjoints, &blocks})
+    handles.push_back(handles_of(std::move(results->tensors)));
+  std::size_t k = 0;
+  for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
+  if (request.report) *request.report = reported.release();
   return conclude(tally, evaluation.points);
 }
 

@@ -52,7 +52,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
     for (std::int64_t i = 0; i < ninputs; ++i)
       tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value.row_major());
     value.check(tensors);
-    hand_out(outputs, value.run(tensors));
+    hand_out(outputs, handles_of(value.run(tensors)));
     return NEML2_OK;
   });
 }

@@ -47,8 +47,10 @@ std::int64_t count_of(const Dims& sizes);
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context);
 
-// Fill `out` with new handles, all of them or, when this throws, none; NULL for a tensor that is not there.
-void hand_out(neml2_tensor** out, std::vector<Tensor> tensors);
+// New handles; NULL for a tensor that is not there.
+using Handles = std::vector<std::unique_ptr<neml2_tensor>>;
+Handles handles_of(std::vector<Tensor> tensors);
+void hand_out(neml2_tensor** out, Handles handles) noexcept;
 
 // What to differentiate by; throws for what is no input or parameter.
 model::Kind differentiation_kind(std::int32_t kind);

@@ -42,7 +42,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, neml2_solve& sol
   const model::Tally tally = solve.value.finish();
   if (handles) {
     auto& tensors = *solve.tensors;
-    hand_out(outputs, std::move(tensors.outputs.tensors));
+    hand_out(outputs, handles_of(std::move(tensors.outputs.tensors)));
     if (report) *report = finished(std::move(tensors.report), *tensors.model, tensors.batch).release();
   }
   return conclude(tally, solve.value.points());

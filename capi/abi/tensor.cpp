@@ -17,12 +17,16 @@ DType dtype_of(std::int32_t code) {
 
 }  // namespace
 
-void hand_out(neml2_tensor** out, std::vector<Tensor> tensors) {
-  std::vector<std::unique_ptr<neml2_tensor>> handles;
+Handles handles_of(std::vector<Tensor> tensors) {
+  Handles handles;
   for (Tensor& tensor : tensors)
     handles.push_back(tensor.storage().data() || tensor.numel() == 0
                           ? std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)})
                           : nullptr);
+  return handles;
+}
+
+void hand_out(neml2_tensor** out, Handles handles) noexcept {
   for (std::size_t i = 0; i < handles.size(); ++i) out[i] = handles[i].release();
 }
 

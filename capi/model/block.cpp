@@ -30,17 +30,18 @@ bool uniform(const Tensor& direction, const BlockShape& shape) {
                    " Differentiate a model whose output keeps the sub-batch axes, and reduce it afterwards."));
 }
 
-// Call f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix.
+// Call f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix. A
+// lumped block takes the input at its first site, where it is the same at all.
 template <class Scalar, class F>
 void for_each_site(const Block& block, std::int64_t points, F&& f) {
   const BlockShape& shape = *block.shape;
-  const std::int64_t sites = shape.lumped ? 1 : std::max(shape.output_sites, shape.input_sites);
+  const std::int64_t sites = shape.lumped ? shape.output_sites : std::max(shape.output_sites, shape.input_sites);
   const std::int64_t size = shape.rows * shape.columns;
   const Scalar* data = block.data.data_as<const Scalar>();
   for (std::int64_t p = 0; p < points; ++p)
     for (std::int64_t s = 0; s < sites; ++s)
       f(data + ((block.batched ? p : 0) * shape.sites + (shape.sites > 1 ? s : 0)) * size,
-        p * shape.input_size() + (shape.input_sites > 1 ? s * shape.columns : 0),
+        p * shape.input_size() + (shape.input_sites > 1 && !shape.lumped ? s * shape.columns : 0),
         p * shape.output_size() + (shape.output_sites > 1 ? s * shape.rows : 0));
 }
 

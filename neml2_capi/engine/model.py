@@ -79,6 +79,14 @@ class PythonModel(Model):
         else:
             engine.values[name] = array.copy()
 
+    def solve(self, *arguments: Any, **named: Any) -> NoReturn:
+        """Not for this engine, whose own solver is there to be changed: engine/newton.py."""
+        raise FatalError(
+            "the Python engine hands out no systems: load the model without engine='python', or "
+            "change the solver in neml2_capi/engine/newton.py",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+
     def _view(self, index: int) -> Any:
         return self._give(self.engine.values[self._parameters.names[index]])
 
