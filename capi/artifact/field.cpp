@@ -62,9 +62,10 @@ std::int64_t Field::integer() const {
   return value_->get<std::int64_t>();
 }
 
-std::int64_t Field::count() const {
+std::int64_t Field::count(std::int64_t most) const {
   const std::int64_t value = integer();
   if (value < 0) throw error(join("is ", value, ", expected 0 or more."));
+  if (value > most) throw error(join("is ", value, ", expected at most ", most, "."));
   return value;
 }
 

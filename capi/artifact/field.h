@@ -29,8 +29,8 @@ class Field {
 
   std::string text() const;
   std::int64_t integer() const;
-  // An integer that is not negative.
-  std::int64_t count() const;
+  // An integer that is not negative, and at most `most`.
+  std::int64_t count(std::int64_t most = INT64_MAX) const;
   double number() const;
   bool boolean() const;
   // A list of sizes of a tensor, which has no more elements than memory could hold.

@@ -27,6 +27,9 @@ Feedback read_feedback(const Field& field, const NamedGraph& predictor) {
   return feedback;
 }
 
+// More no linear solver makes in a lifetime.
+constexpr std::int64_t most_iterations = 1000000000;
+
 Krylov read_krylov(const Field& field) {
   Krylov krylov;
   krylov.method = read_choice<Krylov::Method>(
@@ -34,12 +37,12 @@ Krylov read_krylov(const Field& field) {
   if (const auto cache = field.find("cache_strategy"))
     krylov.cache = read_choice<Krylov::Cache>(
         *cache, {{"none", Krylov::Cache::none}, {"chord", Krylov::Cache::chord}, {"max_its", Krylov::Cache::max_its}});
-  if (const auto restart = field.find("restart")) krylov.restart = restart->count();
+  if (const auto restart = field.find("restart")) krylov.restart = restart->count(most_iterations);
   if (krylov.restart < 1) throw field["restart"].error("is 0, expected 1 or more.");
-  if (const auto max_its = field.find("max_its")) krylov.max_its = max_its->count();
+  if (const auto max_its = field.find("max_its")) krylov.max_its = max_its->count(most_iterations);
   if (const auto abs_tol = field.find("abs_tol")) krylov.abs_tol = abs_tol->number();
   if (const auto rel_tol = field.find("rel_tol")) krylov.rel_tol = rel_tol->number();
-  if (const auto cache_max_its = field.find("cache_max_its")) krylov.cache_max_its = cache_max_its->count();
+  if (const auto cache_max_its = field.find("cache_max_its")) krylov.cache_max_its = cache_max_its->count(most_iterations);
   return krylov;
 }
 
@@ -97,7 +100,7 @@ ImplicitSegment read_implicit(const Field& field, const std::optional<Krylov>& k
                                                "input_sensitivity", "jacobian_pairs", "in_var");
   segment.parameter_sensitivity = read_sensitivity(field, "dr_dparam_package", "solve_param_package",
                                                    "param_sensitivity", "param_jacobian_pairs", "param");
-  segment.max_substepping_level = field["max_substepping_level"].count();
+  segment.max_substepping_level = field["max_substepping_level"].count(30);
   if (segment.max_substepping_level > 0) segment.substeps = read_substeps(field);
   return segment;
 }

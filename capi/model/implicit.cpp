@@ -47,7 +47,11 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
   add_predictor(segment, scope);
   add_sensitivities(segment, scope);
   if (segment.max_substepping_level == 0) return;
-  substeps_.emplace(segment.substeps, outputs_, segment.max_substepping_level, scope);
+  std::vector<std::size_t> givens;
+  for (const ValueGroup& group : givens_) givens.insert(givens.end(), group.values().begin(), group.values().end());
+  std::vector<std::size_t> predicted_from = predictor_ ? predictor_->inputs() : std::vector<std::size_t>();
+  if (loop_) std::erase(predicted_from, loop_->input);
+  substeps_.emplace(segment.substeps, outputs_, givens, predicted_from, segment.max_substepping_level, scope);
   for (const Package* package : packages())
     if (package->baked_batch() != 0)
       throw Error(NEML2_ERROR_UNSUPPORTED, package->name(),
@@ -102,6 +106,10 @@ void ImplicitSegment::add_sensitivities(const artifact::ImplicitSegment& segment
   if (segment.given_sensitivity && !segment.given_sensitivity->block_package.empty()) {
     add_blocks(*segment.given_sensitivity, false);
   } else if (segment.given_sensitivity) {
+    if (!jacobian_)
+      throw Error(NEML2_ERROR_ARTIFACT, segment.given_sensitivity->operator_package,
+                  "The metadata lists derivatives of an implicit segment without the Jacobian that they need. Compile "
+                  "the model again.");
     const StepPackages step = {&*jacobian_, solve_ ? &*solve_ : nullptr, &tail_, num_residuals_};
     given_sensitivity_.emplace(*segment.given_sensitivity, step, unknowns_, givens_, scope);
   }

@@ -82,6 +82,7 @@ class Substepping {
     span.newton.whole_batch = false;
     span.newton.step_tol = chunk_.substep_del_tol;
     for (const SubstepPlan::Given& given : plan_.givens) span.values[given.value] = given_at(given, a, b, rows);
+    for (std::size_t value : plan_.held) span.values[value] = select(chunk_.values[value], rows);
     Operands at = segment_.prepare(span);
     const auto system = segment_.system(at, false);
     const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton);
@@ -240,19 +241,42 @@ class Substepping {
 }  // namespace
 
 SubstepPlan::SubstepPlan(const std::vector<artifact::Substep>& substeps, const std::vector<std::size_t>& unknowns,
+                         const std::vector<std::size_t>& needed, const std::vector<std::size_t>& predicted_from,
                          std::int64_t most, Scope& scope)
     : levels(most) {
+  const auto contains = [](const std::vector<std::size_t>& values, std::size_t value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  const auto refuse = [](const std::string& name, const std::string& why) {
+    throw Error(NEML2_ERROR_ARTIFACT, name,
+                join("'", name, "' ", why, " Was the metadata edited by hand? Compile the model again."));
+  };
+  std::vector<std::size_t> listed;
   for (const artifact::Substep& substep : substeps) {
     const std::string who = "a given of a residual with substeps";
     Given given{scope.require(substep.name, who), substep.role, 0, num_columns, 0};
-    if (!substep.partner.empty()) given.partner = scope.require(substep.partner, who);
-    // The old end of a force need not enter the residual: then it has the shape of the new end.
-    if (!scope.values()[given.value].known && substep.role == Role::old_force)
-      scope.declare(given.value, scope.values()[given.partner].point_shape, scope.dtype(), who);
+    if (contains(listed, given.value)) refuse(substep.name, "is listed twice among the givens of a residual.");
+    listed.push_back(given.value);
+    if (substep.role != Role::fixed && substep.role != Role::increment) {
+      given.partner = scope.require(substep.partner, who);
+      // The old end of a force need not enter the residual: then it has the shape of the new end.
+      if (!scope.values()[given.value].known && substep.role == Role::old_force)
+        scope.declare(given.value, scope.values()[given.partner].point_shape, scope.dtype(), who);
+      if (!(scope.values()[given.value].point_shape == scope.values()[given.partner].point_shape))
+        refuse(substep.name, join("and its partner '", substep.partner, "' have different shapes."));
+      if (substep.role == Role::old_state && !contains(unknowns, given.partner))
+        refuse(substep.name, join("is the old state of '", substep.partner, "', which is not solved for."));
+      if (substep.role != Role::old_state && contains(unknowns, given.partner))
+        refuse(substep.name, join("is a force beside '", substep.partner, "', which is solved for."));
+    }
     given.size = scope.values()[given.value].point_shape.product();
     num_columns += given.size;
     givens.push_back(given);
   }
+  for (std::size_t value : needed)
+    if (!contains(listed, value)) refuse(scope.values()[value].name, "has no role in the parts of an increment.");
+  for (std::size_t value : predicted_from)
+    if (!contains(listed, value) && !contains(unknowns, value)) held.push_back(value);
   for (const artifact::Parameter& parameter : scope.parameters()) {
     parameter_columns.push_back(num_columns);
     parameter_sizes.push_back(parameter.base_shape.product());

@@ -22,12 +22,17 @@ struct SubstepPlan {
     std::int64_t size;
   };
 
+  // `needed`: the givens of the residual. `predicted_from`: what the predictor
+  // takes; what is not in the list stays as it is. Throws
+  // NEML2_ERROR_ARTIFACT where the list of substeps does not fit.
   SubstepPlan(const std::vector<artifact::Substep>& substeps, const std::vector<std::size_t>& unknowns,
+              const std::vector<std::size_t>& needed, const std::vector<std::size_t>& predicted_from,
               std::int64_t levels, Scope& scope);
 
   std::int64_t levels;  // how often an increment may be halved
   std::vector<Given> givens;
-  std::int64_t num_columns = 0;  // components of all givens, then of all parameters
+  std::vector<std::size_t> held;  // further values, the same in every part of the increment
+  std::int64_t num_columns = 0;   // components of all givens, then of all parameters
   std::vector<std::int64_t> parameter_columns, parameter_sizes;
   // The derivatives of each unknown with respect to each given, then to each parameter.
   std::vector<PairInfo> pairs;
