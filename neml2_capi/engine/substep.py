@@ -31,6 +31,14 @@ class Substepping:
         self.substeps = segment.segment.substeps
         self.settings = replace(batch.settings, whole_batch=False, step_tol=batch.substep_del_tol)
         self.outcome: newton.Outcome | None = None
+        # What the predictor takes beside the givens of the residual is the same in every part.
+        predictor = segment.segment.predictor
+        listed = {s.name for s in self.substeps} | set(segment.outputs)
+        self.held = [
+            name
+            for name in (predictor.inputs if predictor else ())
+            if name in batch.values and name not in listed
+        ]
         # The solution of a part of the increment is the old state of the next.
         self.old: dict[str, Array] = {
             s.name: batch.values[s.name].copy() for s in self.substeps if s.role == "old_state"
@@ -47,6 +55,7 @@ class Substepping:
     def _solve(self, a: float, b: float, rows: Array, level: int) -> Array:
         """Solve the part [a, b] of the increment for these points; returns those that could."""
         values = {s.name: self._given(s, a, b)[rows] for s in self.substeps}
+        values |= {name: self.batch.values[name][rows] for name in self.held}
         parameters = {name: value[rows] for name, value in self.batch.parameters.items()}
         guess = self.segment.predict(values, parameters)
         part, operands = self.segment.solve_from(guess, parameters, self.settings)

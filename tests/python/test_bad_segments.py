@@ -72,7 +72,8 @@ def test_a_predictor_may_take_more_than_the_residual(
     # Nothing is divided here; but the parts of an increment begin with the whole of it.
     given, root = recorded("crystal", "in"), artifacts["crystal"]
     expected = Model(root).forward(given)
-    model = Model(edited(root, tmp_path, lambda segment: segment.update(max_substepping_level=3)))
-    outputs = model.forward(given)
-    for name, value in expected.items():
-        np.testing.assert_allclose(outputs[name], value, rtol=1e-8, atol=1e-10)
+    root = edited(root, tmp_path, lambda segment: segment.update(max_substepping_level=3))
+    for engine in ("native", "python"):
+        outputs = Model(root, engine=engine).forward(given)
+        for name, value in expected.items():
+            np.testing.assert_allclose(outputs[name], value, rtol=1e-8, atol=1e-10)
