@@ -317,7 +317,7 @@ NEML2_CAPI void neml2_model_free(neml2_model **model);
  *
  * A model starts with the values that its artifact records. Numbers are set and read as double, choices as text:
  *
- *   atol             number   a point has converged when |r| < atol; with 0, not even r = 0 does; ...
+ *   atol             number   a point has converged when |r| < atol or r = 0, ...
  *   rtol             number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
  *   miters           number   bound of the iteration count: at most miters - 1 Newton steps are made
  *   ls_type          text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
@@ -402,8 +402,8 @@ NEML2_CAPI int32_t neml2_model_vjp(neml2_tensor **outputs, neml2_tensor **adjoin
                                    neml2_tensor *const *cotangents, neml2_tensor *const *parameters);
 
 /** Evaluate a model and its Jacobian. `blocks` receives one owned handle per derivative with respect to an input, in
- * the order of neml2_model_derivative_info(): (*B, *block shape), or without B where the derivative is the same for all
- *  points. Otherwise as neml2_model_jvp(). Since 1.0. */
+ *  the order of neml2_model_derivative_info(): (*B, *block shape), or without B where the derivative is the same for
+ *  all points, of which there must be one. Otherwise as neml2_model_jvp(). Since 1.0. */
 NEML2_CAPI int32_t neml2_model_jacobian(neml2_tensor **outputs, neml2_tensor **blocks, neml2_report **report,
                                         const neml2_model *model, neml2_tensor *const *inputs,
                                         neml2_tensor *const *parameters);
@@ -499,8 +499,9 @@ NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *
 
 /** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
  * of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
- * were. Everything is checked before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME) or memory
- * ends (NEML2_ERROR_MEMORY) can the outputs of points before the failure have been written. Since 1.0. */
+ * were. Everything is checked before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME), memory
+ * ends (NEML2_ERROR_MEMORY), or a derivative along the sites of a sub-batch cannot be told for the numbers given
+ * (NEML2_ERROR_UNSUPPORTED) can the results of earlier chunks of points have been written. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
 /** Free the handle and set it to NULL. Since 1.0. */
@@ -595,10 +596,10 @@ NEML2_CAPI int32_t neml2_system_jacobian(double *a, neml2_system *system, const 
  *  `y` may be the array `v`. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_matvec(double *y, neml2_system *system, const double *u, const double *v);
 
-/** Accept `u` as the solution, once per system. `status` (or NULL: all is well) says for each point NEML2_OK,
- *  NEML2_NOT_CONVERGED or NEML2_SINGULAR; the outputs of points that failed are as in neml2_model_forward().
- *  `iterations` (or NULL: 0) is for the report. The residual is evaluated once more, for the norms in the report.
- *  Since 1.0. */
+/** Accept `u` as the solution, once per system. `status` says for each point NEML2_OK, NEML2_NOT_CONVERGED or
+ *  NEML2_SINGULAR; NULL: all is well but where the residual is not finite, which is NEML2_NOT_CONVERGED; the outputs of
+ * points that failed are as in neml2_model_forward(). `iterations` (or NULL: 0) is for the report. The residual is
+ * evaluated once more, for the norms in the report. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double *u, const int32_t *status,
                                        const int32_t *iterations);
 

@@ -45,7 +45,7 @@ PARAM_VJP = Operation(lib.neml2_model_param_vjp, ("cotangent of", "outputs"), "p
 class Report(Protocol):
     """What became of each point."""
 
-    def arrays(self, history: bool = False) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
         """What Model.evaluate() returns."""
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
@@ -144,11 +144,12 @@ class NativeReport:
         self.hand_out: Callable[..., Any] = as_numpy
         self._unknowns = model.unknowns
 
-    def arrays(self, history: bool = False) -> dict[str, Any]:
-        kinds = {**_REPORTS}
-        if history:
-            kinds["residual_history"] = lib.NEML2_REPORT_RESIDUAL_HISTORY
-        return {name: self.hand_out(self._get(kind)) for name, kind in kinds.items()}
+    def arrays(self) -> dict[str, Any]:
+        arrays = {name: self.hand_out(self._get(kind)) for name, kind in _REPORTS.items()}
+        history = owned("tensor")  # is there only where the option collect_history asked for it
+        if lib.neml2_report_get(history, self.owner[0], lib.NEML2_REPORT_RESIDUAL_HISTORY) >= 0:
+            arrays["residual_history"] = self.hand_out(history)
+        return arrays
 
     def unknowns(self) -> dict[str, Any]:
         """The last iterates of failed points; NaN at the others."""

@@ -59,7 +59,7 @@ class ConvergenceError(Error):
     recoverable = True
 
     #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" and
-    #: "suggested_cut" (float64), each (*B,).
+    #: "suggested_cut" (float64), each (*B,); "residual_history" with the option collect_history.
     report: Mapping[str, Any]
     #: True where a point has converged, (*B,).
     converged_mask: Any

@@ -81,11 +81,12 @@ class Model(Handle):
         """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
 
         It is given by its folder, a device folder in it, its metadata.json or <model>_meta.json,
-        or the stub of one compiled model.
+        or the stub of one compiled model. NEML2 3.0.4 to 3.0.6 kept the settings of the solver in
+        the stub only: without it, its defaults hold.
         `device` ("cpu", also the default) and `dtype` ("float64", the default, or "float32"; as
         text or as a type of numpy or torch) choose among what the artifact was compiled for.
         `engine` "python" evaluates the same in plain Python over the compiled graphs, see
-        neml2_capi.engine: slow, and easy to follow and to change.
+        neml2_capi.engine: slow, easy to follow and to change, and without solve().
         FatalError where it cannot be loaded; the message says why.
         """
         self._load(artifact_root, *_target(device, dtype))
@@ -288,8 +289,7 @@ class Model(Handle):
         (*B, miters), NaN after the last iteration.
         """
         evaluation = self._evaluate(FORWARD, inputs, param_overrides)
-        history = bool(self.options["collect_history"])
-        return evaluation.outputs, evaluation.report.arrays(history)
+        return evaluation.outputs, evaluation.report.arrays()
 
     # --------------------------------------------------------------------------------------------
     # Derivatives: of the pairs that were compiled, and errors as in forward()
@@ -337,10 +337,11 @@ class Model(Handle):
         """Evaluate the model and its Jacobian: (outputs, {output: {input: block}}).
 
         A block is (*B, *output_shape, *input_shape), with the shapes of a point; without B where
-        the derivative is the same for all points. In a model of one forward segment the
-        derivative relates each sub-batch site of the output to the same site of the input, and a
-        block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with sub-batch axes
-        of size 1 where it is the same at all sites. Pairs that were not compiled are absent.
+        the derivative is the same for all points, unless there are none. In a model of one forward
+        segment the derivative relates each sub-batch site of the output to the same site of the
+        input, and a block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with
+        sub-batch axes of size 1 where it is the same at all sites. Pairs that were not compiled
+        are absent.
         """
         evaluation = self._evaluate(JACOBIAN, inputs, param_overrides)
         blocks = by_pair(self._derivatives, evaluation.results)

@@ -18,6 +18,7 @@ loop over the implicit segments, too, takes it from `model.solve(inputs)`:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +50,8 @@ class Solve(Handle):
 
     All points form one batch, so that a parameter inside an implicit segment must be one value
     for all of them. A segment that would substep gives the system of the whole increment.
+
+    Threads take turns with a Solve and its systems; one that closes it waits for a call that runs.
     """
 
     _instead = "begin another one"
@@ -70,13 +73,15 @@ class Solve(Handle):
         super().__init__(owner)
         self._model = model
         self._current: System | None = None
+        self._lock = threading.RLock()
 
     def next(self) -> System | None:
         """The next system, None where there is none left. The one before must be accepted."""
-        owner, system = self._open(), ffi.new("neml2_system **")
-        check(lib.neml2_solve_next(system, owner[0]))
-        self._current = System(self, system[0]) if system[0] else None
-        return self._current
+        with self._lock:
+            owner, system = self._open(), ffi.new("neml2_system **")
+            check(lib.neml2_solve_next(system, owner[0]))
+            self._current = System(self, system[0]) if system[0] else None
+            return self._current
 
     def __iter__(self) -> Iterator[System]:
         while (system := self.next()) is not None:
@@ -84,11 +89,12 @@ class Solve(Handle):
 
     def end(self) -> dict[str, Any]:
         """The outputs, once next() has given None; as Model.forward() returns and raises them."""
-        owner, names, report = self._open(), self._model.outputs.names, NativeReport(self._model)
+        names, report = self._model.outputs.names, NativeReport(self._model)
         outputs = results(len(names))
         try:
-            status = check(lib.neml2_solve_end(outputs, report.owner, owner))
-            self.close()
+            with self._lock:
+                status = check(lib.neml2_solve_end(outputs, report.owner, self._open()))
+                self.close()
             report.hand_out = self._hand_out
             named = {name: self._hand_out(take(outputs, i)) for i, name in enumerate(names)}
         finally:
@@ -98,8 +104,9 @@ class Solve(Handle):
 
     def close(self) -> None:
         """Abandon the evaluation, unless it is at its end. Closing twice is allowed."""
-        super().close()
-        self._current = None
+        with self._lock:
+            super().close()
+            self._current = None
 
 
 class System:
@@ -123,20 +130,20 @@ class System:
     def guess(self) -> Array:
         """The initial guess, from the model's predictor."""
         u = self._vectors()
-        check(lib.neml2_system_guess(_out(u), self._open()))
+        self._call(lib.neml2_system_guess, [_out(u)])
         return u
 
     def residual(self, u: ArrayLike) -> Array:
         """r(u)."""
         r = self._vectors()
-        check(lib.neml2_system_residual(_out(r), self._open(), self._in(u)))
+        self._call(lib.neml2_system_residual, [_out(r)], [self._in(u)])
         return r
 
     def step(self, u: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
         """The Newton step at `u`, by the model's linear solver, and where dr/du is singular."""
         du, singular = self._vectors(), np.zeros(self.points, dtype=np.int32)
         flags = ffi.from_buffer("int32_t[]", singular, require_writable=True)
-        check(lib.neml2_system_step(_out(du), flags, self._open(), self._in(u)))
+        self._call(lib.neml2_system_step, [_out(du), flags], [self._in(u)])
         return du, singular != 0
 
     def jacobian(self, u: ArrayLike) -> Array:
@@ -146,13 +153,13 @@ class System:
         unknowns that keep sub-batch axes.
         """
         a = np.empty((self.points, self.size, self.size))
-        check(lib.neml2_system_jacobian(_out(a), self._open(), self._in(u)))
+        self._call(lib.neml2_system_jacobian, [_out(a)], [self._in(u)])
         return a
 
     def matvec(self, u: ArrayLike, v: ArrayLike) -> Array:
         """dr/du v at `u`: for matrix-free solvers too, and else where jacobian() is there."""
         y = self._vectors()
-        check(lib.neml2_system_matvec(_out(y), self._open(), self._in(u), self._in(v)))
+        self._call(lib.neml2_system_matvec, [_out(y)], [self._in(u), self._in(v)])
         return y
 
     def accept(
@@ -161,14 +168,15 @@ class System:
         """Take `u` as the solution.
 
         `status` says for each point OK, NOT_CONVERGED or SINGULAR, and `iterations` is for the
-        report; each is one value per point, or one for all.
+        report; each is one integer per point, or one for all. Without a status all is well, but
+        for points whose residual is not finite.
         """
-        numbers = [self._integers(values) for values in (status, iterations)]
-        check(lib.neml2_system_accept(self._open(), self._in(u), *numbers))
+        numbers = [self._integers("status", status), self._integers("iterations", iterations)]
+        self._call(lib.neml2_system_accept, [], [self._in(u), *numbers])
 
     def by_name(self, u: ArrayLike) -> dict[str, Array]:
         """The unknowns of a vector, or their residuals, by name: (points, *point shape)."""
-        vectors = np.asarray(u, dtype=np.float64)
+        vectors = self._checked(u)
         values = {}
         for place in self._places:
             unknown = self._solve._model.unknowns[place.unknown]
@@ -176,30 +184,46 @@ class System:
             values[unknown.name] = vectors[:, place.columns].reshape(len(vectors), *shape)
         return values
 
-    def _open(self) -> Any:
-        self._solve._open()
-        if self._solve._current is not self:
-            raise FatalError(
-                "this System is gone: its solve went on to the next", lib.NEML2_ERROR_ARGUMENT
-            )
-        return self._handle
+    def _call(self, function: Any, before: list[Any], after: list[Any] | None = None) -> None:
+        """Call the library with the arguments before and after the handle, while it is there."""
+        with self._solve._lock:
+            owner = self._solve._open()  # kept for the length of the call
+            if self._solve._current is not self:
+                raise FatalError(
+                    "this System is gone: its solve went on to the next", lib.NEML2_ERROR_ARGUMENT
+                )
+            check(function(*before, self._handle, *(after or [])))
+            del owner
 
     def _vectors(self) -> Array:
         return np.empty((self.points, self.size))
 
-    def _in(self, vectors: ArrayLike) -> Any:
-        array = np.ascontiguousarray(vectors, dtype=np.float64)
-        if array.shape != (self.points, self.size):
+    def _checked(self, vectors: ArrayLike) -> Array:
+        array = np.asarray(vectors)
+        if array.shape != (self.points, self.size) or array.dtype.kind not in "fiub":
             raise FatalError(
-                f"a vector of this System is {(self.points, self.size)}; got {array.shape}",
+                f"a vector of this System is real, {(self.points, self.size)}; "
+                f"got {array.dtype}, {array.shape}",
                 lib.NEML2_ERROR_SHAPE,
             )
-        return ffi.from_buffer("double[]", array)
+        return np.ascontiguousarray(array, dtype=np.float64)
 
-    def _integers(self, values: ArrayLike | None) -> Any:
+    def _in(self, vectors: ArrayLike) -> Any:
+        return ffi.from_buffer("double[]", self._checked(vectors))
+
+    def _integers(self, name: str, values: ArrayLike | None) -> Any:
         if values is None:
             return ffi.NULL
-        array = np.ascontiguousarray(np.broadcast_to(values, self.points), dtype=np.int32)
+        array = np.asarray(values)
+        small = array.dtype.kind in "iub" and (np.abs(array) < 2**31).all()
+        if not small or array.shape not in ((), (self.points,)):
+            raise FatalError(
+                f"the {name} of accept() is one integer per point, {(self.points,)}, or one for "
+                f"all; got {array.dtype}, {array.shape}",
+                lib.NEML2_ERROR_ARGUMENT,
+                name,
+            )
+        array = np.ascontiguousarray(np.broadcast_to(array, self.points), dtype=np.int32)
         return ffi.from_buffer("int32_t[]", array)
 
 
@@ -208,7 +232,7 @@ class Newton:
     """Newton's method with line search, for all points side by side.
 
     It is the library's own iteration, written to be read: the same options, the same iterates. A
-    point has converged when |r| < atol or |r| / |r0| < rtol, and is then left alone; with
+    point has converged when |r| < atol, |r| / |r0| < rtol or r = 0, and is then left alone; with
     `whole_batch`, all points iterate until all have converged, and one that fails fails all.
     """
 
@@ -226,6 +250,28 @@ class Newton:
     #: Called as hook(iteration, u, norms) with the initial guess and after each step: the iterates
     #: of all points and their |r|. They are to be read only.
     hook: Callable[[int, Array, Array], Any] | None = None
+
+    def __post_init__(self) -> None:
+        """FatalError for what makes no iteration."""
+        for name, sound, wanted in (
+            ("atol", self.atol >= 0, "0 or more"),
+            ("rtol", self.rtol >= 0, "0 or more"),
+            ("miters", self.miters >= 1, "1 or more"),
+            (
+                "ls_type",
+                self.ls_type in ("BACKTRACKING", "STRONG_WOLFE"),
+                "BACKTRACKING or STRONG_WOLFE",
+            ),
+            ("ls_max_iters", self.ls_max_iters >= 1, "1 or more"),
+            ("ls_cutback", self.ls_cutback > 1, "more than 1"),
+            ("ls_c", self.ls_c >= 0, "0 or more"),
+        ):
+            if not sound:
+                raise FatalError(
+                    f"{name} of Newton's method is {getattr(self, name)!r}; it must be {wanted}",
+                    lib.NEML2_ERROR_ARGUMENT,
+                    name,
+                )
 
     @classmethod
     def like(cls, model: Model, hook: Callable[[int, Array, Array], Any] | None = None) -> Newton:
@@ -261,7 +307,7 @@ class Newton:
                 self.hook(iteration, u, norm)
             iterations[active] = iteration
             with np.errstate(divide="ignore", invalid="ignore"):
-                converged = (norm < self.atol) | (norm / first_norm < self.rtol)
+                converged = (norm < self.atol) | (norm == 0) | (norm / first_norm < self.rtol)
             failed = singular | ~np.isfinite(norm)
             converged &= ~failed
             if self.whole_batch:

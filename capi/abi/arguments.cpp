@@ -15,7 +15,7 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
   if (tensor.dtype() != variable.dtype)
     throw Error(NEML2_ERROR_DTYPE, variable.name,
                 join("The ", kind, " '", variable.name, "' must be ", name_of(variable.dtype), "; got ",
-                     name_of(tensor.dtype()), ". Convert it first, or load the model with another dtype."));
+                     name_of(tensor.dtype()), ". Convert it first."));
   if (tensor.ndim() < point.size() || !(tensor.sizes().last(point.size()) == point))
     throw Error(NEML2_ERROR_SHAPE, variable.name,
                 join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),

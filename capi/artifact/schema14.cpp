@@ -42,7 +42,8 @@ Krylov read_krylov(const Field& field) {
   if (const auto max_its = field.find("max_its")) krylov.max_its = max_its->count(most_iterations);
   if (const auto abs_tol = field.find("abs_tol")) krylov.abs_tol = abs_tol->number();
   if (const auto rel_tol = field.find("rel_tol")) krylov.rel_tol = rel_tol->number();
-  if (const auto cache_max_its = field.find("cache_max_its")) krylov.cache_max_its = cache_max_its->count(most_iterations);
+  if (const auto cache_max_its = field.find("cache_max_its"))
+    krylov.cache_max_its = cache_max_its->count(most_iterations);
   return krylov;
 }
 

@@ -137,8 +137,10 @@ std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const O
   Chunk chunk = make_chunk(evaluation, options, begin, points, copy);
   std::vector<std::vector<Block>> blocks;
   for (const auto& segment : segments_) blocks.push_back(segment->run(chunk));
+  const Found found = find_derivatives(evaluation, begin, chunk, blocks);  // which may be refused
+  if (begin == 0) clear_sums(evaluation);
   write_results(evaluation, begin, chunk);
-  if (chunk.by_values || chunk.by_parameters) write_derivatives(evaluation, begin, chunk, blocks);
+  write_derivatives(evaluation, begin, chunk, found);
   return std::move(chunk.status);
 }
 
@@ -176,50 +178,51 @@ void Model::write_unknowns(const Evaluation& evaluation, std::int64_t begin, con
   }
 }
 
+Model::Found Model::find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+                                     const std::vector<std::vector<Block>>& blocks) const {
+  const Derivatives::Chain chain{segments_, blocks, chunk.points, num_values_, parameters_.size(), dtype_};
+  const auto gathered = [&](const std::vector<Points>& arrays, Kind kind) {
+    return gather_bound(arrays, variables(kind), begin, chunk.points);
+  };
+  Found found;
+  if (bound(evaluation.jvps)) found.jvps = by_inputs_.jvp(chain, gathered(evaluation.tangents, Kind::input));
+  if (bound(evaluation.adjoints)) found.adjoints = by_inputs_.vjp(chain, gathered(evaluation.cotangents, Kind::output));
+  if (bound(evaluation.parameter_adjoints))
+    found.parameter_adjoints = by_parameters_.vjp(chain, gathered(evaluation.cotangents, Kind::output));
+  if (bound(evaluation.blocks)) found.blocks = by_inputs_.blocks(chain);
+  if (bound(evaluation.parameter_blocks)) found.parameter_blocks = by_parameters_.blocks(chain);
+  return found;
+}
+
 void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
-                              const std::vector<std::vector<Block>>& blocks) const {
-  const auto& inputs = variables(Kind::input);
-  const auto& outputs = variables(Kind::output);
-  const auto& parameters = variables(Kind::parameter);
-  const Derivatives::Chain chain{segments_, blocks, chunk.points, num_values_, parameters.size(), dtype_};
+                              const Found& found) const {
+  const auto write = [&](const Tensor& value, const Variable& variable, const Points& array) {
+    if (array.data) scatter(value, variable, array, begin, chunk.status, evaluation.mark_failed);
+  };
+  for (std::size_t i = 0; i < found.jvps.size(); ++i)
+    write(found.jvps[i], variables(Kind::output)[i], evaluation.jvps[i]);
 
-  if (bound(evaluation.jvps)) {
-    const auto tangents = gather_bound(evaluation.tangents, inputs, begin, chunk.points);
-    std::vector<Tensor> jvps = by_inputs_.jvp(chain, tangents);
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (evaluation.jvps[i].data)
-        scatter(jvps[i], outputs[i], evaluation.jvps[i], begin, chunk.status, evaluation.mark_failed);
-  }
-  const auto pull_back = [&](const Derivatives& derivatives, const std::vector<Points>& adjoints,
-                             const std::vector<Variable>& of) {
-    if (!bound(adjoints)) return;
-    const auto cotangents = gather_bound(evaluation.cotangents, outputs, begin, chunk.points);
-    std::vector<Tensor> results = derivatives.vjp(chain, cotangents);
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      if (!adjoints[i].data) continue;
-      if (adjoints[i].stride == 0)
-        accumulate(results[i], of[i], adjoints[i], chunk.status, evaluation.mark_failed);
+  const auto write_adjoints = [&](const std::vector<Tensor>& adjoints, Kind kind, const std::vector<Points>& arrays) {
+    for (std::size_t i = 0; i < adjoints.size(); ++i)
+      if (arrays[i].data && arrays[i].stride == 0)
+        accumulate(adjoints[i], variables(kind)[i], arrays[i], chunk.status, evaluation.mark_failed);
       else
-        scatter(results[i], of[i], adjoints[i], begin, chunk.status, evaluation.mark_failed);
-    }
+        write(adjoints[i], variables(kind)[i], arrays[i]);
   };
-  pull_back(by_inputs_, evaluation.adjoints, inputs);
-  pull_back(by_parameters_, evaluation.parameter_adjoints, parameters);
+  write_adjoints(found.adjoints, Kind::input, evaluation.adjoints);
+  write_adjoints(found.parameter_adjoints, Kind::parameter, evaluation.parameter_adjoints);
 
-  const auto write_blocks = [&](const Derivatives& derivatives, const std::vector<Points>& arrays) {
-    if (!bound(arrays)) return;
-    const std::vector<Tensor> found = derivatives.blocks(chain);
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-      const Derivative& derivative = derivatives.all()[i];
-      if (!arrays[i].data) continue;
-      const Tensor block = evaluation.input_first && found[i].data()
-                               ? transposed(found[i], derivative.rows, derivative.columns)
-                               : found[i];
-      scatter(block, derivative.block, arrays[i], begin, chunk.status, evaluation.mark_failed);
+  const auto write_blocks = [&](const std::vector<Tensor>& blocks, const Derivatives& of,
+                                const std::vector<Points>& arrays) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Derivative& derivative = of.all()[i];
+      const bool turned = evaluation.input_first && blocks[i].data();
+      write(turned ? transposed(blocks[i], derivative.rows, derivative.columns) : blocks[i], derivative.block,
+            arrays[i]);
     }
   };
-  write_blocks(by_inputs_, evaluation.blocks);
-  write_blocks(by_parameters_, evaluation.parameter_blocks);
+  write_blocks(found.blocks, by_inputs_, evaluation.blocks);
+  write_blocks(found.parameter_blocks, by_parameters_, evaluation.parameter_blocks);
 }
 
 // Sums over all points begin at zero.
@@ -241,7 +244,7 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin += chunk_at(begin, evaluation, options);
-  clear_sums(evaluation);
+  if (evaluation.points == 0) clear_sums(evaluation);
   for (std::int64_t begin = 0; begin < evaluation.points;) {
     const std::int64_t points = chunk_at(begin, evaluation, options);
     for (std::int32_t status : run_chunk(evaluation, options, begin, points, copy)) tally.add(status, begin++);

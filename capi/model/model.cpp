@@ -72,8 +72,8 @@ Model::Model(artifact::Metadata metadata) : metadata_(std::move(metadata)), opti
   num_values_ = scope.values().size();
   for (const artifact::Parameter& parameter : metadata_.parameters)
     parameters_.push_back(stored_value(parameter, dtype_));
-  by_inputs_ = find_derivatives(Kind::input, metadata_.derivatives, scope);
-  by_parameters_ = find_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
+  by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
+  by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
 }
 
@@ -100,7 +100,7 @@ void Model::add_variables(Scope& scope) {
 
 // The derivatives that were compiled, and the shapes of their blocks. A block of a model of one segment is that of the
 // segment; otherwise it is a matrix of all components of the output by all components of the input.
-Derivatives Model::find_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
+Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   std::vector<std::size_t> inputs = input_values_;
   if (of_parameter) {

@@ -99,7 +99,7 @@ class Model {
   friend class Solve;  // evaluates step by step
   explicit Model(artifact::Metadata metadata);
   void add_variables(Scope& scope);
-  Derivatives find_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
+  Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
   void check_batch(std::int64_t points, const Options& options) const;
   std::int64_t chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const;
@@ -110,8 +110,14 @@ class Model {
   void clear_sums(const Evaluation& evaluation) const;
   void write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   void write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const;
-  void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+  // The derivatives of the points of a chunk, before any of them is written; empty lists where nobody asked.
+  struct Found {
+    std::vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
+  };
+  Found find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
                          const std::vector<std::vector<Block>>& blocks) const;
+  void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+                         const Found& found) const;
 
   artifact::Metadata metadata_;
   DType dtype_;

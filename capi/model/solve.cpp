@@ -1,6 +1,7 @@
 #include "capi/model/solve.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "capi/error.h"
@@ -87,6 +88,9 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   if (iterations) std::copy_n(iterations, points, outcome.iterations.begin());
   Operands solution = system.operands(u);
   outcome.residual_norm = system.norms(solution.unknowns);
+  if (!status)
+    for (std::size_t p = 0; p < points; ++p)
+      if (!std::isfinite(outcome.residual_norm[p])) outcome.status[p] = NEML2_NOT_CONVERGED;
   // From where a failed point came decides on the cut that is suggested for it.
   if (std::count(outcome.status.begin(), outcome.status.end(), NEML2_OK) < std::ssize(outcome.status))
     outcome.initial_norm = system.norms(system.start());
@@ -102,9 +106,10 @@ Tally Solve::finish() {
   if (blocks_.size() < model_->segments_.size())
     throw Error(NEML2_ERROR_ARGUMENT, "solve",
                 "The solve is not at its end: call neml2_solve_next until it gives NULL for the system.");
+  const Model::Found found = model_->find_derivatives(evaluation_, 0, chunk_, blocks_);
   model_->clear_sums(evaluation_);
   model_->write_results(evaluation_, 0, chunk_);
-  if (chunk_.by_values || chunk_.by_parameters) model_->write_derivatives(evaluation_, 0, chunk_, blocks_);
+  model_->write_derivatives(evaluation_, 0, chunk_, found);
   for (std::size_t p = 0; p < chunk_.status.size(); ++p) tally.add(chunk_.status[p], static_cast<std::int64_t>(p));
   return tally;
 }

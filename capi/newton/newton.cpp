@@ -122,7 +122,8 @@ class Iteration {
       at(outcome_.residual_norm, p) = now;
       at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
       const bool settled = !gated() || (stepped && at(settled_, r));
-      const bool converged = now < settings_.atol || (settled && now / at(initial_norm_, r) < settings_.rtol);
+      const bool converged =
+          now < settings_.atol || now == 0.0 || (settled && now / at(initial_norm_, r) < settings_.rtol);
       if (stepped && at(singular_, r) != 0)
         retire(r, NEML2_SINGULAR);
       else if (!std::isfinite(now))

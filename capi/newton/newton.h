@@ -38,7 +38,7 @@ struct Outcome {
 // Solve for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and
 // the last iterate elsewhere.
 //
-// A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2. It is then left alone: its result
+// A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2, or r = 0. It is then left alone: its result
 // does not depend on the points beside it.
 Outcome solve(System& system, Groups& u, const Settings& settings);
 

@@ -145,11 +145,10 @@ class _Outcome:
     def __init__(self, report: Report, give: Any) -> None:
         self._report, self._give = report, give
 
-    def arrays(self, history: bool = False) -> dict[str, Any]:
-        names = ["status", "iterations", "residual_norm", "suggested_cut"]
-        if history:
-            names.append("residual_history")
-        return {name: self._give(getattr(self._report, name)) for name in names}
+    def arrays(self) -> dict[str, Any]:
+        names = ["status", "iterations", "residual_norm", "suggested_cut", "residual_history"]
+        found = {name: getattr(self._report, name) for name in names}
+        return {name: self._give(array) for name, array in found.items() if array is not None}
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         good = np.asarray(self._report.status <= lib.NEML2_NON_FINITE)

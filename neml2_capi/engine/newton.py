@@ -61,8 +61,8 @@ class Outcome:
 def solve(system: System, guess: Array, settings: Settings) -> Outcome:
     """Solve from `guess`, (points, size).
 
-    A point has converged when |r| < atol or |r| / |r0| < rtol, and is then left alone: its result
-    does not depend on the points beside it.
+    A point has converged when |r| < atol, |r| / |r0| < rtol or r = 0, and is then left alone: its
+    result does not depend on the points beside it.
     """
     points = len(guess)
     rows = np.arange(points)
@@ -91,7 +91,8 @@ def solve(system: System, guess: Array, settings: Settings) -> Outcome:
         out.iterations[rows] = iteration
         out.history[rows, iteration] = norm[rows]
         with np.errstate(divide="ignore", invalid="ignore"):
-            good = (norm < settings.atol) | settled & (norm / out.first_norm < settings.rtol)
+            small = (norm < settings.atol) | (norm == 0)
+            good = small | settled & (norm / out.first_norm < settings.rtol)
         failed = singular | ~np.isfinite(norm)
         good &= ~failed
         if settings.whole_batch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from differences import central_differences
@@ -10,7 +12,8 @@ from oracle import elastic_stress
 from states import Artifacts, load, random_like, recorded
 
 from neml2_capi import FatalError, Model
-from neml2_capi._library import lib
+from neml2_capi._library import ffi, lib
+from neml2_capi.errors import check
 
 Array = NDArray[np.float64]
 
@@ -107,3 +110,22 @@ def test_only_pairs_without_grains_count(artifacts: Artifacts) -> None:
     np.testing.assert_array_equal(derivatives["strain"], np.zeros((4, 6)))
     adjoints = model.vjp(inputs, random_like(model.forward(inputs)))[1]
     assert adjoints.keys() == {"applied_stress", "strain~1", "t", "t~1"}
+
+
+def test_a_call_whose_derivative_is_refused_writes_nothing(artifacts: Artifacts) -> None:
+    model = load(artifacts, "grains")
+    strain = np.linspace(0.0, 1e-3, 2 * 4 * 6).reshape(2, 4, 6)
+    jvp, stress = np.full((2, 6), -1.0), np.full((2, 4, 6), -1.0)
+    call = ffi.gc(ffi.new("neml2_call **"), lib.neml2_call_free)
+    check(lib.neml2_call_create(call, model._open()[0]))
+
+    def bind(function: Any, name: bytes, array: Any) -> None:
+        data = ffi.cast("void *", array.ctypes.data)
+        check(function(call[0], name, data, lib.NEML2_FLOAT64, array[0].size))
+
+    bind(lib.neml2_call_bind_input, b"strain", strain)
+    bind(lib.neml2_call_bind_tangent, b"strain", strain)  # not the same at all grains
+    bind(lib.neml2_call_bind_output, b"stress", stress)
+    bind(lib.neml2_call_bind_jvp, b"mean_stress", jvp)
+    assert lib.neml2_call_run(call[0], 2) == lib.NEML2_ERROR_UNSUPPORTED
+    assert np.all(jvp == -1.0) and np.all(stress == -1.0)

@@ -245,3 +245,24 @@ def test_one_point_fails_all_of_a_whole_batch(artifacts: Artifacts, name: str) -
         assert np.isnan(value).all()
     assert (error.report["status"] >= lib.NEML2_NOT_CONVERGED).all()
     assert (error.report["suggested_cut"] < 1.0).all()
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_a_residual_of_zero_is_a_solution(artifacts: Artifacts, engine: str) -> None:
+    # The elastic point of a radial return: its residual vanishes at the initial guess.
+    model = Model(artifacts["radial_return"], engine=engine)
+    model.options["atol"] = 0.0
+    point = {variable.name: np.zeros((1, *variable.base_shape)) for variable in model.inputs}
+    point["t"] += 1.0
+    outputs, report = model.evaluate(point)
+    assert report["status"] == 0 and np.all(np.isfinite(outputs["cauchy_stress"]))
+
+
+def test_an_error_has_the_residual_history_that_was_asked_for(artifacts: Artifacts) -> None:
+    model = Model(artifacts["isotropic_hardening"])
+    point = {variable.name: np.full((1, *variable.base_shape), 1e30) for variable in model.inputs}
+    for collect in (0, 1):
+        model.options["collect_history"] = collect
+        with pytest.raises(ConvergenceError) as error:
+            model.forward(point)
+        assert ("residual_history" in error.value.report) == bool(collect)
