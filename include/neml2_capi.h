@@ -604,8 +604,9 @@ NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double *u, co
                                        const int32_t *iterations);
 
 /** neml2_model_forward() with a solver of yours in place of the built-in one: it is called for each system, and must
- *  accept it. Where it returns a negative status, the evaluation ends with that status. The functions of this library
- *  may be called inside; the floating-point environment is the default one there. Since 1.0. */
+ *  accept it; what neml2_system_accept() is told counts. Where it returns a negative status, the evaluation ends with
+ * that status. The functions of this library may be called inside; the floating-point environment is the default one
+ * there. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_forward_with(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                             neml2_tensor *const *inputs, neml2_tensor *const *parameters,
                                             int32_t (*solver)(void *context, neml2_system *system), void *context);

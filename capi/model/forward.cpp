@@ -1,7 +1,10 @@
 #include "capi/model/forward.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "capi/error.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -20,17 +23,27 @@ artifact::NamedGraph without_outputs(artifact::NamedGraph graph) {
 
 ForwardSegment::ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope)
     : value_(segment.value, scope),
-      by_values_(derivative(with_package(segment.value, segment.jacobian_package), segment.pairs, false, scope)),
+      by_values_(derivative(with_package(segment.value, segment.jacobian_package), segment.value.outputs, segment.pairs,
+                            false, scope)),
       by_parameters_(derivative(without_outputs(with_package(segment.value, segment.parameter_jacobian_package)),
-                                segment.parameter_pairs, true, scope)) {
+                                segment.value.outputs, segment.parameter_pairs, true, scope)) {
   find_coupled_sites();
 }
 
 std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artifact::NamedGraph& graph,
+                                                                     const std::vector<std::string>& made,
                                                                      const std::vector<artifact::Pair>& pairs,
                                                                      bool of_parameters, Scope& scope) {
   if (graph.package.empty()) return std::nullopt;
   Derivative derivative{GraphCall(graph, scope, num_tensors(pairs)), {}};
+  for (const artifact::Pair& pair : pairs) {
+    const auto& known = of_parameters ? graph.parameters : graph.inputs;
+    if (std::find(made.begin(), made.end(), pair.output) == made.end() ||
+        std::find(known.begin(), known.end(), pair.input) == known.end())
+      throw Error(NEML2_ERROR_ARTIFACT, pair.output,
+                  join("The metadata lists the derivative ", pair.output, ":", pair.input, " of ", graph.package,
+                       ", which is not of an output with respect to an input. Compile the model again."));
+  }
   derivative.pairs = placed_pairs(pairs, &derivative.graph.package(), graph.outputs.size(), of_parameters, scope);
   return derivative;
 }

@@ -28,7 +28,8 @@ class ForwardSegment : public Segment {
     void run(Chunk& chunk, std::vector<Block>& blocks) const;
   };
 
-  static std::optional<Derivative> derivative(const artifact::NamedGraph& graph,
+  // `made`: the outputs of the segment.
+  static std::optional<Derivative> derivative(const artifact::NamedGraph& graph, const std::vector<std::string>& made,
                                               const std::vector<artifact::Pair>& pairs, bool of_parameters,
                                               Scope& scope);
   void find_coupled_sites();

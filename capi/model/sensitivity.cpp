@@ -72,6 +72,18 @@ std::vector<Tensor> joined(std::vector<Tensor> first, const std::vector<Tensor>&
   return first;
 }
 
+// Throws where a pair would lie outside of a matrix.
+void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std::int64_t columns) {
+  for (const PlacedPair& pair : pairs) {
+    const BlockShape& shape = pair.info.shape;
+    if (pair.row > rows - shape.output_size() || pair.column > columns - shape.input_size())
+      throw Error(
+          NEML2_ERROR_ARTIFACT, shape.name,
+          join("The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
+               ") of a matrix of ", rows, " by ", columns, ", where it does not fit. Compile the model again."));
+  }
+}
+
 std::optional<Package> load(const std::string& package, const Scope& scope) {
   if (package.empty()) return std::nullopt;
   return Package(scope.leaf() / package);
@@ -125,6 +137,7 @@ GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, con
       artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
       all_.push_back({dense_pair(pair, false, scope), u.begin, g.begin});
     }
+  if (krylov_) expect_inside(compiled_, num_unknowns_, num_givens_);
 }
 
 // A dense matrix of all unknowns by all givens: one run of the solve package for each given component.
@@ -178,6 +191,11 @@ ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitiv
   expect_arity(operator_, groups + parameters.size(), 2);
   if (solve_) expect_arity(*solve_, 2, sensitivity.pairs.size());
   tail_ = ParameterTail(parameters, operator_, groups, scope);
+  if (const Dims& matrix = operator_.output_shape(1); krylov_ && matrix.size() == 2)
+    expect_inside(pairs_, matrix[0], matrix[1]);
+  else if (krylov_)
+    throw Error(NEML2_ERROR_ARTIFACT, operator_.name(),
+                join(operator_.name(), " does not return a matrix for each point. Compile the model again."));
 }
 
 std::vector<Block> ParameterSensitivity::run(const Operands& at, const Chunk& chunk) const {

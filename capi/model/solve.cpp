@@ -85,6 +85,8 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   const auto points = static_cast<std::size_t>(system.points());
   newton::Outcome outcome(system.points(), chunk_.newton);
   outcome.status = checked_status(status, points);
+  if (iterations && std::any_of(iterations, iterations + points, [](std::int32_t n) { return n < 0; }))
+    throw Error(NEML2_ERROR_ARGUMENT, "iterations", "The iterations of a point must be 0 or more.");
   if (iterations) std::copy_n(iterations, points, outcome.iterations.begin());
   Operands solution = system.operands(u);
   outcome.residual_norm = system.norms(solution.unknowns);

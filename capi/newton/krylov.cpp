@@ -315,6 +315,23 @@ LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, co
   });
 }
 
+namespace {
+
+// Is x with A x = `product` a solution of A x = b? Solvers may stop a little above their tolerances, where round-off
+// ends them.
+template <class Scalar>
+bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const LinearSettings& settings) {
+  double residual = 0, size = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double difference = static_cast<double>(product[i]) - static_cast<double>(b[i]);
+    residual += difference * difference;
+    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::sqrt(residual) <= 10.0 * settings.abs_tol + std::max(10.0 * settings.rel_tol, 1e-8) * std::sqrt(size);
+}
+
+}  // namespace
+
 Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings) {
   const std::int64_t rows = b.sizes()[0] * b.sizes()[1], n = b.sizes()[1], columns = b.sizes()[2];
   Tensor out = Tensor::empty(b.dtype(), b.sizes());
@@ -336,8 +353,15 @@ Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSetting
       for (std::int64_t row = 0; row < rows; ++row)
         column.data_as<Scalar>()[row] = b.data_as<const Scalar>()[row * columns + j];
       solve_linear(times_a, {}, column, x, settings);
-      for (std::int64_t row = 0; row < rows; ++row)
-        out.data_as<Scalar>()[row * columns + j] = x.data_as<const Scalar>()[row];
+      const Tensor product = times_a(x);
+      for (std::int64_t p = 0; p < b.sizes()[0]; ++p) {
+        const Scalar* solution = x.data_as<const Scalar>() + p * n;
+        const bool good =
+            solves(product.data_as<const Scalar>() + p * n, column.data_as<const Scalar>() + p * n, n, settings);
+        for (std::int64_t i = 0; i < n; ++i)
+          out.data_as<Scalar>()[(p * n + i) * columns + j] =
+              good ? solution[i] : std::numeric_limits<Scalar>::quiet_NaN();
+      }
     }
   });
   return out;

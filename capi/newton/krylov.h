@@ -42,7 +42,8 @@ struct LinearOutcome {
 LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, const Tensor& b, Tensor& x,
                            const LinearSettings& settings);
 
-// Solve A X = B column by column: (points, n, n) and (points, n, m), both row-major, give (points, n, m).
+// Solve A X = B column by column: (points, n, n) and (points, n, m), both row-major, give (points, n, m). A column that
+// was not found, by more than what round-off explains, is NaN.
 Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings);
 
 }  // namespace neml2_capi::newton

@@ -35,12 +35,19 @@ def solve(
 
 
 def solve_columns(settings: Krylov, a: Array, b: Array) -> Array:
-    """A^-1 B with matrices, (points, size, size) and (points, size, columns), column by column."""
+    """A^-1 B with matrices, (points, size, size) and (points, size, columns), column by column.
+
+    A column that was not found, by more than what round-off explains, is NaN.
+    """
     columns = [
         solve(settings, lambda v: (a @ v[..., np.newaxis])[..., 0], lambda r: r, b[..., k])[0]
         for k in range(b.shape[-1])
     ]
-    return np.stack(columns, axis=-1)
+    x = np.stack(columns, axis=-1)
+    residual, size = np.linalg.norm(a @ x - b, axis=1), np.linalg.norm(b, axis=1)
+    found = residual <= 10 * settings.abs_tol + max(10 * settings.rel_tol, 1e-8) * size
+    result: Array = np.where(found[:, np.newaxis], x, np.nan)
+    return result
 
 
 def _gmres(

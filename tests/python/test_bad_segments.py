@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import states
 from test_reference import recorded
 
 from neml2_capi import FatalError, Model
@@ -77,3 +78,48 @@ def test_a_predictor_may_take_more_than_the_residual(
         outputs = Model(root, engine=engine).forward(given)
         for name, value in expected.items():
             np.testing.assert_allclose(outputs[name], value, rtol=1e-8, atol=1e-10)
+
+
+def edit_pair(**fields: Any) -> Callable[[Segment], None]:
+    return lambda segment: segment["jacobian_pairs"][0].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("bicgstab", edit_pair(row_offset=7), "does not fit"),
+        ("bicgstab", edit_pair(col_offset=1000), "does not fit"),
+        ("grains", edit_pair(out_var="strain"), "not of an output"),
+    ],
+)
+def test_derivatives_that_lead_nowhere_are_refused(
+    artifacts: Mapping[str, Path],
+    tmp_path: Path,
+    name: str,
+    change: Callable[[Segment], None],
+    words: str,
+) -> None:
+    root = edited(artifacts[name], tmp_path, change)
+    with pytest.raises(FatalError, match=words):
+        Model(root)
+
+
+def test_a_sensitivity_that_is_not_found_is_nan(
+    artifacts: Mapping[str, Path], tmp_path: Path
+) -> None:
+    def one_iteration(segment: Segment) -> None:
+        segment["param_sensitivity"]["krylov"]["max_its"] = 1
+
+    given = states.recorded("bicgstab", "in")
+    _, expected = Model(artifacts["bicgstab"]).param_jacobian(given)
+    root = edited(artifacts["bicgstab"], tmp_path, one_iteration)
+    for engine in ("native", "python"):
+        outputs, blocks = Model(root, engine=engine).param_jacobian(given)
+        block = blocks["stress"]["residual.elasticity.E"]
+        lost = np.isnan(block).any(axis=-1)
+        assert np.all(np.isfinite(outputs["stress"]))
+        # One iteration is enough for the first point, which is elastic.
+        np.testing.assert_array_equal(lost, [False, True, True, True])
+        np.testing.assert_allclose(
+            block[0], expected["stress"]["residual.elasticity.E"][0], rtol=1e-9
+        )
