@@ -25,6 +25,13 @@ from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
+# The tests that run programs without Python.
+NATIVE_TESTS = (
+    "test_sanitizers.py",
+    "test_native.py",
+    "test_leaks.py::test_ten_thousand_cycles_leave_nothing_behind",
+)
+
 
 def run(arguments: argparse.Namespace, others: list[str]) -> int:
     """Carry out a command; the exit status."""
@@ -146,7 +153,7 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
         other.install_wheel(wheel_file)
         print(f"\nthe Python tests under {python}", flush=True)
         # What runs without Python is the same under each.
-        options = ["-q", "--ignore=tests/python/test_sanitizers.py"]
+        options = ["-q", *(f"--deselect=tests/python/{test}" for test in NATIVE_TESTS)]
         if _pytest(other, variables, [*options, *pytest_arguments]):
             failures.append(f"pytest under {python}")
 
