@@ -12,22 +12,6 @@ namespace {
 
 constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
 
-Tensor side_by_side(const newton::Groups& groups) {
-  if (groups.size() == 1) return groups.front();
-  const std::int64_t points = groups.front().sizes()[0], item = groups.front().itemsize();
-  std::int64_t total = 0, offset = 0;
-  for (const Tensor& group : groups) total += group.sizes()[1];
-  Tensor flat = Tensor::empty(groups.front().dtype(), {points, total});
-  for (const Tensor& group : groups) {
-    const std::int64_t width = group.sizes()[1];
-    for (std::int64_t p = 0; p < points; ++p)
-      std::memcpy(flat.data_as<char>() + (p * total + offset) * item, group.data_as<const char>() + p * width * item,
-                  static_cast<std::size_t>(width * item));
-    offset += width;
-  }
-  return flat;
-}
-
 Operands select(const Operands& at, const std::vector<std::int64_t>& rows) {
   return {newton::select_rows(at.unknowns, rows), newton::select_rows(at.givens, rows),
           newton::select_rows(at.parameters, rows)};

@@ -12,25 +12,6 @@
 namespace neml2_capi::model {
 namespace {
 
-// Matrices of (points, n, m_i) side by side.
-Tensor side_by_side(const std::vector<Tensor>& matrices) {
-  if (matrices.size() == 1) return matrices.front().row_major();
-  std::int64_t columns = 0;
-  for (const Tensor& matrix : matrices) columns += matrix.sizes().back();
-  const std::int64_t rows = matrices.front().sizes().first(2).product();
-  Tensor joined = Tensor::empty(matrices.front().dtype(), matrices.front().sizes().first(2).then({columns}));
-  char* to = joined.data_as<char>();
-  for (const Tensor& given : matrices) {
-    const Tensor matrix = given.row_major();
-    const std::int64_t bytes = matrix.sizes().back() * matrix.itemsize();
-    for (std::int64_t r = 0; r < rows; ++r)
-      std::memcpy(to + r * columns * joined.itemsize(), matrix.data_as<const char>() + r * bytes,
-                  static_cast<std::size_t>(bytes));
-    to += bytes;
-  }
-  return joined;
-}
-
 // Column `c` of (points, n, m), times -1.
 Tensor negative_column(const Tensor& given, std::int64_t c) {
   const Tensor matrix = given.row_major();
