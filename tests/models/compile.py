@@ -67,6 +67,8 @@ def _parameters(*names: str) -> tuple[str, ...]:
 
 
 _ELASTICITY = EXAMPLES / "models" / "elasticity.i"
+_CHABOCHE = EXAMPLES / "models" / "viscoplastic.i"
+_HARDENING = MODELS / "isotropic_hardening.i"
 _CREEP = MODELS / "creep.i"
 _E = "residual.elasticity.E"
 _SY = "residual.normality.yield_surface.yield_function.sy"
@@ -75,7 +77,8 @@ _RETURN_SY = "update.return_map.surface.yield_function.sy"
 RECIPES = {
     "elasticity": Recipe(_ELASTICITY, "elasticity", ("-p", "elasticity.E", "-d", "stress:strain")),
     # No derivatives.
-    "viscoplastic": Recipe(EXAMPLES / "models" / "viscoplastic.i", "viscoplastic"),
+    "viscoplastic": Recipe(_CHABOCHE, "viscoplastic"),
+    "chaboche": Recipe(_CHABOCHE, "viscoplastic", _derivatives(":")),
     "elasticity_float32": Recipe(_ELASTICITY, "elasticity", ("--dtype", "float32")),
     # A batch of exactly two points.
     "elasticity_static": Recipe(
@@ -95,9 +98,13 @@ RECIPES = {
     # One output has the axis of the grains, the other has not.
     "grains": Recipe(MODELS / "grains.i", "grains", _derivatives(":")),
     "isotropic_hardening": Recipe(
-        MODELS / "isotropic_hardening.i",
+        _HARDENING,
         "viscoplastic",
         (*_parameters(_E, _SY), *_derivatives(":"), "--rename-parameter", f"{_SY}:yield_stress"),
+    ),
+    # Traced with a large batch: the packages hold OpenMP regions.
+    "isotropic_hardening_parallel": Recipe(
+        _HARDENING, "viscoplastic", ("--example-batch-shape", "(100000,)")
     ),
     # What a caller sees has other names than what the model has inside.
     "radial_return": Recipe(
