@@ -188,7 +188,7 @@ def fill(
     kind: str = "",
 ) -> None:
     """Values by their exact names; one that is not given stays NULL."""
-    _check_mapping(argument, values)
+    check_mapping(argument, values)
     unknown = [name for name in values if name not in variables.index_of]
     if unknown:
         raise unknown_name(variables.kind, unknown[0], variables.names)
@@ -206,7 +206,7 @@ def fill(
 
 def fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
     """Parameters by their qualified names or unique last components."""
-    _check_mapping("param_overrides", values)
+    check_mapping("param_overrides", values)
     given: dict[int, Any] = {}
     for name, value in values.items():
         index = variables.resolve(name)
@@ -220,7 +220,8 @@ def fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[st
         arguments.fill(index, value, variables.labels[index], variables[index].dtype)
 
 
-def _check_mapping(argument: str, values: object) -> None:
+def check_mapping(argument: str, values: object) -> None:
+    """FatalError unless `values` is a mapping."""
     if not isinstance(values, Mapping):
         raise FatalError(
             f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",

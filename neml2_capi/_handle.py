@@ -65,6 +65,6 @@ def owned(kind: str) -> Any:
     return ffi.gc(ffi.new(_OUT[kind]), _FREE[kind])
 
 
-_KINDS = ("tensor", "graph", "model", "report", "solve")
+_KINDS = ("tensor", "graph", "model", "report", "call", "solve")
 _OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
 _FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}

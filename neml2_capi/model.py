@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from neml2_capi._variables import (
 )
 from neml2_capi.errors import FatalError, check, read_text
 from neml2_capi.solvers import Solve, Solver
+
+if TYPE_CHECKING:
+    from neml2_capi.call import Call
 
 _Self = TypeVar("_Self", bound="Model")
 _ENGINES = ("native", "python")
@@ -290,6 +293,61 @@ class Model(Handle):
         """
         evaluation = self._evaluate(FORWARD, inputs, param_overrides)
         return evaluation.outputs, evaluation.report.arrays()
+
+    def bind(
+        self,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any] | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        derivatives: Mapping[str, Any] | bool | None = None,
+        tangents: Mapping[str, Any] | None = None,
+        jvps: Mapping[str, Any] | None = None,
+        cotangents: Mapping[str, Any] | None = None,
+        adjoints: Mapping[str, Any] | None = None,
+        report: Mapping[str, Any] | bool | None = None,
+    ) -> Call:
+        """Bind the model to arrays, once, to evaluate it again and again with what is in them.
+
+            call = model.bind({"strain": strain}, derivatives=True)
+            for strain[...] in path:
+                call()
+                print(call.outputs["stress"], call.derivatives["stress"]["strain"])
+
+        `inputs` are all inputs by name; `parameters` replace stored values in this call. They, the
+        `tangents` (of inputs) and the `cotangents` (of outputs) are read at every run: numpy
+        arrays, torch tensors and other holders of `__dlpack__` where they are, or numbers, which
+        stay. What is not said of a tangent, a cotangent or a parameter is zero, zero, and as
+        stored. The batches of arrays must be equal; one value may serve all points.
+
+        What is written, likewise by name: `outputs`; `derivatives`, {output: {input or parameter:
+        block}}; `jvps`, of outputs along the tangents; `adjoints`, of inputs and parameters by the
+        cotangents, summed over the points where the array is one value; and `report`, with
+        "status", "iterations", "residual_norm" and "suggested_cut". A value is an array, True for
+        a new one, or None for nothing. True for all `derivatives` by inputs, or the whole `report`.
+        Outputs that are not named get new arrays, and so do `jvps` and `adjoints` that are not
+        said. A block is there for each point, also where it is the same for all.
+
+        An array is used where it is: the values of a point must be dense and row-major, and the
+        points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
+        input, and else overlaps no other. FatalError says which array does not fit, and why.
+        """
+        from neml2_capi.call import Call
+
+        return Call(
+            self,
+            {
+                "inputs": inputs,
+                "parameters": parameters,
+                "tangents": tangents,
+                "cotangents": cotangents,
+                "outputs": outputs,
+                "derivatives": derivatives,
+                "jvps": jvps,
+                "adjoints": adjoints,
+                "report": report,
+            },
+        )
 
     # --------------------------------------------------------------------------------------------
     # Derivatives: of the pairs that were compiled, and errors as in forward()

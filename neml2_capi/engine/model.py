@@ -87,6 +87,14 @@ class PythonModel(Model):
             lib.NEML2_ERROR_UNSUPPORTED,
         )
 
+    def bind(self, *arguments: Any, **named: Any) -> NoReturn:
+        """Not for this engine, which evaluates nothing in place."""
+        raise FatalError(
+            "the Python engine binds no arrays: load the model without engine='python', or call "
+            "forward() and the others",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+
     def _view(self, index: int) -> Any:
         return self._give(self.engine.values[self._parameters.names[index]])
 
