@@ -6,6 +6,7 @@ python3 build.py demo --compile    the same, compiling the models first
 python3 build.py test [ARGS]       every test; ARGS go to pytest
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
+python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py check             generated files, formatting, lint and types
 """
@@ -40,6 +41,10 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("build", help="the library, the tests and the examples")
     commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
+    bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
+    bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
+    bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
     commands.add_parser("generate", help="renew what is generated")
     check = commands.add_parser("check", help="generated files, formatting, lint and types")
     check.add_argument("--fix", action="store_true", help="mend what can be mended first")

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.bench import bench
 from tools.environments import (
     Environment,
     build_environment,
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "wheel": wheel,
         "generate": generate,
         "check": lambda: check(arguments.fix),
+        "bench": lambda: bench(arguments.quick, arguments.only, Path(arguments.output).absolute()),
     }
     return commands[arguments.command]()
 
@@ -246,9 +248,8 @@ def generate() -> int:
 
 
 def _c_family_files() -> list[Path]:
-    files = (
-        file for top in ("capi", "include", "tests", "examples") for file in _below(ROOT / top)
-    )
+    tops = ("capi", "include", "tests", "examples", "benchmarks")
+    files = (file for top in tops for file in _below(ROOT / top))
     return sorted(file for file in files if file.suffix in {".c", ".h", ".cpp", ".hpp"})
 
 
@@ -273,7 +274,7 @@ def check(fix: bool) -> int:
             openly(command)
 
     mend = "python3 build.py check --fix"
-    typed = ["neml2_capi", "tools", "build.py", "examples", "tests"]
+    typed = ["neml2_capi", "tools", "build.py", "examples", "tests", "benchmarks"]
     checks: list[tuple[str, Command, str]] = [
         ("generated files", [python, generator, "--check"], "python3 build.py generate"),
         ("format of Python", [ruff, "format", "--check", "."], mend),

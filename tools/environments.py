@@ -22,6 +22,7 @@ from tools.process import CACHE, ROOT, Command, Failure, child_variables, quietl
 SIZES = {
     "build": (5, 25),
     "cmake": (30, 100),
+    "bench": (20, 100),
     "demo": (50, 200),
     "test": (90, 350),
     "check": (50, 200),

@@ -1,0 +1,75 @@
+// The limit: the runs of the compiled packages that one evaluation makes, and nothing between them.
+//
+// The program is linked with the objects of the library. It puts itself in the place of aoti::Graph::load (by the
+// linker's --wrap), notes every run of one evaluation with copies of its inputs, and then repeats these runs alone. So
+// the packages are run as often, on as many points at a time and on the same numbers as in the evaluation. A run is
+// repeated in a row, so that its tensors lie in the cache.
+#include "capi/aoti/graph.h"
+#include "evaluation.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+using Tensors = decltype(std::declval<const Graph&>().run({}, nullptr));
+
+struct Run {
+  std::shared_ptr<const Graph> graph;
+  Tensors inputs;
+};
+std::vector<Run>* record = nullptr;
+
+class Recorder : public Graph {
+ public:
+  explicit Recorder(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
+  const std::vector<InputSpec>& inputs() const override { return graph_->inputs(); }
+  std::int64_t num_outputs() const override { return graph_->num_outputs(); }
+  bool enforces_bounds() const override { return graph_->enforces_bounds(); }
+  void check(const Tensors& inputs) const override { graph_->check(inputs); }
+  Tensors run(const Tensors& inputs, SingularInfo* singular) const override {
+    if (record) {
+      Run& run = record->emplace_back(Run{graph_, {}});
+      for (const Tensor& input : inputs) run.inputs.push_back(input.copy());
+    }
+    return graph_->run(inputs, singular);
+  }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Graph> loaded(const std::filesystem::path& path) __asm__("__real_" NEML2_GRAPH_LOAD);
+std::shared_ptr<const Graph> recording(const std::filesystem::path& path) __asm__("__wrap_" NEML2_GRAPH_LOAD);
+std::shared_ptr<const Graph> recording(const std::filesystem::path& path) {
+  return std::make_shared<Recorder>(loaded(path));
+}
+
+}  // namespace neml2_capi::aoti
+
+namespace benchmark {
+namespace {
+
+using neml2_capi::aoti::Run;
+
+Contestant prepare(const Task& task) {
+  // More points repeat themselves: what is recorded stays small.
+  Task part = task;
+  part.points = std::min<std::int64_t>(task.points, 4096);
+  auto evaluation = std::make_shared<Evaluation>(part);
+  auto runs = std::make_shared<std::vector<Run>>();
+  neml2_capi::aoti::record = runs.get();
+  evaluation->run();
+  neml2_capi::aoti::record = nullptr;
+  const auto run = [=](std::int64_t calls) {
+    for (const Run& one : *runs)
+      for (std::int64_t i = 0; i < calls; ++i) one.graph->run(one.inputs);
+  };
+  const double scale = static_cast<double>(task.points) / static_cast<double>(part.points);
+  return {run, [] { return std::vector<Result>(); }, scale};
+}
+
+}  // namespace
+}  // namespace benchmark
+
+int main(int argc, char** argv) { return benchmark::serve(argc, argv, benchmark::prepare); }

@@ -1,0 +1,202 @@
+"""Medians, their spread and ratios of what was measured; as JSON, Markdown and on the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scenarios import (
+    ALL,
+    CONTESTANTS,
+    LIMIT,
+    MEMORY,
+    NEML2,
+    TARGETS,
+    C,
+    Key,
+    Line,
+    Target,
+)
+from tabulate import tabulate
+
+import neml2_capi
+
+
+@dataclass
+class Measured:
+    """A line and the samples of its keys, one in each round: seconds a call, or MB."""
+
+    line: Line
+    samples: dict[Key, list[float]] = field(default_factory=dict)
+    memory: dict[Key, float] = field(default_factory=dict)  # resident at most, MB
+    steps: float = 0.0  # mean count of Newton steps of a point
+    notes: list[str] = field(default_factory=list)
+    agree: bool = True
+
+    def median(self, key: Key) -> float:
+        return float(np.median(self.samples[key]))
+
+    def ratio(self, upper: Key, lower: Key) -> float:
+        """The median of the ratios of the rounds."""
+        pairs = zip(self.samples[upper], self.samples[lower], strict=False)
+        return float(np.median([a / b for a, b in pairs]))
+
+
+def value_of(target: Target, lines: Iterable[Measured]) -> float | None:
+    """What was measured for a target; None where it was not."""
+    for measured in lines:
+        if target.upper not in measured.samples:
+            continue
+        if target.lower is None:
+            return measured.median(target.upper)
+        if target.lower in measured.samples:
+            ratio = measured.ratio(target.upper, target.lower)
+            if target.per_point:
+                ratio *= target.lower.points / target.upper.points
+            return ratio
+    return None
+
+
+def met(target: Target, value: float) -> bool:
+    return value >= target.number if target.at_least else value <= target.number
+
+
+def _quantity(key: Key, value: float) -> str:
+    if key.operation == MEMORY:
+        return f"{value:.0f} MB"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if value * factor >= 1 or unit == "us":
+            return f"{value * factor:.3g} {unit}"
+    raise AssertionError
+
+
+def _cell(measured: Measured, key: Key) -> str:
+    """The median, and half of the interquartile range in percent of it."""
+    if key not in measured.samples:
+        return ""
+    low, median, high = np.quantile(measured.samples[key], [0.25, 0.5, 0.75])
+    return f"{_quantity(key, median)} ±{50 * (high - low) / median:.0f}%"
+
+
+def _ratio(measured: Measured, upper: Key, lower: Key) -> str:
+    known = upper in measured.samples and lower in measured.samples
+    return f"{measured.ratio(upper, lower):.2f}" if known else ""
+
+
+def _targets(lines: list[Measured]) -> list[list[str]]:
+    rows = []
+    for target in TARGETS:
+        value = value_of(target, lines)
+        if value is not None:
+            sign = "≥" if target.at_least else "≤"
+            verdict = "yes" if met(target, value) else "**no**"
+            rows.append([target.text, f"{sign} {target.number:.3g}", f"{value:.3g}", verdict])
+    return rows
+
+
+def _rows(lines: list[Measured]) -> list[list[str]]:
+    rows = []
+    for measured in lines:
+        tasks = dict.fromkeys(key[:4] for key in measured.samples)
+        for model, operation, points, threads in tasks:
+            key = {c: Key(model, operation, points, threads, c) for c in CONTESTANTS}
+            cells = [_cell(measured, key[contestant]) for contestant in CONTESTANTS]
+            ratios = [_ratio(measured, key[C], key[LIMIT]), _ratio(measured, key[NEML2], key[C])]
+            task = [model, operation, f"{points:,}", "all" if threads == ALL else str(threads)]
+            rows.append([*task, *cells, *ratios])
+    return rows
+
+
+TASK = ["model", "operation", "points", "threads"]
+RATIOS = ["C / packages alone", "NEML2 / C"]
+
+
+def tables(lines: list[Measured], form: str) -> list[str]:
+    """The targets, and everything that was measured."""
+    targets = tabulate(
+        _targets(lines), ["target", "wanted", "measured", "met"], form, disable_numparse=True
+    )
+    header = [*TASK, *CONTESTANTS, *RATIOS]
+    return [targets, tabulate(_rows(lines), header, form, disable_numparse=True)]
+
+
+def machine(reference: Path | None) -> dict[str, Any]:
+    """The processor, compiler and versions that the numbers belong to; no name, no path."""
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout
+    known = {
+        "processor": cpu[1] if cpu else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "compiler": compiler.partition("\n")[0],
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "neml2_capi": neml2_capi.__version__,
+    }
+    if reference:
+        query = "from importlib.metadata import version as v; print(v('neml2'), v('torch'))"
+        answer = subprocess.run([reference, "-c", query], capture_output=True, text=True).stdout
+        known |= dict(zip(("neml2", "torch"), answer.split(), strict=False))
+    return known
+
+
+def write(lines: list[Measured], known: dict[str, Any], folder: Path) -> None:
+    """results.json and results.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "machine": known,
+        "targets": [
+            {
+                "text": t.text,
+                "wanted": t.number,
+                "at_least": t.at_least,
+                "measured": v,
+                "met": met(t, v),
+            }
+            for t in TARGETS
+            if (v := value_of(t, lines)) is not None
+        ],
+        "measured": [
+            {
+                **key._asdict(),
+                "unit": "MB" if key.operation == MEMORY else "s",
+                "newton_steps": measured.steps,
+                "memory_MB": measured.memory.get(key),
+                "samples": samples,
+                **dict(
+                    zip(
+                        ("lower_quartile", "median", "upper_quartile"),
+                        quartiles(samples),
+                        strict=True,
+                    )
+                ),
+            }
+            for measured in lines
+            for key, samples in measured.samples.items()
+        ],
+        "notes": [note for measured in lines for note in measured.notes],
+    }
+    (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
+    targets, everything = tables(lines, "github")
+    notes = "\n".join(f"- {note}" for measured in lines for note in measured.notes)
+    about = ", ".join(f"{name} {value}" for name, value in known.items())
+    parts = ["# Results", "Written by `python3 build.py bench`; README.md explains them.", about]
+    parts += [
+        "## Targets",
+        targets,
+        "## Everything",
+        everything,
+        *(["## Notes", notes] if notes else []),
+    ]
+    (folder / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def quartiles(samples: list[float]) -> list[float]:
+    return [float(value) for value in np.quantile(samples, [0.25, 0.5, 0.75])]

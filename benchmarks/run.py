@@ -1,0 +1,203 @@
+"""Measure the lines of scenarios.py side by side, and write what they took.
+
+    python run.py [--programs DIR] [--reference PYTHON] [--output DIR] [--quick] [--only PATTERN]
+
+`python3 build.py bench` prepares what this needs, and calls it. The contestants of a line are all
+started, their results are compared, and then they take turns, so that what disturbs the machine
+meets all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import report
+from contestants import Absent, Contestant, Places, started
+from loading import write_inputs
+from scenarios import LIMIT, LINES, LOAD, MEMORY, START, Key, Line
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "models"))
+
+import compile as models  # noqa: E402  (tests/models is no package)
+
+
+class Bench:
+    """What all lines share: how thorough, where the contestants are, and inputs once written."""
+
+    def __init__(self, places: Places, scratch: Path, lines: list[Line], quick: bool) -> None:
+        self.places, self.scratch, self.lines = places, scratch, lines
+        self.rounds, self.sample, self.budget = (3, 0.01, 3.0) if quick else (11, 0.05, 40.0)
+        self._inputs: dict[str, tuple[Path, Path, float]] = {}
+
+    def inputs(self, model: str) -> tuple[Path, Path, float]:
+        """The artifact of a model, its inputs for as many points as any line takes, and the mean
+        count of Newton steps."""
+        if model not in self._inputs:
+            artifact = prepared(model)
+            most = max(max(line.points) for line in self.lines if line.model == model)
+            folder = self.scratch / model
+            self._inputs[model] = artifact, folder, write_inputs(model, artifact, folder, most)
+        return self._inputs[model]
+
+    def measure(self, line: Line) -> report.Measured:
+        artifact, folder, steps = self.inputs(line.model)
+        measured = report.Measured(line, steps=steps)
+        if START in line.operations:
+            self._start_over_and_over(line, measured, artifact, folder)
+        else:
+            with ExitStack() as stack:
+                contestants = {}
+                for key in line.tasks():
+                    try:
+                        contestants[key] = stack.enter_context(
+                            started(key, self.places, artifact, folder)
+                        )
+                    except Absent as reason:
+                        measured.notes.append(f"{describe(key)}: {reason}")
+                try:
+                    self._compare(contestants, measured)
+                    self._take_turns(contestants, measured)
+                except Absent as reason:
+                    measured.notes.append(f"{line.title}: a contestant broke off: {reason}")
+                    measured.agree = False
+                measured.memory = {key: c.memory for key, c in contestants.items()}
+        return measured
+
+    def _take_turns(self, contestants: dict[Key, Contestant], measured: report.Measured) -> None:
+        calls = {key: self._calls(contestant) for key, contestant in contestants.items()}
+        measured.samples = {key: [] for key in contestants}
+        end = time.monotonic() + self.budget
+        for _ in range(self.rounds):
+            for key, contestant in contestants.items():
+                time.sleep(0.002)  # threads of the one before fall asleep
+                measured.samples[key].append(contestant.run(calls[key]) / calls[key])
+            if time.monotonic() > end:
+                break
+
+    def _calls(self, contestant: Contestant) -> int:
+        """As many as fill a sample."""
+        calls = 1
+        if contestant.load < 1.0:  # else one call is enough
+            while (took := contestant.run(calls)) < self.sample / 2:
+                calls = min(10 * calls, int(1.2 * calls * self.sample / took) + 1)
+        return calls
+
+    def _compare(self, contestants: dict[Key, Contestant], measured: report.Measured) -> None:
+        """All must have computed the same: values to 1e-9, derivatives to 1e-6 of the greatest."""
+        expected: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+        for number, (key, contestant) in enumerate(contestants.items()):
+            if key.contestant == LIMIT:
+                continue
+            with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
+                results = contestant.results(Path(folder) / str(number), 1000)
+            first = expected.setdefault((key.operation, key.points), results)
+            for name in results.keys() | first.keys():
+                derivative = "," in name
+                if derivative and not (name in results and name in first):
+                    continue  # not all give what is zero
+                tolerance = 1e-6 if derivative else 1e-9
+                if not close(results.get(name), first.get(name), tolerance):
+                    measured.agree = False
+                    measured.notes.append(f"{describe(key)}: another result for {name}")
+
+    def _start_over_and_over(
+        self, line: Line, measured: report.Measured, artifact: Path, folder: Path
+    ) -> None:
+        """New processes in turns: the time to the first result, and the memory at that moment."""
+        keys = [key for key in line.tasks() if key.operation == START]
+        for _ in range(self.rounds):
+            for key in list(keys):
+                forward = key._replace(operation="forward")
+                try:
+                    with started(forward, self.places, artifact, folder) as contestant:
+                        values = contestant.start, contestant.load, contestant.memory
+                except Absent as reason:
+                    measured.notes.append(f"{describe(key)}: {reason}")
+                    keys.remove(key)
+                    continue
+                for operation, value in zip((START, LOAD, MEMORY), values, strict=True):
+                    samples = measured.samples.setdefault(key._replace(operation=operation), [])
+                    samples.append(value)
+
+
+def close(a: np.ndarray | None, b: np.ndarray | None, tolerance: float) -> bool:
+    if a is None or b is None or a.shape != b.shape:
+        return False
+    return bool(np.abs(a - b).max(initial=0) <= tolerance * np.abs(b).max(initial=0))
+
+
+def describe(key: Key) -> str:
+    threads = "all threads" if key.threads == 0 else f"threads {key.threads}"
+    return f"{key.contestant}, {key.model}, {key.operation}, {key.points:,} points, {threads}"
+
+
+def prepared(model: str) -> Path:
+    """The artifact of a model: compiled, or what the examples have where nothing can compile."""
+    try:
+        return Path(models.artifact(model))
+    except RuntimeError:
+        prebuilt = ROOT / "examples" / "artifacts" / model
+        if not prebuilt.is_dir():
+            raise
+        return prebuilt
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--programs", type=Path, metavar="DIR", help="the contestants in C and C++")
+    parser.add_argument("--reference", type=Path, metavar="PYTHON", help="with NEML2's runtime")
+    parser.add_argument("--output", type=Path, default=Path("bench-output"), metavar="DIR")
+    parser.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="lines whose title it matches"
+    )
+    arguments = parser.parse_args()
+    lines = list(chosen(arguments.only, arguments.quick))
+    if not lines:
+        parser.error(f"no line matches {arguments.only!r}; the lines are:\n" + all_titles())
+    places = Places(arguments.programs, arguments.reference)
+    done: list[report.Measured] = []
+    with tempfile.TemporaryDirectory(prefix="neml2_capi_bench_") as scratch:
+        bench = Bench(places, Path(scratch), lines, arguments.quick)
+        known = report.machine(places.reference)
+        for number, line in enumerate(lines, 1):
+            start = time.monotonic()
+            print(f"[{number}/{len(lines)}] {line.title} ... ", end="", flush=True)
+            done.append(bench.measure(line))
+            print(f"{time.monotonic() - start:.0f} s", flush=True)
+            report.write(done, known, arguments.output)
+    print("\n" + "\n\n".join(report.tables(done, "simple")))
+    for measured in done:
+        print(*measured.notes, sep="\n", end="\n" if measured.notes else "")
+    print(f"\nwritten: {arguments.output}/results.md and results.json")
+    return 0 if all(measured.agree for measured in done) else 1
+
+
+def chosen(pattern: str, quick: bool) -> Iterator[Line]:
+    """The lines of which the title matches; what is quick has few points."""
+    for line in LINES:
+        if not re.search(pattern, line.title):
+            continue
+        points = tuple(n for n in line.points if not quick or n <= 1000)
+        if points:
+            yield line._replace(points=points)
+
+
+def all_titles() -> str:
+    return os.linesep.join(line.title for line in LINES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

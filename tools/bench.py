@@ -1,0 +1,142 @@
+"""What `build.py bench` needs: the contestants as programs, NEML2's own runtime, an environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.environments import (
+    Environment,
+    build_environment,
+    build_requirements,
+    built_wheel,
+    checkout,
+    locked,
+    prepare,
+    requirements,
+    torch_to_be_had,
+)
+from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
+
+# What NEML2's own runtime is built with from its sources.
+REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11", "pyzag==2.0.0"]
+REFERENCE += ["numpy", "scikit-build-core", "torch==2.13.0"]
+
+
+def bench(quick: bool, only: str, output: Path) -> int:
+    """Measure everything side by side, and write the table to `output`."""
+    wheel = built_wheel()
+    environment = prepare("bench", requirements("bench"), ["bench"])
+    environment.install_wheel(wheel)
+    reference = _reference()
+    compiler = os.environ.get("NEML2_CAPI_COMPILER") or reference or _compiler()
+    options: Command = ["--programs", _programs(reference), "--output", output, "--only", only]
+    if reference:
+        options = [*options, "--reference", reference]
+    if quick:
+        options = [*options, "--quick"]
+    variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {}
+    # What compiles models needs the tools of the builder.
+    path = [build_environment().program(""), os.environ.get("PATH", "")]
+    variables["PATH"] = os.pathsep.join(map(str, path))
+    return openly([environment.python, ROOT / "benchmarks" / "run.py", *options], variables)
+
+
+def _programs(reference: Path | None) -> Path:
+    """The folder of the contestants in C and C++."""
+    builder = build_environment()
+    folder = CACHE / "cmake" / f"bench-{checkout()}"
+    cmake = builder.program("cmake") if "cmake" in build_requirements() else Path("cmake")
+    options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_BENCHMARKS=ON"]
+    options += [f"-DNEML2_CAPI_REFERENCE={_site_packages(reference) if reference else ''}"]
+    if "ninja" in build_requirements():
+        options += ["-G", "Ninja"]
+    configure: Command = [cmake, "-S", ROOT, "-B", folder, *options]
+    quietly("configuring the benchmarks", configure, builder.variables)
+    jobs = str(len(os.sched_getaffinity(0)))
+    build: Command = [cmake, "--build", folder, "--parallel", jobs]
+    quietly("building the benchmarks", build, builder.variables)
+    return folder / "lib"
+
+
+def _site_packages(python: Path) -> Path:
+    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(quietly("asking for NEML2's libraries", [python, "-c", query]).strip())
+
+
+def _compiler() -> Path | None:
+    """A Python with neml2-compile, where NEML2's own runtime could not be built."""
+    torch = torch_to_be_had(build_environment())
+    return prepare("compile", requirements("compile"), [torch]).python if torch else None
+
+
+def _reference() -> Path | None:
+    """A Python with NEML2's own runtime: that of NEML2_CAPI_REFERENCE, or one built here, once.
+
+    The published wheel does not run with the torch that it compiles with, so it is built from its
+    sources. Where that fails, the reason is told, and NEML2's columns stay empty.
+    """
+    named = os.environ.get("NEML2_CAPI_REFERENCE")
+    if named:
+        # Not resolved: the link is what makes it a virtual environment.
+        python = Path(shutil.which(named) or named).absolute()
+        quietly("looking at NEML2's own runtime", [python, "-c", "import neml2.aoti"])
+        return python
+    torch = torch_to_be_had(build_environment())
+    if not torch:
+        print(f"no torch for Python {sys.version.split()[0]}: NEML2's own runtime is left out")
+        return None
+    try:
+        environment = prepare("reference", REFERENCE, ["build", "cmake", torch])
+        _build_neml2(environment)
+    except Failure as failure:
+        print(f"{failure}\n\nNEML2's own runtime is left out.")
+        return None
+    return environment.python
+
+
+def _build_neml2(environment: Environment) -> None:
+    stamp = environment.folder / "neml2.txt"
+    version = next(name for name in requirements("compile") if name.startswith("neml2=="))
+    with locked(environment.folder.with_suffix(".neml2.lock")):
+        if stamp.exists() and stamp.read_text() == version:
+            return
+        pip: Command = [environment.python, "-m", "pip"]
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            # `pip download` would build it to learn its dependencies: the sources alone are wanted.
+            sources = Path(scratch)
+            options = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+            quietly(
+                "downloading the sources of neml2",
+                [*pip, "download", *options, "--dest", scratch, version],
+                environment.variables,
+            )
+            archive = next(sources.glob("neml2-*.tar.gz"))
+            shutil.unpack_archive(archive, sources)
+            tree = sources / archive.name.removesuffix(".tar.gz")
+            (tree / "cmake" / "pkgconfig.cmake").touch()  # missing there
+            prefix = _json_prefix(environment, sources / "json")
+            quietly(
+                "building NEML2's own runtime (about 6 minutes, once)",
+                [*pip, "install", "--no-deps", "--no-build-isolation", tree],
+                {**environment.variables, "CMAKE_PREFIX_PATH": str(prefix)},
+            )
+        stamp.write_text(version)
+
+
+def _json_prefix(environment: Environment, prefix: Path) -> Path:
+    """nlohmann-json from PyPI, laid out as its own CMake installs it."""
+    query = "import nlohmann_json as j; print(*j.__path__)"
+    package = quietly("looking for nlohmann-json", [environment.python, "-c", query]).strip()
+    shutil.copytree(Path(package) / "include", prefix / "include")
+    config = prefix / "share" / "cmake" / "nlohmann_json" / "nlohmann_jsonConfig.cmake"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        "add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)\n"
+        "target_include_directories(nlohmann_json::nlohmann_json INTERFACE\n"
+        '  "${CMAKE_CURRENT_LIST_DIR}/../../../include")\n'
+    )
+    return prefix
