@@ -25,6 +25,10 @@ class Absent(Exception):
     """A contestant that cannot take part, and why."""
 
 
+class Broken(Exception):
+    """A contestant that took part and broke off, and why."""
+
+
 @dataclass(frozen=True)
 class Places:
     """Where the contestants are: the folder of the programs, and a Python with NEML2's runtime."""
@@ -83,7 +87,10 @@ class Contestant:
         assert self._process.stdin
         self._process.stdin.write(question + "\n")
         self._process.stdin.flush()
-        return self._answer()
+        try:
+            return self._answer()
+        except Absent as reason:
+            raise Broken(str(reason)) from None
 
     def run(self, calls: int) -> float:
         """The seconds that so many calls take."""

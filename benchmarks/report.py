@@ -25,7 +25,6 @@ from scenarios import (
     Line,
     Target,
 )
-from tabulate import tabulate
 
 import neml2_capi
 
@@ -119,13 +118,21 @@ TASK = ["model", "operation", "points", "threads"]
 RATIOS = ["C / packages alone", "NEML2 / C"]
 
 
-def tables(lines: list[Measured], form: str) -> list[str]:
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """In Markdown, and in columns for the eye."""
+    rule = ["---"] * len(header)
+    widths = [max(map(len, column)) for column in zip(header, rule, *rows, strict=True)]
+    lines = [
+        " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in (header, rule, *rows)
+    ]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def tables(lines: list[Measured]) -> list[str]:
     """The targets, and everything that was measured."""
-    targets = tabulate(
-        _targets(lines), ["target", "wanted", "measured", "met"], form, disable_numparse=True
-    )
-    header = [*TASK, *CONTESTANTS, *RATIOS]
-    return [targets, tabulate(_rows(lines), header, form, disable_numparse=True)]
+    targets = table(["target", "wanted", "measured", "met"], _targets(lines))
+    return [targets, table([*TASK, *CONTESTANTS, *RATIOS], _rows(lines))]
 
 
 def machine(reference: Path | None) -> dict[str, Any]:
@@ -184,7 +191,7 @@ def write(lines: list[Measured], known: dict[str, Any], folder: Path) -> None:
         "notes": [note for measured in lines for note in measured.notes],
     }
     (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
-    targets, everything = tables(lines, "github")
+    targets, everything = tables(lines)
     notes = "\n".join(f"- {note}" for measured in lines for note in measured.notes)
     about = ", ".join(f"{name} {value}" for name, value in known.items())
     parts = ["# Results", "Written by `python3 build.py bench`; README.md explains them.", about]

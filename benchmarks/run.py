@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import report
-from contestants import Absent, Contestant, Places, started
+from contestants import Absent, Broken, Contestant, Places, started
 from loading import write_inputs
 from scenarios import LIMIT, LINES, LOAD, MEMORY, START, Key, Line
 
@@ -50,28 +50,35 @@ class Bench:
         return self._inputs[model]
 
     def measure(self, line: Line) -> report.Measured:
-        artifact, folder, steps = self.inputs(line.model)
-        measured = report.Measured(line, steps=steps)
-        if START in line.operations:
-            self._start_over_and_over(line, measured, artifact, folder)
-        else:
-            with ExitStack() as stack:
-                contestants = {}
-                for key in line.tasks():
-                    try:
-                        contestants[key] = stack.enter_context(
-                            started(key, self.places, artifact, folder)
-                        )
-                    except Absent as reason:
-                        measured.notes.append(f"{describe(key)}: {reason}")
-                try:
-                    self._compare(contestants, measured)
-                    self._take_turns(contestants, measured)
-                except Absent as reason:
-                    measured.notes.append(f"{line.title}: a contestant broke off: {reason}")
-                    measured.agree = False
-                measured.memory = {key: c.memory for key, c in contestants.items()}
+        measured = report.Measured(line)
+        try:
+            artifact, folder, measured.steps = self.inputs(line.model)
+            if START in line.operations:
+                self._start_over_and_over(line, measured, artifact, folder)
+            else:
+                self._side_by_side(line, measured, artifact, folder)
+        except Absent as reason:
+            measured.notes.append(f"{line.title}: {reason}")
+        except Broken as reason:
+            measured.agree = False
+            measured.notes.append(f"{line.title}: {reason}")
         return measured
+
+    def _side_by_side(
+        self, line: Line, measured: report.Measured, artifact: Path, folder: Path
+    ) -> None:
+        with ExitStack() as stack:
+            contestants = {}
+            for key in line.tasks():
+                try:
+                    contestants[key] = stack.enter_context(
+                        started(key, self.places, artifact, folder)
+                    )
+                except Absent as reason:
+                    measured.notes.append(f"{describe(key)}: {reason}")
+            self._compare(contestants, measured)
+            self._take_turns(contestants, measured)
+            measured.memory = {key: c.memory for key, c in contestants.items()}
 
     def _take_turns(self, contestants: dict[Key, Contestant], measured: report.Measured) -> None:
         calls = {key: self._calls(contestant) for key, contestant in contestants.items()}
@@ -138,18 +145,18 @@ def close(a: np.ndarray | None, b: np.ndarray | None, tolerance: float) -> bool:
 
 def describe(key: Key) -> str:
     threads = "all threads" if key.threads == 0 else f"threads {key.threads}"
-    return f"{key.contestant}, {key.model}, {key.operation}, {key.points:,} points, {threads}"
+    points = f"{key.points:,} point" + "s" * (key.points != 1)
+    return f"{key.contestant}, {key.model}, {key.operation}, {points}, {threads}"
 
 
 def prepared(model: str) -> Path:
-    """The artifact of a model: compiled, or what the examples have where nothing can compile."""
-    try:
+    """The artifact of a model: compiled, or with NEML2_CAPI_COMPILE=0 that of the examples."""
+    if os.environ.get("NEML2_CAPI_COMPILE") != "0":
         return Path(models.artifact(model))
-    except RuntimeError:
-        prebuilt = ROOT / "examples" / "artifacts" / model
-        if not prebuilt.is_dir():
-            raise
-        return prebuilt
+    prebuilt = ROOT / "examples" / "artifacts" / model
+    if not prebuilt.is_dir():
+        raise Absent(f"{model} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    return prebuilt
 
 
 def main() -> int:
@@ -178,7 +185,7 @@ def main() -> int:
             done.append(bench.measure(line))
             print(f"{time.monotonic() - start:.0f} s", flush=True)
             report.write(done, known, arguments.output)
-    print("\n" + "\n\n".join(report.tables(done, "simple")))
+    print("\n" + "\n\n".join(report.tables(done)))
     for measured in done:
         print(*measured.notes, sep="\n", end="\n" if measured.notes else "")
     print(f"\nwritten: {arguments.output}/results.md and results.json")

@@ -29,7 +29,7 @@ REFERENCE += ["numpy", "scikit-build-core", "torch==2.13.0"]
 def bench(quick: bool, only: str, output: Path) -> int:
     """Measure everything side by side, and write the table to `output`."""
     wheel = built_wheel()
-    environment = prepare("bench", requirements("bench"), ["bench"])
+    environment = prepare("bench", requirements(), ["bench"])
     environment.install_wheel(wheel)
     reference = _reference()
     compiler = os.environ.get("NEML2_CAPI_COMPILER") or reference or _compiler()
@@ -38,7 +38,7 @@ def bench(quick: bool, only: str, output: Path) -> int:
         options = [*options, "--reference", reference]
     if quick:
         options = [*options, "--quick"]
-    variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {}
+    variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {"NEML2_CAPI_COMPILE": "0"}
     # What compiles models needs the tools of the builder.
     path = [build_environment().program(""), os.environ.get("PATH", "")]
     variables["PATH"] = os.pathsep.join(map(str, path))
