@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scenarios import (
-    ALL,
-    CONTESTANTS,
-    LIMIT,
-    MEMORY,
-    NEML2,
-    TARGETS,
-    C,
-    Key,
-    Line,
-    Target,
-)
-
-import neml2_capi
+from scenarios import ALL, CONTESTANTS, LIMIT, MEMORY, NEML2, C, Key, Line
+from targets import TARGETS, Target
 
 
 @dataclass
@@ -71,10 +55,9 @@ def met(target: Target, value: float) -> bool:
 def _quantity(key: Key, value: float) -> str:
     if key.operation == MEMORY:
         return f"{value:.0f} MB"
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if value * factor >= 1 or unit == "us":
-            return f"{value * factor:.3g} {unit}"
-    raise AssertionError
+    units = {"s": 1.0, "ms": 1e3, "us": 1e6}
+    unit = next((name for name, factor in units.items() if abs(value) * factor >= 1), "us")
+    return f"{value * units[unit]:.3g} {unit}"
 
 
 def _cell(measured: Measured, key: Key) -> str:
@@ -114,6 +97,19 @@ def _rows(lines: list[Measured]) -> list[list[str]]:
     return rows
 
 
+def _above(lines: list[Measured]) -> list[list[str]]:
+    """What a call in C takes beyond the runs of its packages."""
+    rows = []
+    for measured in lines:
+        for key in measured.samples:
+            alone = key._replace(contestant=LIMIT)
+            if key.contestant == C and alone in measured.samples:
+                whole, bare = measured.median(key), measured.median(alone)
+                times = [_quantity(key, t) for t in (whole, bare, whole - bare)]
+                rows.append([key.model, key.operation, f"{key.points:,}", *times])
+    return rows
+
+
 TASK = ["model", "operation", "points", "threads"]
 RATIOS = ["C / packages alone", "NEML2 / C"]
 
@@ -132,26 +128,8 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 def tables(lines: list[Measured]) -> list[str]:
     """The targets, and everything that was measured."""
     targets = table(["target", "wanted", "measured", "met"], _targets(lines))
-    return [targets, table([*TASK, *CONTESTANTS, *RATIOS], _rows(lines))]
-
-
-def machine(reference: Path | None) -> dict[str, Any]:
-    """The processor, compiler and versions that the numbers belong to; no name, no path."""
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout
-    known = {
-        "processor": cpu[1] if cpu else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "compiler": compiler.partition("\n")[0],
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
-        "neml2_capi": neml2_capi.__version__,
-    }
-    if reference:
-        query = "from importlib.metadata import version as v; print(v('neml2'), v('torch'))"
-        answer = subprocess.run([reference, "-c", query], capture_output=True, text=True).stdout
-        known |= dict(zip(("neml2", "torch"), answer.split(), strict=False))
-    return known
+    above = table([*TASK[:3], C, LIMIT, "difference"], _above(lines))
+    return [targets, table([*TASK, *CONTESTANTS, *RATIOS], _rows(lines)), above]
 
 
 def write(lines: list[Measured], known: dict[str, Any], folder: Path) -> None:
@@ -191,18 +169,18 @@ def write(lines: list[Measured], known: dict[str, Any], folder: Path) -> None:
         "notes": [note for measured in lines for note in measured.notes],
     }
     (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
-    targets, everything = tables(lines)
+    targets, everything, above = tables(lines)
     notes = "\n".join(f"- {note}" for measured in lines for note in measured.notes)
     about = ", ".join(f"{name} {value}" for name, value in known.items())
-    parts = ["# Results", "Written by `python3 build.py bench`; README.md explains them.", about]
-    parts += [
-        "## Targets",
-        targets,
-        "## Everything",
-        everything,
-        *(["## Notes", notes] if notes else []),
-    ]
-    (folder / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    sections = {
+        "Results": f"Written by `python3 build.py bench`; README.md explains them.\n\n{about}.",
+        "Targets": targets,
+        "Everything": everything,
+        "Above the bare package runs": above,
+        "Notes": notes or "None.",
+    }
+    text = "\n\n".join(f"## {title}\n\n{content}" for title, content in sections.items())
+    (folder / "results.md").write_text(text[1:] + "\n", encoding="utf-8")
 
 
 def quartiles(samples: list[float]) -> list[float]:

@@ -23,6 +23,7 @@ import numpy as np
 import report
 from contestants import Absent, Broken, Contestant, Places, started
 from loading import write_inputs
+from machine import machine
 from scenarios import LIMIT, LINES, LOAD, MEMORY, START, Key, Line
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -178,7 +179,7 @@ def main() -> int:
     done: list[report.Measured] = []
     with tempfile.TemporaryDirectory(prefix="neml2_capi_bench_") as scratch:
         bench = Bench(places, Path(scratch), lines, arguments.quick)
-        known = report.machine(places.reference)
+        known = machine(places.reference)
         for number, line in enumerate(lines, 1):
             start = time.monotonic()
             print(f"[{number}/{len(lines)}] {line.title} ... ", end="", flush=True)
