@@ -9,7 +9,7 @@ import numpy as np
 
 from neml2_capi._handle import owned
 from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Array, Label, Tensor, as_numpy, dtype_code, is_torch, wrap
+from neml2_capi._tensor import CODES, Array, Label, Tensor, as_numpy, is_torch, wrap
 from neml2_capi.errors import FatalError, check
 
 _VOID = ffi.typeof("void *")
@@ -107,7 +107,7 @@ class Place(NamedTuple):
                 else ffi.cast(_VOID, array.__array_interface__["data"][0])
             )
         # The arrays of a report have types of their own.
-        code = [] if self.key[0] == "report" else [dtype_code(self.dtype.name)]
+        code = [] if self.key[0] == "report" else [CODES[self.dtype]]
         check(self.function(call, *self.leading, data, *code, stride))
 
     def _in_place(self, value: Any) -> Array:

@@ -27,6 +27,7 @@ _REPORTS = {
 class Operation(NamedTuple):
     """A function of the library that evaluates a model, and what it takes and returns."""
 
+    name: str
     function: Any
     #: What its directions are called and belong to: ("tangent of", "inputs").
     directions: tuple[str, str] | None = None
@@ -34,12 +35,18 @@ class Operation(NamedTuple):
     results: str | None = None
 
 
-FORWARD = Operation(lib.neml2_model_forward)
-JVP = Operation(lib.neml2_model_jvp, ("tangent of", "inputs"), "outputs")
-VJP = Operation(lib.neml2_model_vjp, ("cotangent of", "outputs"), "inputs")
-JACOBIAN = Operation(lib.neml2_model_jacobian, None, "derivatives")
-PARAM_JACOBIAN = Operation(lib.neml2_model_param_jacobian, None, "parameter_derivatives")
-PARAM_VJP = Operation(lib.neml2_model_param_vjp, ("cotangent of", "outputs"), "parameters")
+FORWARD = Operation("forward", lib.neml2_model_forward)
+JVP = Operation("jvp", lib.neml2_model_jvp, ("tangent of", "inputs"), "outputs")
+VJP = Operation("vjp", lib.neml2_model_vjp, ("cotangent of", "outputs"), "inputs")
+JACOBIAN = Operation("jacobian", lib.neml2_model_jacobian, None, "derivatives")
+PARAM_JACOBIAN = Operation(
+    "param_jacobian", lib.neml2_model_param_jacobian, None, "parameter_derivatives"
+)
+PARAM_VJP = Operation(
+    "param_vjp", lib.neml2_model_param_vjp, ("cotangent of", "outputs"), "parameters"
+)
+
+OPERATIONS = (FORWARD, JVP, VJP, JACOBIAN, PARAM_JACOBIAN, PARAM_VJP)
 
 
 class Report(Protocol):

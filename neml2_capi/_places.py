@@ -39,9 +39,10 @@ class Places:
 
     def at(self, group: str, *names: str) -> Place:
         """The place of a kind ("inputs", "derivatives") at a name, or at two."""
-        place = self._known.get((group, *names))
+        key = (group, *names)
+        place = self._known.get(key)
         if place is None:
-            place = self._known[group, *names] = getattr(self, group)(*names)
+            place = self._known[key] = getattr(self, group)(*names)
         return place
 
     def inputs(self, name: str) -> Place:

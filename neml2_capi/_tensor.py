@@ -33,7 +33,8 @@ DTYPE_NAMES: dict[int, str] = {
 
 # numpy has no bfloat16. Types of the other byte order are not equal to these, and so not found.
 _NUMPY = {code: np.dtype(name) for code, name in DTYPE_NAMES.items() if name != "bfloat16"}
-_CODES = {dtype: code for code, dtype in _NUMPY.items()}
+#: The codes of numpy types.
+CODES = {dtype: code for code, dtype in _NUMPY.items()}
 
 _HANDLES = ffi.typeof("neml2_tensor *[]")
 _INT32 = ffi.typeof("int32_t *")
@@ -260,9 +261,9 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
 
 
 def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
-    code = _CODES.get(array.dtype)
+    code = CODES.get(array.dtype)
     if code is None:
-        known = ", ".join(map(str, _CODES))
+        known = ", ".join(map(str, CODES))
         raise label.refuse(
             f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order",
             lib.NEML2_ERROR_DTYPE,

@@ -277,7 +277,9 @@ class Call(Handle):
         """What is bound at a name; FatalError where there is no such name, or nothing."""
         bound = self._bound.get((group, name))
         if bound is None:
-            raise self._places.at(group, name).label.refuse("has no array to exchange", lib.NEML2_ERROR_MISSING)
+            raise self._places.at(group, name).label.refuse(
+                "has no array to exchange", lib.NEML2_ERROR_MISSING
+            )
         return bound
 
     def _raise_failed(self, status: int) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ from neml2_capi._handle import Handle, owned
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
+from neml2_capi._replay import Replays
 from neml2_capi._tensor import DTYPE_NAMES, as_numpy, wrap
 from neml2_capi._variables import (
     Derivative,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 _Self = TypeVar("_Self", bound="Model")
 _ENGINES = ("native", "python")
+# Setting a parameter is rare, and a change of its batch is seen by all replays at once.
+_SETTING = threading.Lock()
 
 
 class Model(Handle):
@@ -59,6 +63,8 @@ class Model(Handle):
 
     Any number of threads may call one model; the interpreter's lock is released meanwhile.
     """
+
+    _replays = Replays()
 
     def __new__(cls: type[_Self], *arguments: Any, engine: str = "native", **named: Any) -> _Self:
         if engine not in _ENGINES:
@@ -134,6 +140,12 @@ class Model(Handle):
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
         self._known_options = read_options(owner[0])
+        self._replays = Replays(self)
+
+    def close(self) -> None:
+        """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
+        super().close()
+        self._replays = Replays()
 
     # --------------------------------------------------------------------------------------------
     # What the model is
@@ -261,6 +273,10 @@ class Model(Handle):
         where points of an implicit model did not converge: it holds the outputs of the others. NaN
         in the result of an explicit model is no error.
         """
+        if solver is None and param_overrides is None:
+            replayed = self._replays.forward(inputs)
+            if replayed is not None:
+                return replayed
         if solver is not None:
             with self.solve(inputs, param_overrides) as solve:
                 for system in solve:
@@ -365,6 +381,10 @@ class Model(Handle):
         inputs for which a derivative of it was compiled (see `derivatives`); outputs without one
         are absent.
         """
+        if param_overrides is None:
+            replayed = self._replays.jvp(inputs, tangents)
+            if replayed is not None:
+                return replayed
         evaluation = self._evaluate(JVP, inputs, param_overrides, tangents)
         derivatives = by_name(self._outputs, evaluation.results)
         evaluation.raise_if_failed(derivatives)
@@ -382,6 +402,10 @@ class Model(Handle):
         shape of its input as it was given: what is one value for many points gets their sum.
         Inputs with respect to which no derivative was compiled are absent.
         """
+        if param_overrides is None:
+            replayed = self._replays.vjp(inputs, cotangents)
+            if replayed is not None:
+                return replayed
         evaluation = self._evaluate(VJP, inputs, param_overrides, cotangents)
         adjoints = by_name(self._inputs, evaluation.results)
         evaluation.raise_if_failed(adjoints)
@@ -401,6 +425,12 @@ class Model(Handle):
         sub-batch axes of size 1 where it is the same at all sites. Pairs that were not compiled
         are absent.
         """
+        if param_overrides is None:
+            replayed: tuple[dict[str, Any], dict[str, dict[str, Any]]] | None = (
+                self._replays.jacobian(inputs)
+            )
+            if replayed is not None:
+                return replayed
         evaluation = self._evaluate(JACOBIAN, inputs, param_overrides)
         blocks = by_pair(self._derivatives, evaluation.results)
         evaluation.raise_if_failed(blocks)
@@ -416,6 +446,12 @@ class Model(Handle):
         Returns (outputs, {output: {parameter: block}}); a block is (*B, *output_shape,
         *parameter_base_shape), also where the parameter is one value for all points.
         """
+        if param_overrides is None:
+            replayed: tuple[dict[str, Any], dict[str, dict[str, Any]]] | None = (
+                self._replays.param_jacobian(inputs)
+            )
+            if replayed is not None:
+                return replayed
         evaluation = self._evaluate(PARAM_JACOBIAN, inputs, param_overrides)
         blocks = by_pair(self._parameter_derivatives, evaluation.results)
         evaluation.raise_if_failed(blocks)
@@ -432,6 +468,10 @@ class Model(Handle):
         A gradient has the shape of the parameter, stored or overridden: that of one value for all
         points is summed over them.
         """
+        if param_overrides is None:
+            replayed = self._replays.param_vjp(inputs, cotangents)
+            if replayed is not None:
+                return replayed
         evaluation = self._evaluate(PARAM_VJP, inputs, param_overrides, cotangents)
         gradients = by_name(self._parameters, evaluation.results)
         evaluation.raise_if_failed(gradients)
@@ -444,8 +484,13 @@ class Model(Handle):
         overrides: Mapping[str, Any] | None,
         directions: Any = None,
     ) -> Evaluation:
-        """Have it evaluated."""
-        return evaluate(self, operation, inputs, overrides, directions)
+        """Have it evaluated, and remember how."""
+        replay = self._replays.of(operation) if overrides is None else None
+        pools = replay.memory.pools if replay else None
+        evaluation = evaluate(self, operation, inputs, overrides, directions)
+        if replay and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
+            replay.learn(pools, self, inputs, directions, evaluation)
+        return evaluation
 
     def _hand_out(self, owner: Any, source: Any = None) -> Any:
         """What a tensor is handed out as where no input is a torch tensor."""
@@ -480,7 +525,8 @@ class Model(Handle):
         parameter, tensor = self._parameters[index], owned("tensor")
         # The array stays alive in `source` while the library copies it.
         source = wrap(tensor, value, self._parameters.labels[index], parameter.dtype)
-        check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
+        with _SETTING, self._replays.forgotten():
+            check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
         del source
 
     @property
