@@ -11,6 +11,7 @@
 from neml2_capi._library import version as _version
 from neml2_capi._tensor import Tensor
 from neml2_capi._variables import Variable
+from neml2_capi.call import Call
 from neml2_capi.errors import (
     AggregateError,
     ConvergenceError,
@@ -26,6 +27,7 @@ __version__ = _version()
 
 __all__ = [
     "AggregateError",
+    "Call",
     "CompiledModel",
     "ConvergenceError",
     "Error",
