@@ -1,48 +1,13 @@
-// Products of matrices. Every element is summed in the order of the inner axis, so it does not depend on how many rows
-// or batch entries are computed with it, nor on any stride.
-#include <algorithm>
+// Products of matrices: the functions of the AOTI ABI.
 #include <type_traits>
-#include <vector>
 
 #include "capi/aoti/builtin/elements.h"
 #include "capi/aoti/builtin/exports.h"
+#include "capi/aoti/builtin/kernels.h"
+#include "capi/aoti/builtin/work.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
-
-template <class T>
-struct Matrix {
-  T* data;
-  std::int64_t row_stride, column_stride;
-
-  T& at(std::int64_t i, std::int64_t j) const { return data[i * row_stride + j * column_stride]; }
-};
-
-struct Extent {
-  std::int64_t rows, columns, inner;
-};
-
-// out = beta * added + alpha * a b. As in BLAS, `added` is not read where beta is 0. `row` holds a row of the product.
-template <class T>
-void multiply(const Extent& n, Matrix<T> out, T beta, Matrix<const T> added, T alpha, Matrix<const T> a,
-              Matrix<const T> b, T* row) {
-  for (std::int64_t i = 0; i < n.rows; ++i) {
-    std::fill_n(row, n.columns, T(0));
-    for (std::int64_t k = 0; k < n.inner; ++k) {
-      const T factor = a.at(i, k);
-      const T* from = &b.at(k, 0);
-      if (b.column_stride == 1) {
-        for (std::int64_t j = 0; j < n.columns; ++j) row[j] += factor * from[j];
-      } else {
-        for (std::int64_t j = 0; j < n.columns; ++j) row[j] += factor * from[j * b.column_stride];
-      }
-    }
-    for (std::int64_t j = 0; j < n.columns; ++j) {
-      const T product = alpha * row[j];
-      out.at(i, j) = beta == T(0) ? product : beta * added.at(i, j) + product;
-    }
-  }
-}
 
 // The matrix of the last two axes.
 template <class T>
@@ -68,13 +33,15 @@ void multiply(const Tensor& out, double beta, const Tensor& added, double alpha,
   if (out.numel() == 0) return;
 
   visit_real(a.dtype(), "a matrix product", [&]<class T>(std::type_identity<T>) {
-    std::vector<T> row(static_cast<std::size_t>(extent.columns));
+    const Kernels<T>& kernel = kernels<T>();
+    Work work(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
     walk<4>(out.sizes().first(r),
             {out.strides().first(r), added_strides.first(r), a.strides().first(r), b.strides().first(r)},
             [&](const auto& at) {
-              multiply<T>(extent, matrix<T>(out, out.strides(), at[0]), static_cast<T>(beta),
-                          matrix<const T>(added, added_strides, at[1]), static_cast<T>(alpha),
-                          matrix<const T>(a, a.strides(), at[2]), matrix<const T>(b, b.strides(), at[3]), row.data());
+              kernel.multiply(extent, matrix<T>(out, out.strides(), at[0]), static_cast<T>(beta),
+                              matrix<const T>(added, added_strides, at[1]), static_cast<T>(alpha),
+                              matrix<const T>(a, a.strides(), at[2]), matrix<const T>(b, b.strides(), at[3]),
+                              work.as<T>());
             });
   });
 }

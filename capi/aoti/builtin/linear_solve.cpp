@@ -3,105 +3,143 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/lu.h"
+#include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/operators.h"
+#include "capi/aoti/builtin/work.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-// The factors of every matrix of a batch, in torch's layouts.
+// What is left of a factorisation, for every matrix of a batch, in torch's layouts.
 struct Factors {
   Tensor lu;      // (*batch, n, n), column-major
   Tensor pivots;  // (*batch, n), int32
   Tensor info;    // (*batch), int32
 };
 
-Factors factorise(const Tensor& a, const char* operation) {
-  const std::int64_t axes = a.ndim() - 2;
-  if (axes < 0 || a.sizes()[axes] != a.sizes()[axes + 1])
-    throw std::invalid_argument(std::string(operation) + " of a matrix that is not square: " + a.sizes().str());
-  const std::int64_t n = a.sizes().back();
-  const Dims batch = a.sizes().first(axes);
-  Factors out{empty_strided(a.dtype(), a.sizes(), column_major(a.sizes())),
-              Tensor::empty(DType::int32, a.sizes().first(axes + 1)), Tensor::empty(DType::int32, batch)};
-  copy_elements(out.lu, a);
-  visit_real(a.dtype(), operation, [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t m = 0; m < batch.product(); ++m)
-      out.info.data_as<std::int32_t>()[m] =
-          lu::factorise(out.lu.data_as<T>() + m * n * n, out.pivots.data_as<std::int32_t>() + m * n, n);
-  });
-  return out;
-}
-
-// Views of `tensor` with a batch and, last, the axis of the unknowns and the axis of the right-hand sides.
+// Views of a tensor with a batch and, last, the axis of the equations or unknowns and the axis of the right-hand sides.
 struct Columns {
+  const Tensor& tensor;
   Dims sizes, strides;
+
+  Dims batch() const { return sizes.first(sizes.size() - 2); }
 };
 
-// result = A^-1 b, or b A^-1 where not `left`, from the factors of A. A singular matrix gives NaN.
-void solve(const Factors& factors, const Tensor& b, const Columns& from, const Tensor& result, const Columns& to,
-           bool left) {
-  const std::int64_t axes = to.sizes.size() - 2;
+void expect_square(const Tensor& a, const char* operation) {
+  const std::int64_t n = a.ndim();
+  if (n < 2 || a.sizes()[n - 2] != a.sizes()[n - 1])
+    throw std::invalid_argument(std::string(operation) + " of a matrix that is not square: " + a.sizes().str());
+}
+
+Factors empty_factors(const Tensor& a) {
+  const std::int64_t axes = a.ndim() - 2;
+  return {empty_strided(a.dtype(), a.sizes(), column_major(a.sizes())),
+          Tensor::empty(DType::int32, a.sizes().first(axes + 1)), Tensor::empty(DType::int32, a.sizes().first(axes))};
+}
+
+// x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat); the factors of A, where there
+// is memory for them. No right-hand sides: the factors only. A singular matrix gives NaN.
+void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
+  const std::int64_t axes = a.ndim() - 2, n = a.sizes().back();
+  const Dims batch = a.sizes().first(axes), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
+  const SystemLayout layout = {n,
+                               x.sizes[axes + 1],
+                               a.strides()[axes],
+                               a.strides()[axes + 1],
+                               b_strides[axes],
+                               b_strides[axes + 1],
+                               x.strides[axes],
+                               x.strides[axes + 1]};
+  visit_real(a.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
+    const Kernels<T>& kernel = kernels<T>();
+    Work work(kernel.solve_work(n, layout.sides) * static_cast<std::int64_t>(sizeof(T)));
+    constexpr std::int64_t group = 64;
+    System<T> systems[group];
+    std::int64_t gathered = 0;
+    System<T> next = {nullptr,
+                      nullptr,
+                      nullptr,
+                      factors.info.data_as<std::int32_t>(),
+                      factors.lu.data_as<T>(),
+                      factors.pivots.data_as<std::int32_t>()};
+    walk<3>(batch, {a.strides().first(axes), b_strides.first(axes), x.strides.first(axes)}, [&](const auto& at) {
+      next.a = a.data_as<T>() + at[0];
+      next.b = b.tensor.data_as<T>() + at[1];
+      next.x = x.tensor.data_as<T>() + at[2];
+      systems[gathered++] = next;
+      if (gathered == group) kernel.solve(layout, systems, std::exchange(gathered, 0), work.as<T>());
+      ++next.info;
+      if (next.lu) next.lu += n * n, next.pivots += n;
+    });
+    kernel.solve(layout, systems, gathered, work.as<T>());
+  });
+}
+
+// x = A^-1 b, or b A^-1 where not `left`, from the factors of A, which may repeat.
+void substitute(const Factors& factors, const Columns& b, const Columns& x, bool left) {
+  const std::int64_t axes = x.sizes.size() - 2;
   const std::int64_t unknown = left ? axes : axes + 1, side = left ? axes + 1 : axes;
-  const std::int64_t n = to.sizes[unknown], sides = to.sizes[side];
-  const Dims batch = to.sizes.first(axes);
-  const Dims b_strides = broadcast_strides(from.sizes, from.strides, to.sizes);
+  const std::int64_t n = x.sizes[unknown], sides = x.sizes[side];
+  const Dims batch = x.batch(), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
   // The number of the matrix, by the index in the batch of the result.
   const Dims matrices = factors.info.sizes();
   const Dims matrix_strides = broadcast_strides(matrices, matrices.row_major(), batch);
-  if (result.numel() == 0) return;
+  if (x.tensor.numel() == 0) return;
 
-  visit_real(result.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
-    std::vector<T> x(static_cast<std::size_t>(n));
-    walk<3>(batch, {matrix_strides, b_strides.first(axes), to.strides.first(axes)}, [&](const auto& at) {
-      const T* lu = factors.lu.data_as<T>() + at[0] * n * n;
-      const std::int32_t* pivots = factors.pivots.data_as<std::int32_t>() + at[0] * n;
+  visit_real(x.tensor.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
+    Work work(n * static_cast<std::int64_t>(sizeof(T)));
+    T* const column = work.as<T>();
+    walk<3>(batch, {matrix_strides, b_strides.first(axes), x.strides.first(axes)}, [&](const auto& at) {
       const bool singular = factors.info.data_as<std::int32_t>()[at[0]] != 0;
       for (std::int64_t j = 0; j < sides; ++j) {
-        const T* in = b.data_as<T>() + at[1] + j * b_strides[side];
-        T* out = result.data_as<T>() + at[2] + j * to.strides[side];
-        if (singular) {
-          for (std::int64_t i = 0; i < n; ++i) out[i * to.strides[unknown]] = std::numeric_limits<T>::quiet_NaN();
-          continue;
-        }
-        for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = in[i * b_strides[unknown]];
-        if (left)
-          lu::solve(lu, pivots, n, x.data());
+        const T* from = b.tensor.data_as<T>() + at[1] + j * b_strides[side];
+        T* to = x.tensor.data_as<T>() + at[2] + j * x.strides[side];
+        for (std::int64_t i = 0; i < n; ++i) column[i] = from[i * b_strides[unknown]];
+        if (singular)
+          std::fill_n(column, n, std::numeric_limits<T>::quiet_NaN());
         else
-          lu::solve_transposed(lu, pivots, n, x.data());
-        for (std::int64_t i = 0; i < n; ++i) out[i * to.strides[unknown]] = x[static_cast<std::size_t>(i)];
+          kernels<T>().substitute(factors.lu.data_as<T>() + at[0] * n * n,
+                                  factors.pivots.data_as<std::int32_t>() + at[0] * n, n, !left, column);
+        for (std::int64_t i = 0; i < n; ++i) to[i * x.strides[unknown]] = column[i];
       }
     });
   });
 }
 
 // (A, B) -> A^-1 B with torch's rules: B is a batch of vectors where it is a vector or has the batch and rows of A.
-Tensor solve(const Tensor& a, const Factors& factors, const Tensor& b, bool left) {
+Tensor solve(const Tensor& a, const Tensor& b, bool left, const Factors& factors) {
+  const std::int64_t n = a.sizes().back();
   const bool vectors = b.ndim() == 1 || (b.ndim() == a.ndim() - 1 && b.sizes() == a.sizes().first(a.ndim() - 1));
   if (a.dtype() != b.dtype() || b.ndim() == 0 || (vectors && !left))
     throw std::invalid_argument("a linear solve of " + a.sizes().str() + " " + name_of(a.dtype()) + " and " +
                                 b.sizes().str() + " " + name_of(b.dtype()));
-  Columns from{b.sizes(), b.strides()};
+  Columns from{b, b.sizes(), b.strides()};
   if (vectors) {
     from.sizes.push_back(1);
     from.strides.push_back(0);
   }
   const std::int64_t axes = from.sizes.size() - 2;
-  const std::int64_t n = a.sizes().back();
   if (from.sizes[left ? axes : axes + 1] != n)
     throw std::invalid_argument("a linear solve of matrices " + a.sizes().str() + " and right-hand sides " +
                                 b.sizes().str());
-  Dims sizes = broadcast(factors.info.sizes(), from.sizes.first(axes));
-  sizes.append(from.sizes.last(2));
+  const Dims matrices = a.sizes().first(a.ndim() - 2), batch = broadcast(matrices, from.batch());
+  const Dims sizes = batch.then(from.sizes.last(2));
   const Dims result_sizes = vectors ? sizes.first(sizes.size() - 1) : sizes;
   const Dims strides = left ? column_major(result_sizes) : result_sizes.row_major();
   const Tensor result = empty_strided(a.dtype(), result_sizes, strides);
-  Columns to{sizes, strides};
+  Columns to{result, sizes, strides};
   if (vectors) to.strides.push_back(0);
-  solve(factors, b, from, result, to, left);
+
+  if (left && batch == matrices) {
+    solve_each(a, from, to, factors);
+  } else {
+    const Dims none = matrices.then({n, 0});
+    solve_each(a, {a, none, none.row_major()}, {a, none, none.row_major()}, factors);
+    substitute(factors, from, to, left);
+  }
   return result;
 }
 
@@ -136,25 +174,27 @@ void report(RunContext& run, const Tensor& info) {
 
 void linalg_solve_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {
   const Tensor &a = *tensors[0], &b = *tensors[1];
-  const Factors factors = factorise(a, "a linear solve");
-  const Tensor result = solve(a, factors, b, flag(node, "left", true));
-  *tensors[2] = result;
-  *tensors[3] = factors.lu;
-  *tensors[4] = factors.pivots;
-  *tensors[5] = factors.info;
+  expect_square(a, "a linear solve");
+  Factors factors = empty_factors(a);
+  *tensors[2] = solve(a, b, flag(node, "left", true), factors);
   if (flag(node, "check_errors", false)) report(run, factors.info);
+  *tensors[3] = std::move(factors.lu);
+  *tensors[4] = std::move(factors.pivots);
+  *tensors[5] = std::move(factors.info);
 }
 
 void linalg_inv_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {
   const Tensor& a = *tensors[0];
-  const Factors factors = factorise(a, "an inverse");
-  const std::int64_t n = a.sizes().back();
-  const Tensor identity = Tensor::zeros(a.dtype(), {n, n});
-  visit_real(a.dtype(), "an inverse", [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t i = 0; i < n; ++i) identity.data_as<T>()[i * (n + 1)] = T(1);
-  });
+  expect_square(a, "an inverse");
+  const std::int64_t n = a.sizes().back(), axes = a.ndim() - 2;
+  // The identity is a view of (0, ..., 0, 1, 0, ..., 0): element (i, j) stands i - j places from the middle.
+  const Tensor middle = Tensor::zeros(a.dtype(), {2 * n + 1});
+  const Tensor identity(middle.storage(), a.dtype(), {n, n}, {1, -1}, n);
+  visit_real(a.dtype(), "an inverse", [&]<class T>(std::type_identity<T>) { middle.data_as<T>()[n] = T(1); });
   const Tensor inverse = empty_strided(a.dtype(), a.sizes(), column_major(a.sizes()));
-  solve(factors, identity, {identity.sizes(), identity.strides()}, inverse, {inverse.sizes(), inverse.strides()}, true);
+  const Factors factors{{}, {}, Tensor::empty(DType::int32, a.sizes().first(axes))};
+  solve_each(a, {identity, identity.sizes(), identity.strides()}, {inverse, inverse.sizes(), inverse.strides()},
+             factors);
   *tensors[1] = inverse;
   *tensors[2] = factors.info;
   if (flag(node, "check_errors", false)) report(run, factors.info);

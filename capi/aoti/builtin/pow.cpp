@@ -1,10 +1,11 @@
 // Powers, element by element.
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <stdexcept>
 
 #include "capi/aoti/builtin/elements.h"
 #include "capi/aoti/builtin/exports.h"
+#include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/operators.h"
 
 namespace neml2_capi::aoti::builtin {
@@ -27,6 +28,38 @@ Tensor converted(const Tensor& tensor, DType dtype) {
   return out;
 }
 
+// Elements one after another: of the result, the base and the exponent, each with its own stride.
+struct Axes {
+  Dims sizes;
+  std::array<Dims, 3> strides;
+};
+
+// The axes in the order of the result's memory, joined where all three go on in even steps.
+Axes joined(const Dims& sizes, const std::array<Dims, 3>& strides) {
+  Dims order;
+  for (std::int64_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1) order.push_back(i);
+  std::stable_sort(&order[0], &order[0] + order.size(),
+                   [&](std::int64_t a, std::int64_t b) { return strides[0][a] > strides[0][b]; });
+  Axes axes;
+  for (const std::int64_t i : order) {
+    const std::int64_t outer = axes.sizes.size() - 1;
+    bool even = outer >= 0;
+    for (std::size_t k = 0; k < 3 && even; ++k) even = axes.strides[k][outer] == strides[k][i] * sizes[i];
+    if (even)
+      axes.sizes[outer] *= sizes[i];
+    else
+      axes.sizes.push_back(sizes[i]);
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (even)
+        axes.strides[k][outer] = strides[k][i];
+      else
+        axes.strides[k].push_back(strides[k][i]);
+    }
+  }
+  return axes;
+}
+
 Tensor power(const Tensor& base, const Tensor& exponent) {
   const DType dtype = promote(base, exponent);
   const Tensor x = converted(base, dtype), y = converted(exponent, dtype);
@@ -34,13 +67,17 @@ Tensor power(const Tensor& base, const Tensor& exponent) {
   const std::array<Dims, 2> operands = {broadcast_strides(base.sizes(), base.strides(), sizes),
                                         broadcast_strides(exponent.sizes(), exponent.strides(), sizes)};
   const Tensor out = empty_strided(dtype, sizes, elementwise_strides(sizes, operands));
+  const auto [all, strides] = joined(sizes, {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),
+                                             broadcast_strides(y.sizes(), y.strides(), sizes)});
+  const std::int64_t outer = std::max<std::int64_t>(all.size() - 1, 0);
+  const std::int64_t n = all.empty() ? 1 : all.back();
+  const auto step = [&](std::size_t k) { return all.empty() ? 0 : strides[k].back(); };
   visit_real(dtype, "a power", [&]<class T>(std::type_identity<T>) {
-    T* to = out.data_as<T>();
-    const T *from = x.data_as<T>(), *by = y.data_as<T>();
-    walk<3>(sizes,
-            {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),
-             broadcast_strides(y.sizes(), y.strides(), sizes)},
-            [&](const auto& at) { to[at[0]] = std::pow(from[at[1]], by[at[2]]); });
+    walk<3>(all.first(outer), {strides[0].first(outer), strides[1].first(outer), strides[2].first(outer)},
+            [&](const auto& at) {
+              kernels<T>().power(n, out.data_as<T>() + at[0], step(0), x.data_as<T>() + at[1], step(1),
+                                 y.data_as<T>() + at[2], step(2));
+            });
   });
   return out;
 }
