@@ -112,7 +112,7 @@ class Place(NamedTuple):
 
     def _in_place(self, value: Any) -> Array:
         if isinstance(value, np.ndarray):
-            if np.ma.is_masked(value):
+            if type(value) is not np.ndarray and np.ma.is_masked(value):
                 raise self.label.refuse(
                     "is masked: bind what is behind the mask, array.data", lib.NEML2_ERROR_DTYPE
                 )

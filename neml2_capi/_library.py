@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from neml2_capi import _raw
@@ -14,11 +13,13 @@ _VARIABLE = "NEML2_CAPI_LIBRARY"
 _FILE = "libneml2_capi.so.1"
 
 
-def _path() -> Path:
+def _path() -> str:
     """Where the library is: what the environment variable says, else beside this package."""
+    # Without pathlib, which takes longer to import than this package.
     chosen = os.environ.get(_VARIABLE)
-    path = Path(chosen) if chosen else Path(__file__).resolve().parent / "lib" / _FILE
-    if path.is_file():
+    folder = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+    path = chosen or f"{folder}/lib/{_FILE}"
+    if os.path.isfile(path):  # noqa: PTH113
         return path
     if chosen:
         raise ImportError(f"{_VARIABLE} is set to {chosen}, and there is no such file")
@@ -28,12 +29,12 @@ def _path() -> Path:
     )
 
 
-def _open(path: Path) -> Any:
+def _open(path: str) -> Any:
     # Handles may be freed after this module at the exit of the interpreter: keep the library
     # mapped.
     flags = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_NODELETE", 0)
     try:
-        library = ffi.dlopen(str(path), flags)
+        library = ffi.dlopen(path, flags)
         found = library.neml2_abi_version()
     except (OSError, AttributeError, ffi.error) as error:
         raise ImportError(f"{path} is not a usable neml2_capi library: {error}") from error

@@ -38,21 +38,17 @@ if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 #: The most bytes in the arrays of a call: beyond, the copies cost more than they save.
-_LARGEST = 1 << 16
+_LARGEST = 1 << 18
 #: The most sets of shapes that are remembered.
-_MOST = 64
-#: The pool of shapes that are not worth it.
+_MOST = 32
+#: Lists of slots by the shapes of arguments.
+Pools = dict[Any, list[Any]]
+#: The list of shapes that are not worth it.
 _NEVER: list[Any] = []
 
 
 class Replays:
-    """What a model remembers of its functions; nothing, of no model."""
-
-    def __init__(self, model: Model | None = None) -> None:
-        self._replays = {o.name: Replay(model, o) for o in OPERATIONS} if model else {}
-        for operation in OPERATIONS:
-            replay = self.of(operation)
-            setattr(self, operation.name, replay.run if replay else _nothing)
+    """What a model remembers of its functions."""
 
     # By the names of the functions: what they return, or None where they must be asked.
     forward: Callable[[Any], dict[str, Any] | None]
@@ -62,20 +58,46 @@ class Replays:
     param_jacobian: Callable[[Any], tuple[dict[str, Any], dict[str, dict[str, Any]]] | None]
     param_vjp: Callable[[Any, Any], dict[str, Any] | None]
 
-    def of(self, operation: Operation) -> Replay | None:
-        """What is remembered of one function."""
-        return self._replays.get(operation.name)
+    def __init__(self) -> None:
+        self._replays: dict[str, Replay] = {}
+        self._suspended = False
+        for operation in OPERATIONS:
+            setattr(self, operation.name, _nothing)
+
+    def of(self, operation: Operation, model: Model) -> Replay | None:
+        """Where to remember evaluations that begin now; None where they must not be."""
+        if self._suspended:
+            return None
+        replay = self._replays.get(operation.name)
+        if replay is None:
+            replay = self._replays[operation.name] = Replay(model, operation)
+        return replay
+
+    def learn(
+        self,
+        replay: Replay,
+        pools: Pools,
+        model: Model,
+        inputs: Mapping[str, Any],
+        directions: Mapping[str, Any] | None,
+        evaluation: Evaluation,
+    ) -> None:
+        """Remember an evaluation that went well; `pools` are those of `replay` from before it."""
+        if replay.learn(pools, model, inputs, directions, evaluation):
+            setattr(self, replay.name, replay.function())
 
     @contextmanager
     def forgotten(self) -> Iterator[None]:
         """Forget everything, and replay nothing meanwhile: the batch may become another."""
-        for replay in self._replays.values():
+        self._suspended = True
+        for replay in list(self._replays.values()):
             replay.memory.pools = None
         try:
             yield
         finally:
-            for replay in self._replays.values():
+            for replay in list(self._replays.values()):
                 replay.memory.pools = {}
+            self._suspended = False
 
 
 def _nothing(*_: Any) -> None:
@@ -88,13 +110,14 @@ class Memory:
     __slots__ = ("pools",)
 
     def __init__(self) -> None:
-        self.pools: dict[Any, list[Any]] | None = {}
+        self.pools: Pools | None = {}
 
 
 class Replay:
     """What is remembered of one function of a model."""
 
     def __init__(self, model: Model, operation: Operation) -> None:
+        self.name = operation.name
         self.memory = Memory()
         variables = list(model.inputs)
         self._read: list[Key] = [("inputs", name) for name in model.inputs.names]
@@ -104,24 +127,26 @@ class Replay:
             group = f"{operation.directions[0].split()[0]}s"
             self._read += [(group, name) for name in directed.names]
         self._dtypes = [np.dtype(variable.dtype) for variable in variables]
-        outputs: list[Key] = [("outputs", name) for name in model.outputs.names]
-        self._written = [
-            *(outputs if operation is not PARAM_VJP else ()),
-            *_others(model, operation),
-        ]
-        self.run = _nothing
-        if self._written:
-            self.run = unrolled(self.memory, _like, self._read, self._dtypes, self._written)
+        self._written = _others(model, operation)
+        if operation is not PARAM_VJP:  # which returns no outputs
+            self._written[:0] = [("outputs", name) for name in model.outputs.names]
+        self._function: Callable[..., Any] | None = None
+
+    def function(self) -> Callable[..., Any]:
+        """The function that replays."""
+        if self._function is None:
+            self._function = unrolled(self.memory, _like, self._read, self._dtypes, self._written)
+        return self._function
 
     def learn(
         self,
-        pools: dict[Any, list[Any]],
+        pools: Pools,
         model: Model,
         inputs: Mapping[str, Any],
         directions: Mapping[str, Any] | None,
         evaluation: Evaluation,
-    ) -> None:
-        """Remember an evaluation that went well; `pools` is the memory from before it."""
+    ) -> bool:
+        """Whether there is something to replay now: arguments of these shapes came before."""
         values = [
             (inputs if group == "inputs" else directions or {}).get(name)
             for group, name in self._read
@@ -132,7 +157,7 @@ class Replay:
                 for value, dtype in zip(values, self._dtypes, strict=True)
             )
         except LookupError:
-            return
+            return False
         key = shapes if len(shapes) != 1 else shapes[0]
         pool = pools.get(key)
         if pool is None:
@@ -142,8 +167,10 @@ class Replay:
         elif pool is not _NEVER:
             try:
                 pool.append(self._slot(model, [value is not None for value in values], evaluation))
+                return True
             except FatalError:
                 pools[key] = _NEVER
+        return False
 
     def _slot(self, model: Model, given: Sequence[bool], evaluation: Evaluation) -> Any:
         """A call that does what the evaluation did, as unrolled() wants it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -123,6 +122,8 @@ def check(status: int) -> int:
 
 def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not among `names`, with the nearest one."""
+    import difflib
+
     known = list(names)
     near = difflib.get_close_matches(str(name), known, n=1)
     message = f"unknown {kind} {name!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping
@@ -38,10 +37,10 @@ from neml2_capi._variables import (
     read_variables,
 )
 from neml2_capi.errors import FatalError, check, read_text
-from neml2_capi.solvers import Solve, Solver
 
 if TYPE_CHECKING:
     from neml2_capi.call import Call
+    from neml2_capi.solvers import Solve, Solver
 
 _Self = TypeVar("_Self", bound="Model")
 _ENGINES = ("native", "python")
@@ -140,7 +139,7 @@ class Model(Handle):
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
         self._known_options = read_options(owner[0])
-        self._replays = Replays(self)
+        self._replays = Replays()
 
     def close(self) -> None:
         """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
@@ -188,6 +187,8 @@ class Model(Handle):
 
     def describe(self) -> dict[str, Any]:
         """What the artifact holds: segments, packages, settings; in one form for every schema."""
+        import json
+
         handle = self._open()
         document: dict[str, Any] = json.loads(read_text(lib.neml2_model_describe, handle[0]))
         return document
@@ -292,6 +293,8 @@ class Model(Handle):
         param_overrides: Mapping[str, Any] | None = None,
     ) -> Solve:
         """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers."""
+        from neml2_capi.solvers import Solve
+
         return Solve(self, inputs, param_overrides)
 
     def evaluate(
@@ -485,11 +488,11 @@ class Model(Handle):
         directions: Any = None,
     ) -> Evaluation:
         """Have it evaluated, and remember how."""
-        replay = self._replays.of(operation) if overrides is None else None
+        replay = self._replays.of(operation, self) if overrides is None else None
         pools = replay.memory.pools if replay else None
         evaluation = evaluate(self, operation, inputs, overrides, directions)
         if replay and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
-            replay.learn(pools, self, inputs, directions, evaluation)
+            self._replays.learn(replay, pools, self, inputs, directions, evaluation)
         return evaluation
 
     def _hand_out(self, owner: Any, source: Any = None) -> Any:
