@@ -268,9 +268,8 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
             f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order",
             lib.NEML2_ERROR_DTYPE,
         )
-    if type(array) is not np.ndarray and np.ma.is_masked(
-        array
-    ):  # the library would compute with what is behind the mask
+    # The library would compute with what is behind a mask.
+    if type(array) is not np.ndarray and np.ma.is_masked(array):
         raise label.refuse("is masked: fill it first, array.filled(value)", lib.NEML2_ERROR_DTYPE)
     if array.flags.c_contiguous and array.flags.aligned:
         data, strides = ffi.from_buffer(array), ffi.NULL
