@@ -1,21 +1,22 @@
 // The tensor of every layer: a view (element type, sizes, strides, offset) of a counted storage.
 //
-// Header only and free of state, so that libneml2_capi and the built-in provider, which is a library of its own,
-// share it: a handle of the AOTI runtime is a pointer to a Tensor.
+// Header only, so that libneml2_capi and the built-in provider, which is a library of its own, share it: a handle of
+// the AOTI runtime is a pointer to a Tensor.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "capi/tensor/memory.h"
 #include "neml2_capi.h"
 
 namespace neml2_capi {
@@ -60,10 +61,20 @@ class Dims {
  public:
   static constexpr std::int64_t capacity = 16;
 
-  Dims() = default;
+  Dims() noexcept { values_[0] = 0; }
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  explicit Dims(std::span<const std::int64_t> values) {
-    for (std::int64_t value : values) push_back(value);
+  explicit Dims(std::span<const std::int64_t> values) : size_(std::ssize(values)) {
+    if (size_ > capacity) throw std::length_error("a tensor has more than 16 axes");
+    values_[0] = 0;
+    for (std::int64_t i = 0; i < size_; ++i) values_[i] = values[static_cast<std::size_t>(i)];
+  }
+  // Only what is there is copied (and the first value, which is always initialised): tensors are copied all the time.
+  Dims(const Dims& other) noexcept { *this = other; }
+  Dims& operator=(const Dims& other) noexcept {
+    size_ = other.size_;
+    values_[0] = other.values_[0];
+    for (std::int64_t i = 1; i < size_; ++i) values_[i] = other.values_[i];
+    return *this;
   }
 
   std::int64_t size() const noexcept { return size_; }
@@ -119,8 +130,8 @@ class Dims {
   }
 
  private:
-  std::int64_t values_[capacity] = {};
   std::int64_t size_ = 0;
+  std::int64_t values_[capacity];  // the first size_ of them
 };
 
 // Counted memory. The count is atomic: constants are shared between threads.
@@ -140,38 +151,36 @@ class Storage {
   ~Storage() {
     if (block_ && block_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (block_->deleter) block_->deleter(block_->context);
-      std::free(block_);
+      memory::release(block_, block_->footprint);
     }
   }
 
   // Memory of its own, not initialised, aligned for any vector load.
   static Storage allocate(std::int64_t bytes) {
     // The block stands before the data, in one allocation.
-    const std::size_t total = (sizeof(Block) + alignment - 1) / alignment * alignment;
-    const std::size_t wanted = total + (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
-    void* memory = std::aligned_alloc(alignment, wanted);
-    if (!memory) throw std::bad_alloc();
-    return Storage(new (memory) Block{static_cast<char*>(memory) + total, bytes, nullptr, nullptr});
+    const std::size_t footprint = memory::alignment + static_cast<std::size_t>(bytes);
+    void* memory = memory::allocate(footprint);
+    return Storage(new (memory)
+                       Block{static_cast<char*>(memory) + memory::alignment, bytes, footprint, nullptr, nullptr});
   }
   // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
   static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context) {
-    void* memory = std::malloc(sizeof(Block));
-    if (!memory) throw std::bad_alloc();
-    return Storage(new (memory) Block{data, bytes, deleter, context});
+    return Storage(new (memory::allocate(sizeof(Block))) Block{data, bytes, sizeof(Block), deleter, context});
   }
 
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
   std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
 
  private:
-  static constexpr std::size_t alignment = 64;
   struct Block {
     void* data;
     std::int64_t bytes;
+    std::size_t footprint;  // of the allocation that it stands in
     Deleter deleter;
     void* context;
     std::atomic<std::int64_t> uses{1};
   };
+  static_assert(sizeof(Block) <= memory::alignment);
 
   explicit Storage(Block* block) : block_(block) {}
 
@@ -183,6 +192,9 @@ class Tensor {
   Tensor() = default;
   Tensor(Storage storage, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset = 0)
       : storage_(std::move(storage)), dtype_(dtype), sizes_(sizes), strides_(strides), offset_(offset) {}
+  Tensor(Storage storage, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+         std::int64_t offset = 0)
+      : storage_(std::move(storage)), dtype_(dtype), sizes_(sizes), strides_(strides), offset_(offset) {}
 
   // Row-major, not initialised.
   static Tensor empty(DType dtype, const Dims& sizes) {
@@ -193,6 +205,11 @@ class Tensor {
     std::memset(tensor.data(), 0, static_cast<std::size_t>(tensor.numel() * tensor.itemsize()));
     return tensor;
   }
+  // Handles of the AOTI runtime are made and deleted at every run of a package.
+  static void* operator new(std::size_t bytes) { return memory::allocate(bytes); }
+  static void operator delete(void* tensor, std::size_t bytes) { memory::release(tensor, bytes); }
+  static void* operator new(std::size_t, void* place) { return place; }
+
   // A row-major view of memory that the caller keeps alive.
   static Tensor borrow(void* data, DType dtype, const Dims& sizes) {
     return Tensor(Storage::wrap(data, sizes.product() * neml2_capi::itemsize(dtype), nullptr, nullptr), dtype, sizes,
@@ -224,10 +241,17 @@ class Tensor {
     }
     return true;
   }
-  // The same values in row-major order: itself where they are, else a copy.
+  // The same values in row-major order: themselves where they are, else a copy.
   Tensor row_major() const {
-    if (is_row_major()) return Tensor(storage_, dtype_, sizes_, sizes_.row_major(), offset_);
-    return copy();
+    Tensor out = *this;
+    out.make_row_major();
+    return out;
+  }
+  void make_row_major() {
+    if (is_row_major())
+      strides_ = sizes_.row_major();
+    else
+      *this = copy();
   }
   // A row-major copy in storage of its own.
   Tensor copy() const {
