@@ -66,7 +66,7 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
   return given;
 }
 
-Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const std::vector<Tensor>& stored,
+Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch) {
   Arguments promoted{model.variables(Kind::parameter), "parameter"};
   for (std::size_t i = 0; i < stored.size(); ++i)

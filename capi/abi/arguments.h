@@ -12,7 +12,7 @@ namespace neml2_capi::abi {
 struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
-  std::vector<Tensor> tensors = {};
+  Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
 
   // Check element type and trailing shape, and widen `batch` by the batch of this argument.
@@ -28,13 +28,13 @@ struct Arguments {
 // All inputs; throws NEML2_ERROR_MISSING where one is not there.
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch);
 // All parameters: those of `handles`, which may be null, and else the stored ones.
-Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const std::vector<Tensor>& stored,
+Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch);
 
 // Results of an evaluation, one tensor per variable or derivative; empty where there is none.
 struct Results {
   neml2_tensor** out = nullptr;
-  std::vector<Tensor> tensors = {};
+  Vector<Tensor> tensors = {};
 
   // Room for a result whose array of one point is `variable`.
   void add(const Dims& batch, bool batched, const model::Variable& variable, model::Points& array);

@@ -1,5 +1,6 @@
 // Calls: evaluation in place, over arrays of the host.
 #include "capi/abi/solve.h"
+#include "capi/model/arrays.h"
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
@@ -9,6 +10,9 @@ struct neml2_call {
   std::shared_ptr<const neml2_capi::model::Model> model;
   neml2_capi::model::Evaluation evaluation;
   std::vector<neml2_capi::model::Points> overrides;  // of parameters
+  neml2_capi::Vector<neml2_capi::Tensor> stored;     // the other parameters, as they were when the last run began
+  // For how many points, and iterations in a history, the arrays have passed inputs_to_copy(); -1 after a change.
+  std::int64_t checked_points = -1, checked_miters = 0;
 };
 
 namespace neml2_capi::abi {
@@ -34,6 +38,12 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
   return {static_cast<char*>(const_cast<void*>(data)), stride};
 }
 
+// The evaluation of a call, for a change.
+model::Evaluation& evaluation_of(neml2_call* call) {
+  required(call, "call").checked_points = -1;
+  return call->evaluation;
+}
+
 void bind_array(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
                 std::int32_t dtype, std::int64_t stride, bool may_repeat) {
   const model::Model& model = *required(call, "call").model;
@@ -57,29 +67,32 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
   return {value.data_as<char>(), batch == 1 ? 0 : size};
 }
 
+[[noreturn]] void refuse_missing(const Variable& input) {
+  throw Error(NEML2_ERROR_MISSING, input.name,
+              join("The input '", input.name, "' is not bound; every input must be. It has ",
+                   input.point_shape.product(), " values per point: call neml2_call_bind_input."));
+}
+
 // Complete and check an evaluation of `npoints` points with what is bound in the call; false where there are none. The
 // arrays of parameters that are not bound are those of `stored`.
-bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options& options,
-             const std::vector<Tensor>& stored, model::Evaluation& evaluation) {
+bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options& options, const Vector<Tensor>& stored,
+             model::Evaluation& evaluation) {
   const model::Model& model = *call.model;
   if (npoints < 0)
     throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
   evaluation.points = npoints;
-  evaluation.parameters = call.overrides;
   if (npoints == 0) return false;
   for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
-    if (const Variable& input = model.variables(Kind::input)[i]; !evaluation.inputs[i].data)
-      throw Error(NEML2_ERROR_MISSING, input.name,
-                  join("The input '", input.name, "' is not bound; every input must be. It has ",
-                       input.point_shape.product(), " values per point: call neml2_call_bind_input."));
+    if (!evaluation.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
   const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
   if (const std::int64_t miters = options.newton().miters; history.data && history.stride < miters)
     throw Error(NEML2_ERROR_SHAPE, "point_stride",
                 join("The residual history has miters = ", miters,
                      " values per point; its array was bound with the point stride ", history.stride, "."));
   for (std::size_t i = 0; i < stored.size(); ++i)
-    if (!evaluation.parameters[i].data)
-      evaluation.parameters[i] = stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
+    evaluation.parameters[i] = call.overrides[i].data
+                                   ? call.overrides[i]
+                                   : stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
   return true;
 }
 
@@ -100,14 +113,14 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
 int32_t neml2_call_bind_input(neml2_call* call, const char* name, const void* data, int32_t dtype,
                               int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::input, required(call, "call").evaluation.inputs, name, data, dtype, point_stride, true);
+    bind_array(call, Kind::input, evaluation_of(call).inputs, name, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
 
 int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, int32_t dtype, int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::output, required(call, "call").evaluation.outputs, name, data, dtype, point_stride, false);
+    bind_array(call, Kind::output, evaluation_of(call).outputs, name, data, dtype, point_stride, false);
     return NEML2_OK;
   });
 }
@@ -115,7 +128,8 @@ int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, i
 int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void* data, int32_t dtype,
                                   int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::parameter, required(call, "call").overrides, name, data, dtype, point_stride, true);
+    evaluation_of(call);
+    bind_array(call, Kind::parameter, call->overrides, name, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -127,7 +141,7 @@ int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t
     const Kind by = differentiation_kind(kind);
     const std::size_t o = model.find(Kind::output, &required(output, "output"));
     const std::size_t v = model.find(by, &required(variable, "variable"));
-    auto& evaluation = call->evaluation;
+    auto& evaluation = evaluation_of(call);
     auto& arrays = by == Kind::parameter ? evaluation.parameter_blocks : evaluation.blocks;
     const auto& all = model.derivatives(by).all();
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -142,11 +156,11 @@ int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t
 
 int32_t neml2_call_set_block_order(neml2_call* call, int32_t order) {
   return guarded([&] {
-    neml2_call& target = required(call, "call");
+    required(call, "call");
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
-    target.evaluation.input_first = order == NEML2_INPUT_FIRST;
+    call->evaluation.input_first = order == NEML2_INPUT_FIRST;
     return NEML2_OK;
   });
 }
@@ -154,7 +168,7 @@ int32_t neml2_call_set_block_order(neml2_call* call, int32_t order) {
 int32_t neml2_call_bind_tangent(neml2_call* call, const char* input, const void* data, int32_t dtype,
                                 int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::input, required(call, "call").evaluation.tangents, input, data, dtype, point_stride, true);
+    bind_array(call, Kind::input, evaluation_of(call).tangents, input, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -164,7 +178,7 @@ int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, in
     const model::Model& model = *required(call, "call").model;
     if (!model.derivatives(Kind::input).of_output(model.find(Kind::output, &required(output, "output"))))
       refuse_derivative(output, join("derivatives of '", output, "'"), join(output, ":INPUT"));
-    bind_array(call, Kind::output, call->evaluation.jvps, output, data, dtype, point_stride, false);
+    bind_array(call, Kind::output, evaluation_of(call).jvps, output, data, dtype, point_stride, false);
     return NEML2_OK;
   });
 }
@@ -172,8 +186,7 @@ int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, in
 int32_t neml2_call_bind_cotangent(neml2_call* call, const char* output, const void* data, int32_t dtype,
                                   int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::output, required(call, "call").evaluation.cotangents, output, data, dtype, point_stride,
-               true);
+    bind_array(call, Kind::output, evaluation_of(call).cotangents, output, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }
@@ -185,7 +198,7 @@ int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* vari
     const Kind by = differentiation_kind(kind);
     if (!model.derivatives(by).by_input(model.find(by, &required(variable, "variable"))))
       refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), join("OUTPUT:", variable));
-    auto& evaluation = call->evaluation;
+    auto& evaluation = evaluation_of(call);
     auto& arrays = by == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
     bind_array(call, by, arrays, variable, data, dtype, point_stride, true);
     return NEML2_OK;
@@ -194,7 +207,7 @@ int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* vari
 
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
   return guarded([&] {
-    auto& report = required(call, "call").evaluation.report;
+    auto& report = evaluation_of(call).report;
     if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
@@ -209,10 +222,15 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return guarded([&]() -> std::int32_t {
     model::Evaluation& evaluation = required(call, "call").evaluation;
-    const model::Options options = call->model->options();
-    const std::vector<Tensor> stored = call->model->copy_parameters();
+    const model::Options options = call->model->snapshot(call->stored);
     // A part of a mesh may be empty, and its arrays then NULL.
-    if (!prepare(*call, npoints, options, stored, evaluation)) return NEML2_OK;
+    if (!prepare(*call, npoints, options, call->stored, evaluation)) return NEML2_OK;
+    const std::int64_t miters = options.newton().miters;
+    if (call->checked_points != npoints || call->checked_miters != miters) {
+      evaluation.copies = model::inputs_to_copy(*call->model, evaluation, miters);
+      call->checked_points = npoints;
+      call->checked_miters = miters;
+    }
     return conclude(call->model->evaluate(evaluation, options), npoints);
   });
 }
@@ -221,8 +239,8 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
   return guarded([&] {
     required(out, "out");
     model::Evaluation evaluation = required(call, "call").evaluation;
-    const model::Options options = call->model->options();
-    const std::vector<Tensor> stored = call->model->copy_parameters();
+    Vector<Tensor> stored;
+    const model::Options options = call->model->snapshot(stored);
     prepare(*call, npoints, options, stored, evaluation);
     *out = new neml2_solve(model::Solve(call->model, std::move(evaluation), options));
     return NEML2_OK;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "capi/abi/arguments.h"
+#include "capi/model/arrays.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::abi {
@@ -72,14 +73,14 @@ std::int32_t evaluate(const Request& request) {
 
   Dims batch;
   Arguments given = given_inputs(target, request.inputs, batch);
-  const std::vector<Tensor> stored = target.copy_parameters();
+  Vector<Tensor> stored;
+  const model::Options options = target.snapshot(stored);
   Arguments promoted = given_parameters(target, request.parameters, stored, batch);
   Arguments tangents{target.variables(Kind::input), "tangent of"};
   tangents.add_present(request.tangents, batch);
   Arguments cotangents{target.variables(Kind::output), "cotangent of"};
   cotangents.add_present(request.cotangents, batch);
 
-  const model::Options options = target.options();
   Evaluation evaluation(target);
   evaluation.points = count_of(batch);
   evaluation.mark_failed = true;
@@ -107,6 +108,7 @@ std::int32_t evaluate(const Request& request) {
   std::unique_ptr<neml2_report> reported;
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
+  if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.newton().miters);
   const model::Tally tally = target.evaluate(evaluation, options);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);

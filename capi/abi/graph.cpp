@@ -48,7 +48,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
                        "; got room for ", ninputs, " and ", noutputs, "."));
     if (noutputs > 0) required(outputs, "outputs");
     if (ninputs > 0) required(inputs, "inputs");
-    std::vector<Tensor> tensors;
+    Vector<Tensor> tensors;
     for (std::int64_t i = 0; i < ninputs; ++i)
       tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value.row_major());
     value.check(tensors);

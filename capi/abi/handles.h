@@ -22,8 +22,8 @@ struct neml2_model {
 };
 
 struct neml2_report {
-  std::vector<neml2_capi::Tensor> tensors;   // by NEML2_REPORT_*
-  std::vector<neml2_capi::Tensor> unknowns;  // those of failed points; empty where none failed
+  std::vector<neml2_capi::Tensor> tensors;          // by NEML2_REPORT_*
+  neml2_capi::Vector<neml2_capi::Tensor> unknowns;  // those of failed points; empty where none failed
 };
 
 namespace neml2_capi::abi {
@@ -49,7 +49,7 @@ Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* s
 
 // New handles; NULL for a tensor that is not there.
 using Handles = std::vector<std::unique_ptr<neml2_tensor>>;
-Handles handles_of(std::vector<Tensor> tensors);
+Handles handles_of(Vector<Tensor> tensors);
 void hand_out(neml2_tensor** out, Handles handles) noexcept;
 
 // What to differentiate by; throws for what is no input or parameter.

@@ -15,10 +15,10 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   tensors->model = target;
   Dims& batch = tensors->batch;
   Arguments given = given_inputs(*target, inputs, batch);
-  const std::vector<Tensor> stored = target->copy_parameters();
+  Vector<Tensor> stored;
+  const model::Options options = target->snapshot(stored);
   Arguments promoted = given_parameters(*target, parameters, stored, batch);
 
-  const model::Options options = target->options();
   model::Evaluation evaluation(*target);
   evaluation.points = count_of(batch);
   evaluation.mark_failed = true;

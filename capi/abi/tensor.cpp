@@ -17,7 +17,7 @@ DType dtype_of(std::int32_t code) {
 
 }  // namespace
 
-Handles handles_of(std::vector<Tensor> tensors) {
+Handles handles_of(Vector<Tensor> tensors) {
   Handles handles;
   for (Tensor& tensor : tensors)
     handles.push_back(tensor.storage().data() || tensor.numel() == 0

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -77,26 +77,29 @@ void resolve(const builtin::Object& object, std::vector<builtin::OperatorNode>& 
 // ---- Running
 // ---------------------------------------------------------------------------------------------------------
 
-// An array of handles that crosses the AOTI ABI, and owns those that are in it. Few are kept in place: a run for one
-// point takes less time than an allocation or two.
+// An array of handles that crosses the AOTI ABI, and owns those that are in it. Few are kept in place.
 class Handles {
  public:
   explicit Handles(std::size_t count) : count_(count) {
-    if (count > few_.size()) many_.resize(count);
+    if (count > few) many_.resize(count);
+    handles_ = count > few ? many_.data() : few_;
+    std::fill_n(handles_, count, nullptr);
   }
   ~Handles() {
-    for (std::size_t i = 0; i < count_; ++i) delete data()[i];
+    for (std::size_t i = 0; i < count_; ++i) delete handles_[i];
   }
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  Tensor** data() { return many_.empty() ? few_.data() : many_.data(); }
-  Tensor*& operator[](std::size_t i) { return data()[i]; }
+  Tensor** data() { return handles_; }
+  Tensor*& operator[](std::size_t i) { return handles_[i]; }
 
  private:
+  static constexpr std::size_t few = 16;
   std::size_t count_;
-  std::array<Tensor*, 16> few_{};
-  std::vector<Tensor*> many_;
+  Tensor** handles_;
+  Tensor* few_[few];
+  Vector<Tensor*> many_;
 };
 
 // Keeps a package's parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per
@@ -119,22 +122,25 @@ class SerialRegions {
   int levels_ = 0;
 };
 
-// Call into the package. Its C functions return a status, but some throw all the same. What the provider says about a
-// failure comes first, since a package only knows that a call failed.
-template <class Call>
-void call_package(const EntryPoints& entry, const std::string& package, Call&& call) {
-  std::string reason;
-  try {
-    if (call() == 0) return;
-    reason = Provider::get().last_error();
-    const char* own = nullptr;
-    if (reason.empty() && entry.last_error && entry.last_error(&own) == 0 && own) reason = own;
-  } catch (const std::exception& error) {
-    reason = error.what();
-  } catch (...) {
-  }
+// Why the package failed. What the provider says comes first, since a package only knows that a call failed.
+[[noreturn]] void report_failure(const EntryPoints& entry, const std::string& package, std::string reason) {
+  if (reason.empty()) reason = Provider::get().last_error();
+  const char* own = nullptr;
+  if (reason.empty() && entry.last_error && entry.last_error(&own) == 0 && own) reason = own;
   if (reason.empty()) reason = "no reason was given";
   throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": the compiled package failed: ", reason));
+}
+
+// Call into the package. Its C functions return a status, but some throw all the same.
+template <class Call>
+void call_package(const EntryPoints& entry, const std::string& package, Call&& call) {
+  try {
+    if (call() == 0) return;
+  } catch (const std::exception& error) {
+    report_failure(entry, package, error.what());
+  } catch (...) {
+  }
+  report_failure(entry, package, "");
 }
 
 // "(2..1048576, 6)"
@@ -166,14 +172,14 @@ class BuiltinGraph final : public Graph {
   std::int64_t num_outputs() const override { return signature_.num_outputs; }
   bool enforces_bounds() const override { return image_.checks_inputs(); }
 
-  void check(const std::vector<Tensor>& inputs) const override {
+  void check(const Vector<Tensor>& inputs) const override {
     require_count(inputs.size());
     const bool exact = enforces_bounds();
     for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i], exact);
     for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
   }
 
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs, SingularInfo* singular) const override {
+  Vector<Tensor> run(Vector<Tensor> inputs, SingularInfo* singular) const override {
     require_count(inputs.size());
     if (singular) singular->clear();
     builtin::RunContext context;
@@ -182,10 +188,10 @@ class BuiltinGraph final : public Graph {
 
     // The package takes over each input handle and leaves a null; a failure before that leaves them to us.
     Handles in(inputs.size()), out(static_cast<std::size_t>(num_outputs()));
-    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = new Tensor(inputs[i]);
+    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = new Tensor(std::move(inputs[i]));
     run_container(in, inputs.size(), out, context);
 
-    std::vector<Tensor> outputs;
+    Vector<Tensor> outputs;
     outputs.reserve(static_cast<std::size_t>(num_outputs()));
     for (std::size_t i = 0; i < static_cast<std::size_t>(num_outputs()); ++i) {
       if (!out[i]) throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": output ", i, " was not returned"));
@@ -240,7 +246,7 @@ class BuiltinGraph final : public Graph {
                      input.sizes().str()));
   }
 
-  void check_equal(const std::vector<Tensor>& inputs, const std::vector<Axis>& group) const {
+  void check_equal(const Vector<Tensor>& inputs, const std::vector<Axis>& group) const {
     const auto size_of = [&](const Axis& at) { return inputs[static_cast<std::size_t>(at.input)].sizes()[at.axis]; };
     for (const Axis& other : group) {
       if (size_of(other) == size_of(group.front())) continue;

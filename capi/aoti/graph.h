@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "capi/tensor/tensor.h"
@@ -20,7 +19,7 @@ struct InputSpec {
 
 // The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
 // Empty where all were regular.
-using SingularInfo = std::vector<std::int32_t>;
+using SingularInfo = Vector<std::int32_t>;
 
 class Graph {
  public:
@@ -37,12 +36,12 @@ class Graph {
 
   // Throws NEML2_ERROR_SHAPE or _DTYPE, naming the input's position, unless `inputs` fit the specification. A batch
   // below the least size of a dynamic axis is accepted while bounds are not enforced (but for 0).
-  virtual void check(const std::vector<Tensor>& inputs) const = 0;
+  virtual void check(const Vector<Tensor>& inputs) const = 0;
 
   // Run, on any thread. The inputs must be row-major and fit the specification: only their number is checked here.
   // The outputs may be views of inputs, overlap, and have any strides. `singular` (or null) receives what the
   // linear solves of the package met. Throws NEML2_ERROR_RUNTIME with the package's reason.
-  virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs, SingularInfo* singular = nullptr) const = 0;
+  virtual Vector<Tensor> run(Vector<Tensor> inputs, SingularInfo* singular = nullptr) const = 0;
 };
 
 }  // namespace neml2_capi::aoti

@@ -92,7 +92,7 @@ Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t wid
       .row_major();
 }
 
-void push_forward(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
+void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
   Directions made = directions;
   for (std::size_t output : outputs) made.of[output] = Tensor();
   for (const Block& block : blocks) {
@@ -117,8 +117,8 @@ void push_forward(const std::vector<Block>& blocks, const std::vector<std::size_
   directions = std::move(made);
 }
 
-void pull_back(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
-  std::vector<Tensor> taken(directions.of.size());
+void pull_back(const Vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
+  Vector<Tensor> taken(directions.of.size());
   for (std::size_t output : outputs) std::swap(taken[output], directions.of[output]);
   for (const Block& block : blocks) {
     const Tensor& output = taken[block.output];

@@ -41,7 +41,7 @@ struct Block {
 struct Directions {
   std::int64_t points = 0, count = 0;
   DType dtype = DType::float64;
-  std::vector<Tensor> of;
+  Vector<Tensor> of;
 
   // That of a value of this size; zeros where there was none.
   Tensor& at(std::size_t value, std::int64_t size);
@@ -54,10 +54,10 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
 Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t width);
 
 // From directions of a segment's inputs to those of its outputs, which are replaced.
-void push_forward(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions);
+void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions);
 
 // The transpose: what the directions of a segment's outputs are to its inputs is added there; those of the outputs
 // become zero.
-void pull_back(const std::vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions);
+void pull_back(const Vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions);
 
 }  // namespace neml2_capi::model

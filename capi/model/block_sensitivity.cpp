@@ -10,7 +10,7 @@ BlockSensitivity::BlockSensitivity(const artifact::Sensitivity& sensitivity, con
   pairs_ = solved_pairs(sensitivity.pairs, &package_, of_parameters, scope);
 }
 
-std::vector<Block> BlockSensitivity::run(const Operands& at, const Chunk& chunk) const {
+Vector<Block> BlockSensitivity::run(const Operands& at, const Chunk& chunk) const {
   aoti::SingularInfo ignored;
   return blocks_of(package_.run(at.points(), at.inputs(tail_), &ignored), pairs_, chunk);
 }

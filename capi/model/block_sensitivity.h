@@ -15,7 +15,7 @@ class BlockSensitivity {
   BlockSensitivity(const artifact::Sensitivity& sensitivity, const std::vector<std::string>& parameters,
                    std::size_t groups, bool of_parameters, const Scope& scope);
 
-  std::vector<Block> run(const Operands& at, const Chunk& chunk) const;
+  Vector<Block> run(const Operands& at, const Chunk& chunk) const;
 
   const std::vector<PlacedPair>& pairs() const { return pairs_; }
   const Package& package() const { return package_; }

@@ -1,6 +1,7 @@
 #include "capi/model/derivatives.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -20,13 +21,13 @@ void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
 }
 
 // For each member, the number of its set of partners, and those sets.
-struct Sets {
-  std::vector<std::int64_t> number;
+struct Distinct {
+  Vector<std::int64_t> number;
   std::vector<std::vector<bool>> sets;
 };
 
-Sets distinct(const std::vector<std::vector<bool>>& partners) {
-  Sets out;
+Distinct distinct(const std::vector<std::vector<bool>>& partners) {
+  Distinct out;
   std::map<std::vector<bool>, std::int64_t> known;
   for (const auto& set : partners) {
     if (std::none_of(set.begin(), set.end(), [](bool member) { return member; })) {
@@ -40,35 +41,13 @@ Sets distinct(const std::vector<std::vector<bool>>& partners) {
   return out;
 }
 
-// From directions of `from`, given where they are not zero, to those of `to`: column k goes from the members of
-// sets[k].
-template <class Propagate>
-std::vector<Tensor> propagate(const Derivatives::Chain& chain, const std::vector<std::size_t>& from,
-                              const std::vector<Tensor>& given, const std::vector<std::vector<bool>>& sets,
-                              const std::vector<std::size_t>& to, const std::vector<std::int64_t>& set_of,
-                              Propagate&& run) {
-  Directions directions = chain.directions(static_cast<std::int64_t>(sets.size()));
-  for (std::size_t k = 0; k < sets.size(); ++k)
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (!sets[k][i] || !given[i].data()) continue;
-      set_column(directions.at(from[i], given[i].sizes()[1]), static_cast<std::int64_t>(k), given[i]);
-    }
-  run(directions);
-  std::vector<Tensor> result(to.size());
-  for (std::size_t j = 0; j < to.size(); ++j) {
-    if (set_of[j] < 0 || !directions.of[to[j]].data()) continue;
-    result[j] = columns_of(directions.of[to[j]], set_of[j], 1);
-  }
-  return result;
-}
-
 }  // namespace
 
 void Derivatives::group() {
   std::vector<std::vector<bool>> of_output(outputs_.size(), std::vector<bool>(inputs_.size()));
   std::vector<std::vector<bool>> by_input(inputs_.size(), std::vector<bool>(outputs_.size()));
   for (const Derivative& d : all_) of_output[d.output][d.input] = by_input[d.input][d.output] = true;
-  Sets sets = distinct(of_output);
+  Distinct sets = distinct(of_output);
   output_set_ = std::move(sets.number);
   input_sets_ = std::move(sets.sets);
   sets = distinct(by_input);
@@ -90,18 +69,49 @@ void Derivatives::Chain::pull_back(Directions& directions) const {
   for (std::size_t i = segments.size(); i-- > 0;) model::pull_back(blocks[i], segments[i]->outputs(), directions);
 }
 
-std::vector<Tensor> Derivatives::jvp(const Chain& chain, const std::vector<Tensor>& tangents) const {
-  return propagate(chain, inputs_, tangents, input_sets_, outputs_, output_set_,
-                   [&](Directions& directions) { chain.push_forward(directions); });
+// Column k holds what is given of the members of sets[k].
+void Derivatives::start(Directions& directions, const std::vector<std::size_t>& from, const Vector<Tensor>& given,
+                        const Sets& sets) {
+  directions.count = std::ssize(sets);
+  for (std::size_t k = 0; k < sets.size(); ++k)
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (!sets[k][i] || !given[i].data()) continue;
+      set_column(directions.at(from[i], given[i].sizes()[1]), static_cast<std::int64_t>(k), given[i]);
+    }
 }
 
-std::vector<Tensor> Derivatives::vjp(const Chain& chain, const std::vector<Tensor>& cotangents) const {
-  return propagate(chain, outputs_, cotangents, output_sets_, inputs_, input_set_,
-                   [&](Directions& directions) { chain.pull_back(directions); });
+Vector<Tensor> Derivatives::end(const Directions& directions, const std::vector<std::size_t>& to,
+                                const Vector<std::int64_t>& set_of) {
+  Vector<Tensor> result(to.size());
+  for (std::size_t j = 0; j < to.size(); ++j)
+    if (set_of[j] >= 0 && directions.of[to[j]].data()) result[j] = columns_of(directions.of[to[j]], set_of[j], 1);
+  return result;
 }
 
-std::vector<Tensor> Derivatives::blocks(const Chain& chain) const {
-  std::vector<Tensor> result(all_.size());
+void Derivatives::start_jvp(Directions& directions, const Vector<Tensor>& tangents) const {
+  start(directions, inputs_, tangents, input_sets_);
+}
+
+Vector<Tensor> Derivatives::end_jvp(const Directions& directions) const {
+  return end(directions, outputs_, output_set_);
+}
+
+Vector<Tensor> Derivatives::jvp(const Chain& chain, const Vector<Tensor>& tangents) const {
+  Directions directions = chain.directions(0);
+  start_jvp(directions, tangents);
+  chain.push_forward(directions);
+  return end_jvp(directions);
+}
+
+Vector<Tensor> Derivatives::vjp(const Chain& chain, const Vector<Tensor>& cotangents) const {
+  Directions directions = chain.directions(0);
+  start(directions, outputs_, cotangents, output_sets_);
+  chain.pull_back(directions);
+  return end(directions, inputs_, input_set_);
+}
+
+Vector<Tensor> Derivatives::blocks(const Chain& chain) const {
+  Vector<Tensor> result(all_.size());
   if (chain.segments.size() == 1) {  // the blocks of the segment are those of the model
     for (std::size_t i = 0; i < all_.size(); ++i)
       for (const Block& block : chain.blocks.front())
@@ -109,7 +119,7 @@ std::vector<Tensor> Derivatives::blocks(const Chain& chain) const {
     return result;
   }
   // One column per component of the inputs.
-  std::vector<std::int64_t> first(inputs_.size(), -1);
+  Vector<std::int64_t> first(inputs_.size(), -1);
   std::int64_t count = 0;
   for (const Derivative& d : all_)
     if (first[d.input] < 0) {

@@ -39,7 +39,7 @@ class Derivatives {
   // What the segments found for the points of a chunk.
   struct Chain {
     const std::vector<std::unique_ptr<Segment>>& segments;
-    const std::vector<std::vector<Block>>& blocks;  // by segment
+    const Vector<Vector<Block>>& blocks;  // by segment
     std::int64_t points;
     std::size_t num_values, num_parameters;
     DType dtype;
@@ -49,21 +49,32 @@ class Derivatives {
     void pull_back(Directions& directions) const;
   };
 
-  // One array per output, (points, size), from one per input; empty: zero, or in the result: no such derivative. An
-  // output sums over the inputs for which a derivative of it was compiled.
-  std::vector<Tensor> jvp(const Chain& chain, const std::vector<Tensor>& tangents) const;
+  // What a jvp sends through the segments, from one array per input, (points, size); empty: zero.
+  void start_jvp(Directions& directions, const Vector<Tensor>& tangents) const;
+  // One array per output, from what came out; empty: no such derivative. An output sums over the inputs for which a
+  // derivative of it was compiled.
+  Vector<Tensor> end_jvp(const Directions& directions) const;
+  // Both, with the blocks of the segments between them.
+  Vector<Tensor> jvp(const Chain& chain, const Vector<Tensor>& tangents) const;
   // One array per input, from one per output.
-  std::vector<Tensor> vjp(const Chain& chain, const std::vector<Tensor>& cotangents) const;
+  Vector<Tensor> vjp(const Chain& chain, const Vector<Tensor>& cotangents) const;
   // One array per derivative, one row per point, or one row where it is not batched.
-  std::vector<Tensor> blocks(const Chain& chain) const;
+  Vector<Tensor> blocks(const Chain& chain) const;
 
  private:
+  // Some of the values, and what each set of them is for.
+  using Sets = std::vector<std::vector<bool>>;
+  static void start(Directions& directions, const std::vector<std::size_t>& from, const Vector<Tensor>& given,
+                    const Sets& sets);
+  static Vector<Tensor> end(const Directions& directions, const std::vector<std::size_t>& to,
+                            const Vector<std::int64_t>& set_of);
+
   std::vector<std::size_t> outputs_, inputs_;
   std::vector<Derivative> all_;
   // Directions are pushed together where they reach the same outputs. By output: the number of its set of inputs; by
   // input: that of its set of outputs; -1: none.
-  std::vector<std::int64_t> output_set_, input_set_;
-  std::vector<std::vector<bool>> input_sets_, output_sets_;  // the sets
+  Vector<std::int64_t> output_set_, input_set_;
+  Sets input_sets_, output_sets_;
 };
 
 }  // namespace neml2_capi::model

@@ -2,7 +2,7 @@
 
 namespace neml2_capi::model {
 
-std::vector<Tensor> DirectSystem::inputs(const newton::Groups& u) {
+Vector<Tensor> DirectSystem::inputs(const newton::Groups& u) {
   at_.unknowns = u;
   return at_.inputs(packages_.tail);
 }
@@ -16,7 +16,7 @@ newton::Groups DirectSystem::linearize(const newton::Groups& u) {
   return newton::Groups(operator_.end() - static_cast<std::ptrdiff_t>(packages_.num_residuals), operator_.end());
 }
 
-newton::Groups DirectSystem::step(std::vector<std::int32_t>& singular) {
+newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
   const std::int64_t points = operator_.front().sizes()[0];
   aoti::SingularInfo info;
   newton::Groups du = row_major(packages_.solve.run(points, operator_, &info));
@@ -24,7 +24,7 @@ newton::Groups DirectSystem::step(std::vector<std::int32_t>& singular) {
   return du;
 }
 
-void DirectSystem::keep(const std::vector<std::int64_t>& rows) {
+void DirectSystem::keep(const Vector<std::int64_t>& rows) {
   at_.givens = newton::select_rows(at_.givens, rows);
   at_.parameters = newton::select_rows(at_.parameters, rows);
   operator_ = newton::select_rows(operator_, rows);

@@ -26,12 +26,12 @@ class DirectSystem : public newton::System {
 
   newton::Groups residual(const newton::Groups& u) override;
   newton::Groups linearize(const newton::Groups& u) override;
-  newton::Groups step(std::vector<std::int32_t>& singular) override;
-  void keep(const std::vector<std::int64_t>& rows) override;
+  newton::Groups step(Vector<std::int32_t>& singular) override;
+  void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
  private:
-  std::vector<Tensor> inputs(const newton::Groups& u);
+  Vector<Tensor> inputs(const newton::Groups& u);
 
   Packages packages_;
   Operands at_;

@@ -1,62 +1,19 @@
-// The evaluation of a model: the batch in chunks, each through all segments.
+// The evaluation of a model: the batch in chunks, each through all segments, on one thread or several.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "capi/error.h"
+#include "capi/exec/cache.h"
+#include "capi/exec/pool.h"
 #include "capi/model/arrays.h"
 #include "capi/model/model.h"
-#include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
-namespace {
-
-template <class Scalar>
-bool all_finite(const Scalar* values, std::int64_t count) {
-  return std::all_of(values, values + count, [](Scalar value) { return std::isfinite(value); });
-}
-
-// Mark the points of an explicit result that are not finite. Only floating-point values can be.
-void mark_non_finite(const Tensor& value, std::vector<std::int32_t>& status) {
-  const std::int64_t n = value.sizes().last(value.ndim() - 1).product();
-  for (std::size_t p = 0; p < status.size(); ++p) {
-    const std::int64_t first = static_cast<std::int64_t>(p) * n;
-    const bool finite = value.dtype() == DType::float64   ? all_finite(value.data_as<const double>() + first, n)
-                        : value.dtype() == DType::float32 ? all_finite(value.data_as<const float>() + first, n)
-                                                          : true;
-    if (!finite && status[p] == NEML2_OK) status[p] = NEML2_NON_FINITE;
-  }
-}
-
-template <class T>
-void write(const Points& array, std::int64_t begin, const std::vector<T>& values, std::size_t per_point = 1) {
-  if (!array.data) return;
-  for (std::size_t p = 0; p < values.size() / per_point; ++p)
-    std::memcpy(point(array, begin + static_cast<std::int64_t>(p), sizeof(T)), &values[p * per_point],
-                per_point * sizeof(T));
-}
-
-// Does any of these arrays ask for a result?
-bool bound(const std::vector<Points>& arrays) {
-  return std::any_of(arrays.begin(), arrays.end(), [](const Points& array) { return array.data != nullptr; });
-}
-
-// The bound arrays of some points; what is not bound is empty.
-std::vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
-                                 std::int64_t begin, std::int64_t points) {
-  std::vector<Tensor> tensors(arrays.size());
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (!arrays[i].data) continue;
-    const Tensor rows = gather(arrays[i], variables[i], begin, points, false);
-    const Dims sizes = {points, variables[i].point_shape.product()};
-    tensors[i] = Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major(), rows.offset());
-  }
-  return tensors;
-}
-
-}  // namespace
 
 void Model::check_batch(std::int64_t points, const Options& options) const {
   if (baked_batch_ != 0 && points % baked_batch_ != 0)
@@ -69,13 +26,24 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
                      greatest_batch_, "; got ", points, ". Evaluate fewer points, or set convergence = point."));
 }
 
-// The length of the chunk that begins here. Where a package takes a parameter as one value for all points of a run, a
-// chunk ends where the value changes.
-std::int64_t Model::chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const {
-  const std::int64_t most = baked_batch_            ? baked_batch_
-                            : options.whole_batch() ? evaluation.points
-                                                    : std::min(options.chunk(), greatest_batch_);
-  const std::int64_t wanted = std::min(most, evaluation.points - begin);
+// How many points are evaluated together, if there are so many. Where the choice is the library's, what the largest
+// package reads and writes takes a quarter of the second-level cache, which leaves room for what happens inside; and
+// each thread gets several chunks.
+std::int64_t Model::chunk_size(std::int64_t points, const Options& options, int threads) const {
+  if (baked_batch_ != 0) return baked_batch_;
+  if (options.whole_batch()) return points;
+  if (options.chunk() != 0) return std::min(options.chunk(), greatest_batch_);
+  constexpr std::int64_t least = 16, most = 4096;
+  const std::int64_t in_cache = std::clamp(exec::level2_cache() / 4 / bytes_per_point_, least, most);
+  const std::int64_t shared = std::max(least, points / (4 * threads));
+  return std::min({in_cache, threads > 1 ? shared : in_cache, greatest_batch_});
+}
+
+// The end of the chunk of at most `size` points that begins here. Where a package takes a parameter as one value for
+// all points of a run, a chunk ends where the value changes.
+std::int64_t Model::end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
+                                 const Options& options) const {
+  const std::int64_t wanted = std::min(size, evaluation.points - begin);
   std::int64_t length = wanted;
   for (std::size_t index : uniform_parameters_) {
     const Variable& parameter = variables(Kind::parameter)[index];
@@ -87,7 +55,7 @@ std::int64_t Model::chunk_at(std::int64_t begin, const Evaluation& evaluation, c
                baked_batch_ != 0 ? "within a fixed batch. Compile the model with --dynamic-batch."
                                  : "within a batch that converges as a whole. Set convergence = point."));
   }
-  return length;
+  return begin + length;
 }
 
 Evaluation::Evaluation(const Model& model) {
@@ -100,23 +68,24 @@ Evaluation::Evaluation(const Model& model) {
   room(parameter_blocks, model.derivatives(Kind::parameter).all().size());
 }
 
-Chunk Model::make_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin, std::int64_t points,
-                        const std::vector<bool>& copy) const {
+void Model::fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
+                 std::int64_t points) const {
   const auto& inputs = variables(Kind::input);
   const auto& parameters = variables(Kind::parameter);
   const auto size = static_cast<std::size_t>(points);
-  Chunk chunk;
   chunk.points = points;
   chunk.newton = options.newton();
   chunk.newton.keep_history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
-  chunk.substep_del_tol = options.number("substep_del_tol");
+  chunk.substep_del_tol = options.substep_del_tol();
   chunk.keep_unknowns = evaluation.unknowns != nullptr;
-  chunk.by_values = bound(evaluation.blocks) || bound(evaluation.jvps) || bound(evaluation.adjoints);
-  chunk.by_parameters = bound(evaluation.parameter_blocks) || bound(evaluation.parameter_adjoints);
+  chunk.by_values = any_bound(evaluation.blocks) || any_bound(evaluation.jvps) || any_bound(evaluation.adjoints);
+  chunk.by_parameters = any_bound(evaluation.parameter_blocks) || any_bound(evaluation.parameter_adjoints);
   // What a parameter does to one segment goes on through the values of the next.
   chunk.by_values = chunk.by_values || (chunk.by_parameters && segments_.size() > 1);
+  chunk.release_values();
   chunk.values.resize(num_values_);
-  chunk.unknowns.resize(num_values_);
+  chunk.parameters.resize(parameters.size());
+  if (chunk.keep_unknowns) chunk.unknowns.assign(num_values_, Tensor());
   chunk.status.assign(size, NEML2_OK);
   chunk.iterations.assign(size, 0);
   chunk.residual_norm.assign(size, 0.0);
@@ -125,131 +94,192 @@ Chunk Model::make_chunk(const Evaluation& evaluation, const Options& options, st
     chunk.history.assign(size * static_cast<std::size_t>(chunk.newton.miters),
                          std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    chunk.values[input_values_[i]] = gather(evaluation.inputs[i], inputs[i], begin, points, copy[i]);
+    chunk.values[input_values_[i]] = gather(evaluation.inputs[i], inputs[i], begin, points, evaluation.copies[i]);
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    chunk.parameters.push_back(gather(evaluation.parameters[i], parameters[i], begin, points, false));
-  return chunk;
+    chunk.parameters[i] = gather(evaluation.parameters[i], parameters[i], begin, points, false);
 }
 
-// Evaluate the points [begin, begin + points), and return their status.
-std::vector<std::int32_t> Model::run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
-                                           std::int64_t points, const std::vector<bool>& copy) const {
-  Chunk chunk = make_chunk(evaluation, options, begin, points, copy);
-  std::vector<std::vector<Block>> blocks;
-  for (const auto& segment : segments_) blocks.push_back(segment->run(chunk));
-  const Found found = find_derivatives(evaluation, begin, chunk, blocks);  // which may be refused
-  if (begin == 0) clear_sums(evaluation);
-  write_results(evaluation, begin, chunk);
-  write_derivatives(evaluation, begin, chunk, found);
-  return std::move(chunk.status);
-}
-
-void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
-  const auto& outputs = variables(Kind::output);
-  for (std::size_t value : output_values_) mark_non_finite(chunk.values[value], chunk.status);
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (evaluation.outputs[i].data)
-      scatter(chunk.values[output_values_[i]], outputs[i], evaluation.outputs[i], begin, chunk.status,
-              evaluation.mark_failed);
-  write(evaluation.report[NEML2_REPORT_STATUS], begin, chunk.status);
-  write(evaluation.report[NEML2_REPORT_ITERATIONS], begin, chunk.iterations);
-  write(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], begin, chunk.residual_norm);
-  write(evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history,
-        static_cast<std::size_t>(chunk.newton.miters));
-  write(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.suggested_cut);
-  if (evaluation.unknowns) write_unknowns(evaluation, begin, chunk);
-}
-
-// The last iterates of failed points; NaN elsewhere.
-void Model::write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const {
-  const auto& unknowns = variables(Kind::unknown);
-  for (std::size_t i = 0; i < unknowns.size(); ++i) {
-    const Tensor& iterate = chunk.unknowns[unknown_values_[i]];
-    if (!iterate.data()) continue;
-    Tensor& all = evaluation.unknowns->at(i);
-    if (!all.data()) {
-      all = Tensor::empty(unknowns[i].dtype, Dims{evaluation.points}.then(unknowns[i].point_shape));
-      fill_nan(all.data_as<char>(), all.dtype(), all.numel());
-    }
-    newton::Groups target = {all};
-    for (std::int64_t p = 0; p < chunk.points; ++p)
-      if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE)
-        newton::copy_row({iterate}, p, target, begin + p);
+// All segments. What is returned is found before anything is written: derivatives may be refused.
+Model::Found Model::run_segments(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
+  const bool blocks_wanted = any_bound(evaluation.blocks) || any_bound(evaluation.adjoints) || chunk.by_parameters;
+  if (any_bound(evaluation.jvps) && !blocks_wanted) {
+    Found found;
+    found.jvps = run_along(evaluation, begin, chunk);
+    return found;
   }
+  Vector<Vector<Block>> blocks;
+  blocks.reserve(segments_.size());
+  for (const auto& segment : segments_) blocks.push_back(segment->run(chunk));
+  return find_derivatives(evaluation, begin, chunk, blocks);
 }
 
-Model::Found Model::find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
-                                     const std::vector<std::vector<Block>>& blocks) const {
-  const Derivatives::Chain chain{segments_, blocks, chunk.points, num_values_, parameters_.size(), dtype_};
-  const auto gathered = [&](const std::vector<Points>& arrays, Kind kind) {
-    return gather_bound(arrays, variables(kind), begin, chunk.points);
-  };
-  Found found;
-  if (bound(evaluation.jvps)) found.jvps = by_inputs_.jvp(chain, gathered(evaluation.tangents, Kind::input));
-  if (bound(evaluation.adjoints)) found.adjoints = by_inputs_.vjp(chain, gathered(evaluation.cotangents, Kind::output));
-  if (bound(evaluation.parameter_adjoints))
-    found.parameter_adjoints = by_parameters_.vjp(chain, gathered(evaluation.cotangents, Kind::output));
-  if (bound(evaluation.blocks)) found.blocks = by_inputs_.blocks(chain);
-  if (bound(evaluation.parameter_blocks)) found.parameter_blocks = by_parameters_.blocks(chain);
-  return found;
+Vector<Tensor> Model::run_along(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
+  chunk.by_values = false;  // a segment that needs its blocks sees to it
+  Directions directions{chunk.points, 0, dtype_, {}};
+  directions.of.resize(num_values_ + parameters_.size());
+  by_inputs_.start_jvp(directions, gather_bound(evaluation.tangents, variables(Kind::input), begin, chunk.points));
+  for (const auto& segment : segments_) {
+    segment->run_along(chunk, directions);
+    chunk.by_values = false;
+  }
+  return by_inputs_.end_jvp(directions);
 }
 
-void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
-                              const Found& found) const {
-  const auto write = [&](const Tensor& value, const Variable& variable, const Points& array) {
-    if (array.data) scatter(value, variable, array, begin, chunk.status, evaluation.mark_failed);
-  };
-  for (std::size_t i = 0; i < found.jvps.size(); ++i)
-    write(found.jvps[i], variables(Kind::output)[i], evaluation.jvps[i]);
-
-  const auto write_adjoints = [&](const std::vector<Tensor>& adjoints, Kind kind, const std::vector<Points>& arrays) {
-    for (std::size_t i = 0; i < adjoints.size(); ++i)
-      if (arrays[i].data && arrays[i].stride == 0)
-        accumulate(adjoints[i], variables(kind)[i], arrays[i], chunk.status, evaluation.mark_failed);
-      else
-        write(adjoints[i], variables(kind)[i], arrays[i]);
-  };
-  write_adjoints(found.adjoints, Kind::input, evaluation.adjoints);
-  write_adjoints(found.parameter_adjoints, Kind::parameter, evaluation.parameter_adjoints);
-
-  const auto write_blocks = [&](const std::vector<Tensor>& blocks, const Derivatives& of,
-                                const std::vector<Points>& arrays) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const Derivative& derivative = of.all()[i];
-      const bool turned = evaluation.input_first && blocks[i].data();
-      write(turned ? transposed(blocks[i], derivative.rows, derivative.columns) : blocks[i], derivative.block,
-            arrays[i]);
+// A chunk that this thread works with, taken from those that wait in the model, so that its memory is used again.
+class Model::Borrowed {
+ public:
+  explicit Borrowed(const Model& model) : model_(model) {
+    const std::lock_guard lock(model_.chunks_mutex_);
+    if (model_.chunks_.empty()) {
+      chunk_ = std::make_unique<Chunk>();
+      model_.chunks_.reserve(++model_.num_chunks_);  // so that it can always be given back
+      return;
     }
-  };
-  write_blocks(found.blocks, by_inputs_, evaluation.blocks);
-  write_blocks(found.parameter_blocks, by_parameters_, evaluation.parameter_blocks);
-}
+    chunk_ = std::move(model_.chunks_.back());
+    model_.chunks_.pop_back();
+  }
+  ~Borrowed() {
+    chunk_->release_values();
+    const std::lock_guard lock(model_.chunks_mutex_);
+    model_.chunks_.push_back(std::move(chunk_));
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
 
-// Sums over all points begin at zero.
-void Model::clear_sums(const Evaluation& evaluation) const {
-  const auto clear = [](const std::vector<Points>& sums, const std::vector<Variable>& of) {
-    for (std::size_t i = 0; i < of.size(); ++i)
-      if (sums[i].data && sums[i].stride == 0)
-        std::memset(sums[i].data, 0, static_cast<std::size_t>(of[i].point_shape.product() * itemsize(of[i].dtype)));
-  };
-  clear(evaluation.adjoints, variables(Kind::input));
-  clear(evaluation.parameter_adjoints, variables(Kind::parameter));
-}
+  Chunk& operator*() const { return *chunk_; }
+
+ private:
+  const Model& model_;
+  std::unique_ptr<Chunk> chunk_;
+};
+
+// The chunks of an evaluation, which several threads take one after another.
+class Model::Work final : public exec::Job {
+ public:
+  Work(const Model& model, const Evaluation& evaluation, const Options& options, std::int64_t size)
+      : model_(model), evaluation_(evaluation), options_(options), size_(size), sums_(has_sums(evaluation)) {}
+
+  // Throws what the first chunk that failed threw.
+  Tally run(int threads) {
+    if (model_.end_of_chunk(0, size_, evaluation_, options_) == evaluation_.points)
+      run_chunk(*Borrowed(model_), 0, evaluation_.points, 0, tally_);
+    else if (threads > 1)
+      run_on(threads);
+    else
+      work();
+    if (failure_) std::rethrow_exception(failure_);
+    return tally_;
+  }
+
+  void work() override {
+    const Borrowed chunk(model_);
+    Tally tally;
+    while (take_chunk(*chunk, tally)) {
+    }
+    const std::lock_guard lock(mutex_);
+    tally_.add(tally);
+  }
+
+ private:
+  // To wake a worker costs some ten microseconds. One chunk tells how long the rest will take.
+  void run_on(int threads) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::microseconds worth_waking{100};
+    const auto start = Clock::now();
+    take_chunk(*Borrowed(model_), tally_);
+    const std::int64_t chunks = (evaluation_.points - next_ + size_ - 1) / size_;
+    if ((Clock::now() - start) * chunks < worth_waking)
+      work();
+    else
+      exec::run(*this, static_cast<int>(std::min<std::int64_t>(threads, chunks)) - 1);
+  }
+
+  // Evaluate the next chunk; false where there is none.
+  bool take_chunk(Chunk& chunk, Tally& tally) {
+    std::int64_t begin = 0, number = 0;
+    try {
+      std::int64_t end = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (failure_ || next_ == evaluation_.points) return false;
+        begin = next_;
+        end = next_ = model_.end_of_chunk(begin, size_, evaluation_, options_);
+        number = taken_++;
+      }
+      run_chunk(chunk, begin, end - begin, number, tally);
+      return true;
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_ || begin < failed_at_) {
+        failure_ = std::current_exception();
+        failed_at_ = begin;
+      }
+      turn_came_.notify_all();
+      return false;
+    }
+  }
+
+  void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
+    model_.fill(chunk, evaluation_, options_, begin, points);
+    const Found found = model_.run_segments(evaluation_, begin, chunk);
+    if (sums_ && !wait_for_turn(number)) return;
+    if (sums_ && begin == 0) model_.clear_sums(evaluation_);
+    model_.write_results(evaluation_, begin, chunk);
+    model_.write_derivatives(evaluation_, begin, chunk, found);
+    if (sums_) end_turn();
+    if (evaluation_.unknowns) {
+      const std::lock_guard lock(mutex_);
+      model_.write_unknowns(evaluation_, begin, chunk);
+    }
+    for (std::int32_t status : chunk.status) tally.add(status, begin++);
+  }
+
+  // Sums over all points are added up in the order of the points, whatever thread has them. False where an earlier
+  // chunk failed.
+  bool wait_for_turn(std::int64_t number) {
+    std::unique_lock lock(mutex_);
+    turn_came_.wait(lock, [&] { return turn_ == number || failure_; });
+    return !failure_;
+  }
+  void end_turn() {
+    const std::lock_guard lock(mutex_);
+    ++turn_;
+    turn_came_.notify_all();
+  }
+
+  static bool has_sums(const Evaluation& evaluation) {
+    const auto is_sum = [](const Points& array) { return array.data && array.stride == 0; };
+    return std::any_of(evaluation.adjoints.begin(), evaluation.adjoints.end(), is_sum) ||
+           std::any_of(evaluation.parameter_adjoints.begin(), evaluation.parameter_adjoints.end(), is_sum);
+  }
+
+  const Model& model_;
+  const Evaluation& evaluation_;
+  const Options& options_;
+  const std::int64_t size_;
+  const bool sums_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable turn_came_;
+  std::int64_t next_ = 0, taken_ = 0, turn_ = 0;
+  Tally tally_;
+  std::exception_ptr failure_;
+  std::int64_t failed_at_ = 0;
+};
 
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
-  Tally tally;
   check_batch(evaluation.points, options);
-  const std::vector<bool> copy =
-      evaluation.points > 0 ? inputs_to_copy(*this, evaluation, options.newton().miters) : std::vector<bool>();
+  if (evaluation.points == 0) {
+    clear_sums(evaluation);
+    return {};
+  }
+  const bool alone = evaluation.points == 1 || options.threads() == 1;
+  const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
+  const std::int64_t size = chunk_size(evaluation.points, options, threads);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
-    for (std::int64_t begin = 0; begin < evaluation.points;) begin += chunk_at(begin, evaluation, options);
-  if (evaluation.points == 0) clear_sums(evaluation);
-  for (std::int64_t begin = 0; begin < evaluation.points;) {
-    const std::int64_t points = chunk_at(begin, evaluation, options);
-    for (std::int32_t status : run_chunk(evaluation, options, begin, points, copy)) tally.add(status, begin++);
-  }
-  return tally;
+    for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);
+  return Work(*this, evaluation, options, size).run(threads);
 }
 
 }  // namespace neml2_capi::model

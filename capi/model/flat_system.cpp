@@ -64,14 +64,14 @@ void FlatSystem::flatten(const newton::Groups& groups, double* flat, double fact
 void FlatSystem::residual(double* r, const double* u) { flatten(system_->residual(unflatten(u)), r, -1.0); }
 
 void FlatSystem::step(double* du, std::int32_t* singular, const double* u) {
-  std::vector<std::int32_t> info;
+  Vector<std::int32_t> info;
   system_->linearize(unflatten(u));
   flatten(system_->step(info), du, 1.0);
   if (singular) std::transform(info.begin(), info.end(), singular, [](std::int32_t pivot) { return pivot != 0; });
 }
 
 void FlatSystem::jacobian(double* a, const double* u) const {
-  const std::vector<Tensor> blocks = segment_.jacobian(operands(u));
+  const Vector<Tensor> blocks = segment_.jacobian(operands(u));
   const bool dense = std::all_of(blocks.begin(), blocks.end(), [](const Tensor& block) { return block.ndim() == 3; });
   if (!dense)
     throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
@@ -104,7 +104,7 @@ void FlatSystem::matvec(double* y, const double* u, const double* v) const {
     flatten(*product, y, 1.0);
     return;
   }
-  std::vector<double> a(static_cast<std::size_t>(points() * size_ * size_)), row(static_cast<std::size_t>(size_));
+  Vector<double> a(static_cast<std::size_t>(points() * size_ * size_)), row(static_cast<std::size_t>(size_));
   jacobian(a.data(), u);
   for (std::int64_t p = 0; p < points(); ++p) {
     std::copy_n(v + p * size_, size_, row.begin());
@@ -119,8 +119,8 @@ void FlatSystem::matvec(double* y, const double* u, const double* v) const {
 
 Operands FlatSystem::operands(const double* u) const { return {unflatten(u), start_.givens, start_.parameters}; }
 
-std::vector<double> FlatSystem::norms(const newton::Groups& u) {
-  std::vector<double> norms;
+Vector<double> FlatSystem::norms(const newton::Groups& u) {
+  Vector<double> norms;
   newton::norm(system_->residual(u), norms);
   return norms;
 }

@@ -39,7 +39,7 @@ class FlatSystem {
   // What the packages are called with at `u`.
   Operands operands(const double* u) const;
   // |r| of each point.
-  std::vector<double> norms(const newton::Groups& u);
+  Vector<double> norms(const newton::Groups& u);
   const newton::Groups& start() const { return start_.unknowns; }
 
  private:

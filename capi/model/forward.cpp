@@ -48,12 +48,12 @@ std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artif
   return derivative;
 }
 
-void ForwardSegment::Derivative::run(Chunk& chunk, std::vector<Block>& blocks) const {
+void ForwardSegment::Derivative::run(Chunk& chunk, Vector<Block>& blocks) const {
   for (Block& block : blocks_of(graph.run(chunk), pairs, chunk)) blocks.push_back(std::move(block));
 }
 
-std::vector<Block> ForwardSegment::run(Chunk& chunk) const {
-  std::vector<Block> blocks;
+Vector<Block> ForwardSegment::run(Chunk& chunk) const {
+  Vector<Block> blocks;
   if (chunk.by_values && by_values_)
     by_values_->run(chunk, blocks);
   else
@@ -75,7 +75,7 @@ void ForwardSegment::find_coupled_sites() {
     while (value_.inputs()[input] != pair.input) ++input;
     while (value_.outputs()[output] != pair.output) ++output;
     const auto evaluate = [&](double first_site) {
-      std::vector<Tensor> inputs = value_.package().filled(points, 0.5);
+      Vector<Tensor> inputs = value_.package().filled(points, 0.5);
       Tensor& changed = inputs[input];
       for (std::int64_t i = 0; i < pair.shape.columns; ++i)
         if (changed.dtype() == DType::float32)

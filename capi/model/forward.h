@@ -13,7 +13,7 @@ class ForwardSegment : public Segment {
  public:
   ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope);
 
-  std::vector<Block> run(Chunk& chunk) const override;
+  Vector<Block> run(Chunk& chunk) const override;
   const std::vector<std::size_t>& outputs() const override { return value_.outputs(); }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;
@@ -25,7 +25,7 @@ class ForwardSegment : public Segment {
     GraphCall graph;
     std::vector<PlacedPair> pairs;
 
-    void run(Chunk& chunk, std::vector<Block>& blocks) const;
+    void run(Chunk& chunk, Vector<Block>& blocks) const;
   };
 
   // `made`: the outputs of the segment.

@@ -28,7 +28,7 @@ ParameterTail::ParameterTail(const std::vector<std::string>& names, const Packag
   }
 }
 
-void ParameterTail::append_to(std::vector<Tensor>& inputs, const std::vector<Tensor>& parameters) const {
+void ParameterTail::append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& rows = parameters[parameters_[i]];
     if (batched_[i]) {
@@ -55,13 +55,16 @@ GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_
   }
 }
 
-std::vector<Tensor> GraphCall::run(Chunk& chunk) const {
-  std::vector<Tensor> inputs;
+Vector<Tensor> GraphCall::run(Chunk& chunk) const {
+  Vector<Tensor> inputs;
   inputs.reserve(package_.num_inputs());
   for (std::size_t value : inputs_) inputs.push_back(chunk.values[value]);
   tail_.append_to(inputs, chunk.parameters);
-  std::vector<Tensor> outputs = package_.run(chunk.points, std::move(inputs));
-  for (std::size_t i = 0; i < outputs_.size(); ++i) chunk.values[outputs_[i]] = outputs[i].row_major();
+  Vector<Tensor> outputs = package_.run(chunk.points, std::move(inputs));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    outputs[i].make_row_major();
+    chunk.values[outputs_[i]] = std::move(outputs[i]);
+  }
   outputs.erase(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(outputs_.size()));
   return outputs;
 }

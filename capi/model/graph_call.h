@@ -16,7 +16,8 @@ class ParameterTail {
   // `first`: the position of the first parameter among the inputs of `package`.
   ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first, const Scope& scope);
 
-  void append_to(std::vector<Tensor>& inputs, const std::vector<Tensor>& parameters) const;
+  void append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const;
+  std::size_t size() const { return parameters_.size(); }
   const std::vector<std::size_t>& uniform() const { return uniform_; }
 
  private:
@@ -31,7 +32,7 @@ class GraphCall {
   GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed = 0);
 
   // Make the named outputs, and return the others.
-  std::vector<Tensor> run(Chunk& chunk) const;
+  Vector<Tensor> run(Chunk& chunk) const;
   const std::vector<std::size_t>& inputs() const { return inputs_; }
   const std::vector<std::size_t>& outputs() const { return outputs_; }
   const Package& package() const { return package_; }

@@ -31,7 +31,7 @@ class ValueGroup {
   // The values of one row are `outer` pieces; the piece of value i has sizes_[i] elements.
   std::int64_t outer_ = 1;
   std::vector<std::size_t> values_;
-  std::vector<std::int64_t> sizes_;
+  Vector<std::int64_t> sizes_;
   std::vector<Dims> point_shapes_;
   Dims row_shape_;
 };

@@ -193,7 +193,7 @@ KrylovPackages ImplicitSegment::krylov_packages() const {
   return {&residual_, &*matvec_, optional(preconditioner_setup_), optional(preconditioner_apply_), &tail_};
 }
 
-std::vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
+Vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
   if (!jacobian_)
     throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
                 "The artifact has no package for the Jacobian of this segment: its solver is matrix-free, or NEML2 was "
@@ -203,13 +203,13 @@ std::vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
 
 std::optional<newton::Groups> ImplicitSegment::matvec(const Operands& at, const newton::Groups& v) const {
   if (!matvec_) return std::nullopt;
-  std::vector<Tensor> inputs = at.inputs(tail_);
+  Vector<Tensor> inputs = at.inputs(tail_);
   inputs.insert(inputs.end(), v.begin(), v.end());
   return row_major(matvec_->run(at.points(), std::move(inputs)));
 }
 
-std::vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& chunk, bool all) const {
-  std::vector<Block> blocks;
+Vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& chunk, bool all) const {
+  Vector<Block> blocks;
   if (chunk.by_values && given_sensitivity_) blocks = given_sensitivity_->run(at, chunk, all);
   if (chunk.by_parameters && parameter_sensitivity_)
     for (Block& block : parameter_sensitivity_->run(at, chunk)) blocks.push_back(std::move(block));
@@ -219,13 +219,27 @@ std::vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chun
   return blocks;
 }
 
-std::vector<Block> ImplicitSegment::run(Chunk& chunk) const {
+Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
   if (substeps_) return run_substepped(*this, *substeps_, chunk);
   Operands at = prepare(chunk);
-  const newton::Outcome outcome = newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton);
-  std::vector<Block> blocks = differentiate(at, chunk);
+  const newton::Outcome outcome = solve(at, chunk);
+  Vector<Block> blocks = differentiate(at, chunk);
   finish(std::move(at.unknowns), outcome, chunk);
   return blocks;
+}
+
+void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
+  if (substeps_ || !given_sensitivity_ || !given_sensitivity_->can_push_forward())
+    return Segment::run_along(chunk, directions);
+  Operands at = prepare(chunk);
+  const newton::Outcome outcome = solve(at, chunk);
+  given_sensitivity_->push_forward(at, unknowns_, givens_, directions);
+  finish(std::move(at.unknowns), outcome, chunk);
+}
+
+// From the unknowns of `at` to the solution, in their place.
+newton::Outcome ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
+  return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton);
 }
 
 void ImplicitSegment::unpack(const newton::Groups& unknowns, Chunk& chunk) const {

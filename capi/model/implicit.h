@@ -20,7 +20,8 @@ class ImplicitSegment : public Segment {
  public:
   ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope);
 
-  std::vector<Block> run(Chunk& chunk) const override;
+  Vector<Block> run(Chunk& chunk) const override;
+  void run_along(Chunk& chunk, Directions& directions) const override;
   const std::vector<std::size_t>& outputs() const override { return outputs_; }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;
@@ -31,11 +32,11 @@ class ImplicitSegment : public Segment {
   // The system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
   // The blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
-  std::vector<Tensor> jacobian(const Operands& at) const;
+  Vector<Tensor> jacobian(const Operands& at) const;
   // dr/du v, where a package gives it.
   std::optional<newton::Groups> matvec(const Operands& at, const newton::Groups& v) const;
   // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
-  std::vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
+  Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
   // Last: hand the unknowns and what became of each point to the chunk.
   void finish(newton::Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
   void unpack(const newton::Groups& unknowns, Chunk& chunk) const;
@@ -56,6 +57,7 @@ class ImplicitSegment : public Segment {
   void add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope);
   KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
+  newton::Outcome solve(Operands& at, const Chunk& chunk) const;
   void mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
   Package residual_;

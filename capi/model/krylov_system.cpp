@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
 
-Operands select(const Operands& at, const std::vector<std::int64_t>& rows) {
+Operands select(const Operands& at, const Vector<std::int64_t>& rows) {
   return {newton::select_rows(at.unknowns, rows), newton::select_rows(at.givens, rows),
           newton::select_rows(at.parameters, rows)};
 }
@@ -123,7 +123,7 @@ newton::Groups KrylovSystem::linearize(const newton::Groups& u) {
   return residual_;
 }
 
-newton::Groups KrylovSystem::step(std::vector<std::int32_t>& singular) {
+newton::Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
   const auto points = static_cast<std::size_t>(at_.points());
   singular_.resize(points, 0);
   newton::Operator preconditioner;
@@ -139,42 +139,42 @@ newton::Groups KrylovSystem::step(std::vector<std::int32_t>& singular) {
 }
 
 Tensor KrylovSystem::times_operator(const Tensor& direction) const {
-  std::vector<Tensor> inputs = at_.inputs(*packages_.tail);
+  Vector<Tensor> inputs = at_.inputs(*packages_.tail);
   for (Tensor& group : split(direction)) inputs.push_back(std::move(group));
   return side_by_side(row_major(packages_.matvec->run(at_.points(), std::move(inputs))));
 }
 
 Tensor KrylovSystem::precondition(const Tensor& residual) const {
-  std::vector<Tensor> inputs;
+  Vector<Tensor> inputs;
   for (std::size_t i = 0; i < state_.size(); ++i)
     inputs.push_back(packages_.apply->batched_input(i) ? state_[i] : without_rows(state_[i]));
   inputs.push_back(residual);
   return packages_.apply->run(at_.points(), std::move(inputs)).front();
 }
 
-std::vector<std::int64_t> KrylovSystem::rows_to_set_up() const {
+Vector<std::int64_t> KrylovSystem::rows_to_set_up() const {
   const auto slow = [&](std::int32_t iterations) { return iterations > krylov_.cache_max_its; };
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(at_.points()));
+  Vector<std::int64_t> rows(static_cast<std::size_t>(at_.points()));
   std::iota(rows.begin(), rows.end(), 0);
   if (last_iterations_.empty() || krylov_.cache == artifact::Krylov::Cache::none) return rows;
   if (krylov_.cache == artifact::Krylov::Cache::chord) return {};
   const bool any = std::any_of(last_iterations_.begin(), last_iterations_.end(), slow);
-  if (settings_.whole_batch) return any ? rows : std::vector<std::int64_t>();
+  if (settings_.whole_batch) return any ? rows : Vector<std::int64_t>();
   std::erase_if(rows, [&](std::int64_t row) { return !slow(last_iterations_[static_cast<std::size_t>(row)]); });
   return rows;
 }
 
-void KrylovSystem::set_up(const std::vector<std::int64_t>& rows) {
+void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   if (rows.empty()) return;
   const bool all = static_cast<std::int64_t>(rows.size()) == at_.points();
   // A batch that is compiled in runs as a whole.
   const bool some = !all && packages_.setup->baked_batch() == 0;
   const Operands at = some ? select(at_, rows) : at_;
-  std::vector<Tensor> inputs = at.inputs(*packages_.tail);
+  Vector<Tensor> inputs = at.inputs(*packages_.tail);
   inputs.resize(packages_.setup->num_inputs());
   aoti::SingularInfo info;
   const newton::Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
-  const std::vector<std::int32_t> singular = by_point(info, at.points());
+  const Vector<std::int32_t> singular = by_point(info, at.points());
   if (all) {
     // In storage of its own: what a package returns is not to be written to.
     state_.clear();
@@ -204,7 +204,7 @@ newton::Groups KrylovSystem::split(const Tensor& flat) const {
   return groups;
 }
 
-void KrylovSystem::keep(const std::vector<std::int64_t>& rows) {
+void KrylovSystem::keep(const Vector<std::int64_t>& rows) {
   at_ = select(at_, rows);
   residual_ = newton::select_rows(residual_, rows);
   state_ = newton::select_rows(state_, rows);

@@ -34,26 +34,26 @@ class KrylovSystem : public newton::System {
   newton::Groups residual(const newton::Groups& u) override;
   newton::Groups linearize(const newton::Groups& u) override;
   // `singular`: where the preconditioner could not be set up.
-  newton::Groups step(std::vector<std::int32_t>& singular) override;
-  void keep(const std::vector<std::int64_t>& rows) override;
+  newton::Groups step(Vector<std::int32_t>& singular) override;
+  void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
  private:
   Tensor times_operator(const Tensor& direction) const;
   Tensor precondition(const Tensor& residual) const;
-  std::vector<std::int64_t> rows_to_set_up() const;
-  void set_up(const std::vector<std::int64_t>& rows);
+  Vector<std::int64_t> rows_to_set_up() const;
+  void set_up(const Vector<std::int64_t>& rows);
   newton::Groups split(const Tensor& flat) const;
 
   KrylovPackages packages_;
   artifact::Krylov krylov_;
   newton::LinearSettings settings_;
-  std::vector<std::int64_t> widths_;  // of the groups of unknowns
+  Vector<std::int64_t> widths_;  // of the groups of unknowns
   Operands at_;
   newton::Groups residual_;  // at at_
   newton::Groups state_;     // of the preconditioner, one row per point of any element type
-  std::vector<std::int32_t> singular_;
-  std::vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
+  Vector<std::int32_t> singular_;
+  Vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
 };
 
 }  // namespace neml2_capi::model

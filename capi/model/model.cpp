@@ -154,6 +154,7 @@ void Model::note_batches() {
   for (const auto& segment : segments_) {
     for (const Package* package : segment->packages()) {
       greatest_batch_ = std::min(greatest_batch_, package->greatest_batch());
+      bytes_per_point_ = std::max(bytes_per_point_, package->bytes_per_point());
       if (package->baked_batch() == 0) continue;
       baked_batch_ = package->baked_batch();
       limiting_package_ = package->name();
@@ -234,11 +235,15 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
     stored = copy;
 }
 
-std::vector<Tensor> Model::copy_parameters() const {
+Options Model::snapshot(Vector<Tensor>& stored) const {
   const std::shared_lock lock(mutex_);
-  std::vector<Tensor> copies;
-  for (const Tensor& parameter : parameters_) copies.push_back(parameter.copy());
-  return copies;
+  stored.resize(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (stored[i].data() && stored[i].sizes() == parameters_[i].sizes())
+      parameters_[i].copy_to(stored[i].data());
+    else
+      stored[i] = parameters_[i].copy();
+  return options_;
 }
 
 Options Model::options() const {

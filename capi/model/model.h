@@ -25,6 +25,14 @@ struct Tally {
   void add(std::int32_t status, std::int64_t point) {
     if (count[status]++ == 0) first[status] = point;
   }
+  // Those of other points.
+  void add(const Tally& other) {
+    for (int status = 0; status < 4; ++status) {
+      if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
+        first[status] = other.first[status];
+      count[status] += other.count[status];
+    }
+  }
   std::int32_t worst() const {
     std::int32_t status = NEML2_SINGULAR;
     while (status > NEML2_OK && count[status] == 0) --status;
@@ -51,10 +59,11 @@ struct Evaluation {
   std::vector<Points> tangents, jvps;                // by input, by output
   std::vector<Points> cotangents;                    // by output
   std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
+  std::vector<bool> copies;                          // by input: see inputs_to_copy()
   Points report[5];                                  // by NEML2_REPORT_*
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
-  bool input_first = false;                 // blocks have the components of the input before those of the output
-  std::vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
+  bool input_first = false;            // blocks have the components of the input before those of the output
+  Vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
 
   explicit Evaluation(const class Model& model);
 };
@@ -82,9 +91,9 @@ class Model {
   // The stored value of a parameter, sharing its storage.
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
-  // Copies of all stored values: what an evaluation begins with, it keeps.
-  std::vector<Tensor> copy_parameters() const;
-
+  // The options and copies of all stored parameters: what an evaluation begins with, it keeps. Memory that `stored` has
+  // from before is used again.
+  Options snapshot(Vector<Tensor>& stored) const;
   Options options() const;
   template <class Value>
   void set_option(std::string_view name, Value value) {
@@ -92,30 +101,35 @@ class Model {
     options_.set(name, value);
   }
 
-  // Any number of threads may evaluate at once.
+  // Any number of threads may evaluate at once. The arrays must have passed inputs_to_copy().
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
  private:
   friend class Solve;  // evaluates step by step
+  class Work;
+  class Borrowed;
   explicit Model(artifact::Metadata metadata);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
   void check_batch(std::int64_t points, const Options& options) const;
-  std::int64_t chunk_at(std::int64_t begin, const Evaluation& evaluation, const Options& options) const;
-  Chunk make_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin, std::int64_t points,
-                   const std::vector<bool>& copy) const;
-  std::vector<std::int32_t> run_chunk(const Evaluation& evaluation, const Options& options, std::int64_t begin,
-                                      std::int64_t points, const std::vector<bool>& copy) const;
+  std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
+  std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
+                            const Options& options) const;
+  // Make `chunk` that of these points.
+  void fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
+            std::int64_t points) const;
   void clear_sums(const Evaluation& evaluation) const;
   void write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   void write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const;
   // The derivatives of the points of a chunk, before any of them is written; empty lists where nobody asked.
   struct Found {
-    std::vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
+    Vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
   };
+  Found run_segments(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
+  Vector<Tensor> run_along(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   Found find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
-                         const std::vector<std::vector<Block>>& blocks) const;
+                         const Vector<Vector<Block>>& blocks) const;
   void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
                          const Found& found) const;
 
@@ -129,10 +143,15 @@ class Model {
   std::vector<std::size_t> uniform_parameters_;  // taken as one value for all points of a run
   std::int64_t baked_batch_ = 0;
   std::int64_t greatest_batch_ = INT64_MAX;
-  std::string limiting_package_;  // the one that has the baked batch
+  std::int64_t bytes_per_point_ = 1;  // of the package that has most
+  std::string limiting_package_;      // the one that has the baked batch
+
+  mutable std::mutex chunks_mutex_;  // guards the chunks that no thread works with, and the number of all
+  mutable std::vector<std::unique_ptr<Chunk>> chunks_;
+  mutable std::size_t num_chunks_ = 0;
 
   mutable std::shared_mutex mutex_;  // guards what follows
-  std::vector<Tensor> parameters_;
+  Vector<Tensor> parameters_;
   Options options_;
 };
 

@@ -14,12 +14,14 @@ namespace neml2_capi::model {
 struct Operands {
   newton::Groups unknowns;
   newton::Groups givens;
-  std::vector<Tensor> parameters;
+  Vector<Tensor> parameters;
 
   std::int64_t points() const { return unknowns.front().sizes()[0]; }
 
-  std::vector<Tensor> inputs(const ParameterTail& tail) const {
-    std::vector<Tensor> tensors = unknowns;
+  Vector<Tensor> inputs(const ParameterTail& tail) const {
+    Vector<Tensor> tensors;
+    tensors.reserve(unknowns.size() + givens.size() + tail.size());
+    tensors.insert(tensors.end(), unknowns.begin(), unknowns.end());
     tensors.insert(tensors.end(), givens.begin(), givens.end());
     tail.append_to(tensors, parameters);
     return tensors;
@@ -28,21 +30,21 @@ struct Operands {
 
 // What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
 // after another or one beside the other.
-inline std::vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
-  std::vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
+inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
+  Vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
   const std::size_t each = info.size() / singular.size();
   for (std::size_t i = 0; i < info.size(); ++i)
     if (info[i] != 0) singular[each ? i / each : i] = info[i];
   return singular;
 }
 
-inline newton::Groups row_major(std::vector<Tensor> tensors) {
-  for (Tensor& tensor : tensors) tensor = tensor.row_major();
+inline newton::Groups row_major(Vector<Tensor> tensors) {
+  for (Tensor& tensor : tensors) tensor.make_row_major();
   return tensors;
 }
 
 // Tensors that differ in their last axis only, joined along it: row-major.
-inline Tensor side_by_side(const std::vector<Tensor>& parts) {
+inline Tensor side_by_side(const Vector<Tensor>& parts) {
   if (parts.size() == 1) return parts.front().row_major();
   const Dims outer = parts.front().sizes().first(parts.front().ndim() - 1);
   std::int64_t width = 0;

@@ -1,6 +1,8 @@
 #include "capi/model/options.h"
 
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <string>
 
@@ -12,6 +14,8 @@ namespace {
 constexpr double unbounded = std::numeric_limits<double>::max();
 constexpr double most_iterations = 1e6;
 constexpr double most_points = 1 << 20;
+constexpr double most_threads = 1024;
+constexpr const char* threads_variable = "NEML2_CAPI_THREADS";
 
 const Options::Info& find(std::string_view name, bool text) {
   std::string names;
@@ -41,7 +45,8 @@ const std::vector<Options::Info>& Options::all() {
       {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
       {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
       {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
-      {"chunk", &Options::chunk_, 1, most_points, true, nullptr, {}},
+      {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
+      {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
   };
   return infos;
 }
@@ -55,6 +60,17 @@ Options::Options(const artifact::SolverConfig& config) {
   set("ls_cutback", config.ls_cutback);
   set("ls_c", config.ls_c);
   set("substep_del_tol", config.substep_del_tol);
+  if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
+}
+
+void Options::set_threads(std::string_view wanted) {
+  int threads = -1;
+  const auto [end, failure] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), threads);
+  if (failure != std::errc() || end != wanted.data() + wanted.size() || threads < 0 || threads > most_threads)
+    throw Error(NEML2_ERROR_ARGUMENT, threads_variable,
+                join("The environment variable ", threads_variable, " must be a number of threads between 0, for all ",
+                     "processors, and ", most_threads, "; got '", wanted, "'."));
+  threads_ = threads;
 }
 
 void Options::set(std::string_view name, double value) {

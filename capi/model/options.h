@@ -13,6 +13,8 @@ namespace neml2_capi::model {
 class Options {
  public:
   Options() = default;
+  // Those that the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, where it is set.
+  // Throws NEML2_ERROR_ARGUMENT where that is not a number of threads.
   explicit Options(const artifact::SolverConfig& config);
 
   // A text is kept as the position of its choice.
@@ -35,13 +37,19 @@ class Options {
   newton::Settings newton() const;
   bool whole_batch() const { return convergence_ == 1; }
   bool collect_history() const { return collect_history_ == 1; }
+  double substep_del_tol() const { return substep_del_tol_; }
+  // 0: chosen by the library.
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
+  // 0: as many as the calling thread has processors.
+  int threads() const { return static_cast<int>(threads_); }
 
  private:
+  void set_threads(std::string_view wanted);
+
   double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
-  double convergence_ = 0, collect_history_ = 0, chunk_ = 256;
+  double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1;
 };
 
 }  // namespace neml2_capi::model

@@ -22,11 +22,10 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
 
 // One row more than there is: the last again.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
-  Dims sizes = tensor.sizes();
-  const std::int64_t have = sizes[0];
-  sizes[0] = rows;
-  Tensor out = Tensor::empty(tensor.dtype(), sizes);
-  const std::int64_t bytes = have == 0 ? 0 : tensor.numel() / have * tensor.itemsize();
+  const std::int64_t have = tensor.sizes()[0];
+  const Dims row = tensor.sizes().last(tensor.ndim() - 1);
+  Tensor out = Tensor::empty(tensor.dtype(), Dims{rows}.then(row));
+  const std::int64_t bytes = row.product() * tensor.itemsize();
   for (std::int64_t r = 0; r < rows; ++r)
     std::memcpy(out.data_as<char>() + r * bytes, tensor.data_as<const char>() + std::min(r, have - 1) * bytes,
                 static_cast<std::size_t>(bytes));
@@ -64,8 +63,16 @@ void Package::learn_inputs() {
   }
 }
 
-std::vector<Tensor> Package::filled(std::int64_t points, double value) const {
-  std::vector<Tensor> tensors;
+std::int64_t Package::bytes_per_point() const {
+  std::int64_t bytes = 0;
+  for (const auto* slots : {&inputs_, &outputs_})
+    for (const Slot& slot : *slots)
+      if (slot.batched) bytes += slot.point_shape.product() * itemsize(slot.dtype);
+  return bytes;
+}
+
+Vector<Tensor> Package::filled(std::int64_t points, double value) const {
+  Vector<Tensor> tensors;
   for (const Slot& input : inputs_) {
     Tensor tensor =
         Tensor::zeros(input.dtype, input.batched ? Dims{points}.then(input.point_shape) : input.point_shape);
@@ -82,8 +89,8 @@ void Package::learn_outputs() {
   const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
   const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
   aoti::SingularInfo ignored;
-  const std::vector<Tensor> a = graph_->run(filled(few, 0), &ignored);
-  const std::vector<Tensor> b = graph_->run(filled(more, 0), &ignored);
+  const Vector<Tensor> a = graph_->run(filled(few, 0), &ignored);
+  const Vector<Tensor> b = graph_->run(filled(more, 0), &ignored);
   for (std::size_t i = 0; i < a.size(); ++i) {
     const Dims& sizes = a[i].sizes();
     const Dims& sizes_of_more = b[i].sizes();
@@ -96,24 +103,38 @@ void Package::learn_outputs() {
   }
 }
 
-std::vector<Tensor> Package::run(std::int64_t points, std::vector<Tensor> inputs, aoti::SingularInfo* singular) const {
+Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor> inputs, aoti::SingularInfo* singular) const {
   const bool pad = points < least_batch_ && graph_->enforces_bounds();
   const std::int64_t rows = pad ? least_batch_ : points;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i] = inputs[i].row_major();
+    inputs[i].make_row_major();
     if (pad && inputs_[i].batched) inputs[i] = padded(inputs[i], rows);
   }
-  std::vector<Tensor> outputs = graph_->run(inputs, singular);
+  Vector<Tensor> outputs = graph_->run(std::move(inputs), singular);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Slot& slot = outputs_[i];
-    const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
-    if (!(outputs[i].sizes() == expected))
-      throw Error(NEML2_ERROR_RUNTIME, name_,
-                  join("Output ", i, " of ", name_, " came back with the shape ", outputs[i].sizes().str(),
-                       "; expected ", expected.str(), "."));
-    outputs[i] = slot.batched ? first_rows(outputs[i], points) : repeat(outputs[i], points);
+    if (!has_shape(outputs[i], slot, rows)) refuse_output(i, outputs[i], rows);
+    if (!slot.batched)
+      outputs[i] = repeat(outputs[i], points);
+    else if (rows != points)
+      outputs[i] = first_rows(outputs[i], points);
   }
   return outputs;
+}
+
+bool Package::has_shape(const Tensor& output, const Slot& slot, std::int64_t rows) {
+  const std::int64_t lead = slot.batched ? 1 : 0;
+  const Dims& sizes = output.sizes();
+  return sizes.size() == lead + slot.point_shape.size() && (!slot.batched || sizes[0] == rows) &&
+         std::equal(slot.point_shape.begin(), slot.point_shape.end(), sizes.begin() + lead);
+}
+
+void Package::refuse_output(std::size_t i, const Tensor& output, std::int64_t rows) const {
+  const Slot& slot = outputs_[i];
+  const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
+  throw Error(NEML2_ERROR_RUNTIME, name_,
+              join("Output ", i, " of ", name_, " came back with the shape ", output.sizes().str(), "; expected ",
+                   expected.str(), "."));
 }
 
 }  // namespace neml2_capi::model

@@ -31,19 +31,21 @@ class Package {
   // Does output `i` have one row per point? Else it is the same for all points.
   bool batched_output(std::size_t i) const { return outputs_.at(i).batched; }
 
+  // What a run reads and writes for each point, without what happens inside.
+  std::int64_t bytes_per_point() const;
+
   // The number of points that is compiled in, or 0 where any number will do.
   std::int64_t baked_batch() const { return baked_batch_; }
   // The greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
 
   // Inputs for `points` points, all of whose elements are `value`.
-  std::vector<Tensor> filled(std::int64_t points, double value) const;
+  Vector<Tensor> filled(std::int64_t points, double value) const;
 
   // Run on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
-  std::vector<Tensor> run(std::int64_t points, std::vector<Tensor> inputs,
-                          aoti::SingularInfo* singular = nullptr) const;
+  Vector<Tensor> run(std::int64_t points, Vector<Tensor> inputs, aoti::SingularInfo* singular = nullptr) const;
 
  private:
   struct Slot {
@@ -54,6 +56,9 @@ class Package {
 
   void learn_inputs();
   void learn_outputs();
+  static bool has_shape(const Tensor& output, const Slot& slot, std::int64_t rows);
+  [[noreturn]] void refuse_output(std::size_t i, const Tensor& output, std::int64_t rows) const;
+
   std::string name_;
   std::shared_ptr<const aoti::Graph> graph_;
   std::vector<Slot> inputs_;

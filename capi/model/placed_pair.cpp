@@ -68,13 +68,13 @@ std::vector<PlacedPair> solved_pairs(const std::vector<artifact::Pair>& pairs, c
   return solved;
 }
 
-std::vector<Block> blocks_of(std::vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk) {
+Vector<Block> blocks_of(Vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk) {
   for (const PlacedPair& pair : pairs)
     if (pair.matrix) {
       Tensor& matrix = tensors[static_cast<std::size_t>(*pair.matrix)];
       matrix = matrix.row_major();
     }
-  std::vector<Block> blocks;
+  Vector<Block> blocks;
   for (std::size_t i = 0; i < pairs.size(); ++i)
     blocks.push_back(pairs[i].info.block(
         pairs[i].matrix ? part_of(tensors[static_cast<std::size_t>(*pairs[i].matrix)], pairs[i], 1.0)
@@ -83,9 +83,8 @@ std::vector<Block> blocks_of(std::vector<Tensor> tensors, const std::vector<Plac
   return blocks;
 }
 
-std::vector<Block> parts_of(const Tensor& matrix, const std::vector<PlacedPair>& pairs, double scale,
-                            const Chunk& chunk) {
-  std::vector<Block> blocks;
+Vector<Block> parts_of(const Tensor& matrix, const std::vector<PlacedPair>& pairs, double scale, const Chunk& chunk) {
+  Vector<Block> blocks;
   for (const PlacedPair& pair : pairs) blocks.push_back(pair.info.block(part_of(matrix, pair, scale), chunk));
   return blocks;
 }

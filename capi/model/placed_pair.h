@@ -29,10 +29,9 @@ std::vector<PlacedPair> solved_pairs(const std::vector<artifact::Pair>& pairs, c
                                      bool of_parameter, const Scope& scope);
 
 // The blocks of what the package returned.
-std::vector<Block> blocks_of(std::vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk);
+Vector<Block> blocks_of(Vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk);
 
 // Blocks that are parts of `scale` times one matrix of (points, n, m).
-std::vector<Block> parts_of(const Tensor& matrix, const std::vector<PlacedPair>& pairs, double scale,
-                            const Chunk& chunk);
+Vector<Block> parts_of(const Tensor& matrix, const std::vector<PlacedPair>& pairs, double scale, const Chunk& chunk);
 
 }  // namespace neml2_capi::model

@@ -33,6 +33,18 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
   return out;
 }
 
+Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
+                            std::int64_t begin, std::int64_t points) {
+  Vector<Tensor> tensors(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i].data) continue;
+    const Tensor rows = gather(arrays[i], variables[i], begin, points, false);
+    const Dims sizes = {points, variables[i].point_shape.product()};
+    tensors[i] = Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major(), rows.offset());
+  }
+  return tensors;
+}
+
 void fill_nan(char* out, DType dtype, std::int64_t count) {
   if (dtype == DType::float64)
     std::fill_n(reinterpret_cast<double*>(out), count, std::numeric_limits<double>::quiet_NaN());
@@ -41,11 +53,16 @@ void fill_nan(char* out, DType dtype, std::int64_t count) {
 }
 
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
-             const std::vector<std::int32_t>& status, bool mark_failed) {
+             const Vector<std::int32_t>& status, bool mark_failed) {
   const std::int64_t item = itemsize(variable.dtype), n = variable.point_shape.product();
+  const std::int64_t points = std::ssize(status);
   const auto bytes = static_cast<std::size_t>(n * item);
-  const bool one_row = value.data() && value.sizes()[0] == 1;
-  for (std::int64_t p = 0; p < std::ssize(status); ++p) {
+  const bool one_row = value.data() && value.sizes()[0] == 1 && points > 1;
+  if (value.data() && !one_row && dense(array, variable) && std::none_of(status.begin(), status.end(), failed)) {
+    std::memcpy(point(array, begin, item), value.data(), static_cast<std::size_t>(points) * bytes);
+    return;
+  }
+  for (std::int64_t p = 0; p < points; ++p) {
     char* out = point(array, begin + p, item);
     if (failed(status[static_cast<std::size_t>(p)])) {
       if (mark_failed) fill_nan(out, variable.dtype, n);
@@ -57,8 +74,8 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
   }
 }
 
-void accumulate(const Tensor& value, const Variable& variable, const Points& array,
-                const std::vector<std::int32_t>& status, bool mark_failed) {
+void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
+                bool mark_failed) {
   if (!value.data()) return;
   newton::with_scalar(variable.dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;

@@ -24,20 +24,31 @@ struct Points {
   std::int64_t stride = 0;
 };
 
+// Is any of these bound?
+inline bool any_bound(const std::vector<Points>& arrays) {
+  for (const Points& array : arrays)
+    if (array.data) return true;
+  return false;
+}
+
 char* point(const Points& array, std::int64_t index, std::int64_t itemsize);
 
 // The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
 
+// The bound ones of several arrays, each (points, size); what is not bound is empty.
+Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
+                            std::int64_t begin, std::int64_t points);
+
 // Write a row-major value, one row per entry of `status` or one for all, to the points from `begin` on. An empty value
 // is zero. Points whose solve failed are left as they are, or become NaN.
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
-             const std::vector<std::int32_t>& status, bool mark_failed);
+             const Vector<std::int32_t>& status, bool mark_failed);
 
 // Add all rows of a row-major value, one per entry of `status`, to the one value of an array. Points whose solve failed
 // are left out, or make it NaN.
-void accumulate(const Tensor& value, const Variable& variable, const Points& array,
-                const std::vector<std::int32_t>& status, bool mark_failed);
+void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
+                bool mark_failed);
 
 void fill_nan(char* out, DType dtype, std::int64_t count);
 

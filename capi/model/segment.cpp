@@ -109,7 +109,7 @@ Block PairInfo::block(Tensor tensor, const Chunk& chunk) const {
   return {output, of_parameter ? chunk.values.size() + input : input, &shape, tensor.row_major(), batched};
 }
 
-Chunk Chunk::select(const std::vector<std::int64_t>& rows) const {
+Chunk Chunk::select(const Vector<std::int64_t>& rows) const {
   Chunk chunk;
   chunk.points = static_cast<std::int64_t>(rows.size());
   chunk.values.resize(values.size());
@@ -118,6 +118,11 @@ Chunk Chunk::select(const std::vector<std::int64_t>& rows) const {
   chunk.by_values = by_values;
   chunk.by_parameters = by_parameters;
   return chunk;
+}
+
+void Segment::run_along(Chunk& chunk, Directions& directions) const {
+  chunk.by_values = true;
+  push_forward(run(chunk), outputs(), directions);
 }
 
 std::unique_ptr<Segment> make_segment(const artifact::Segment& segment, Scope& scope) {

@@ -81,8 +81,8 @@ PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& 
 // Material points that are evaluated together.
 struct Chunk {
   std::int64_t points = 0;
-  std::vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
-  std::vector<Tensor> parameters;  // one row per point, row-major
+  Vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
+  Vector<Tensor> parameters;  // one row per point, row-major
   newton::Settings newton;
   double substep_del_tol = 1e-6;
 
@@ -90,16 +90,23 @@ struct Chunk {
   bool by_values = false, by_parameters = false;
 
   // What became of each point so far.
-  std::vector<std::int32_t> status;
-  std::vector<std::int32_t> iterations;
-  std::vector<double> residual_norm;
-  std::vector<double> suggested_cut;
-  std::vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
-  std::vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
+  Vector<std::int32_t> status;
+  Vector<std::int32_t> iterations;
+  Vector<double> residual_norm;
+  Vector<double> suggested_cut;
+  Vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
+  Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
 
+  // Let go of all values, and of what they stand in.
+  void release_values() {
+    for (auto* tensors : {&values, &parameters, &unknowns})
+      for (Tensor& tensor : *tensors)
+        if (tensor.data()) tensor = Tensor();
+  }
+
   // The same settings and parameters for some of the points, in this order; no values.
-  Chunk select(const std::vector<std::int64_t>& rows) const;
+  Chunk select(const Vector<std::int64_t>& rows) const;
 };
 
 class Segment {
@@ -107,7 +114,10 @@ class Segment {
   virtual ~Segment() = default;
 
   // Make the outputs from the inputs. Returns the derivatives that the chunk asks for, as far as they were compiled.
-  virtual std::vector<Block> run(Chunk& chunk) const = 0;
+  virtual Vector<Block> run(Chunk& chunk) const = 0;
+
+  // Make the outputs, and replace the directions of the inputs by theirs. It may cost less than the blocks do.
+  virtual void run_along(Chunk& chunk, Directions& directions) const;
 
   // The values that it makes.
   virtual const std::vector<std::size_t>& outputs() const = 0;

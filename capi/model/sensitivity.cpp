@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "capi/error.h"
@@ -41,14 +42,61 @@ void set_column(Tensor& matrix, std::int64_t c, const newton::Groups& vector) {
   }
 }
 
-void expect_one_dense_operator(const std::vector<Tensor>& blocks, const std::string& package) {
+// Minus the product of one row of blocks, (points, n, size of the group) for each group of givens, with direction `k`
+// of these givens: (points, n).
+Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueGroup>& givens,
+                        const Directions& directions, std::int64_t k) {
+  Tensor product = Tensor::zeros(blocks.front().dtype(), blocks.front().sizes().first(2));
+  const std::int64_t points = product.sizes()[0], n = product.sizes()[1], count = directions.count;
+  newton::with_scalar(product.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    for (std::size_t j = 0; j < givens.size(); ++j) {
+      const std::int64_t width = blocks[j].sizes()[2];
+      std::int64_t first = 0;
+      for (std::size_t v = 0; v < givens[j].values().size(); ++v) {
+        const std::int64_t size = givens[j].point_shape(v).product();
+        const Tensor& direction = directions.of[givens[j].values()[v]];
+        if (direction.data())
+          for (std::int64_t p = 0; p < points; ++p)
+            for (std::int64_t r = 0; r < n; ++r) {
+              const Scalar* row = blocks[j].data_as<const Scalar>() + (p * n + r) * width + first;
+              const Scalar* t = direction.data_as<const Scalar>() + p * size * count + k;
+              Scalar sum = 0;
+              for (std::int64_t c = 0; c < size; ++c) sum += row[c] * t[c * count];
+              product.data_as<Scalar>()[p * n + r] -= sum;
+            }
+        first += size;
+      }
+    }
+  });
+  return product;
+}
+
+// Direction `k` of the values of a group, from (points, size of the group).
+void set_directions(const Tensor& rows, const ValueGroup& group, std::int64_t k, Directions& directions) {
+  newton::with_scalar(rows.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t width = rows.sizes()[1], count = directions.count;
+    std::int64_t first = 0;
+    for (std::size_t v = 0; v < group.values().size(); ++v) {
+      const std::int64_t size = group.point_shape(v).product();
+      Scalar* to = directions.at(group.values()[v], size).template data_as<Scalar>();
+      for (std::int64_t p = 0; p < directions.points; ++p)
+        for (std::int64_t i = 0; i < size; ++i)
+          to[(p * size + i) * count + k] = rows.data_as<const Scalar>()[p * width + first + i];
+      first += size;
+    }
+  });
+}
+
+void expect_one_dense_operator(const Vector<Tensor>& blocks, const std::string& package) {
   if (blocks.size() != 1 || blocks.front().ndim() != 3)
     throw Error(NEML2_ERROR_UNSUPPORTED, package,
                 "An iterative sensitivity solver needs one dense group of unknowns. Compile the model with a direct "
                 "sensitivity solver.");
 }
 
-std::vector<Tensor> joined(std::vector<Tensor> first, const std::vector<Tensor>& second) {
+Vector<Tensor> joined(Vector<Tensor> first, const Vector<Tensor>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
@@ -90,8 +138,8 @@ std::vector<FlatValue> flat_values(const std::vector<ValueGroup>& groups) {
 
 }  // namespace
 
-std::vector<Tensor> StepPackages::linearize(const Operands& at) const {
-  std::vector<Tensor> blocks = jacobian->run(at.points(), at.inputs(*tail));
+Vector<Tensor> StepPackages::linearize(const Operands& at) const {
+  Vector<Tensor> blocks = jacobian->run(at.points(), at.inputs(*tail));
   blocks.resize(blocks.size() - num_residuals);
   return blocks;
 }
@@ -122,7 +170,7 @@ GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, con
 }
 
 // A dense matrix of all unknowns by all givens: one run of the solve package for each given component.
-Tensor GivenSensitivity::solve_by_columns(const std::vector<Tensor>& a, const std::vector<Tensor>& b) const {
+Tensor GivenSensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const {
   if (!dense_ || !step_.solve)
     throw Error(NEML2_ERROR_UNSUPPORTED, operator_.name(),
                 "The tangent through substeps needs the derivatives of all unknowns with respect to all givens. "
@@ -133,19 +181,19 @@ Tensor GivenSensitivity::solve_by_columns(const std::vector<Tensor>& a, const st
   std::int64_t column = 0;
   for (std::size_t j = 0; j < groups; ++j)
     for (std::int64_t c = 0; c < b[j].sizes().back(); ++c, ++column) {
-      std::vector<Tensor> inputs = a;
+      Vector<Tensor> inputs = a;
       for (std::size_t k = 0; k < residuals; ++k) inputs.push_back(negative_column(b[k * groups + j], c));
       aoti::SingularInfo ignored;
-      const std::vector<Tensor> du = row_major(step_.solve->run(points, std::move(inputs), &ignored));
+      const Vector<Tensor> du = row_major(step_.solve->run(points, std::move(inputs), &ignored));
       if (!matrix.data()) matrix = Tensor::empty(du.front().dtype(), {points, num_unknowns_, num_givens_});
       set_column(matrix, column, du);
     }
   return matrix;
 }
 
-std::vector<Block> GivenSensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
-  const std::vector<Tensor> a = step_.linearize(at);
-  const std::vector<Tensor> b = operator_.run(at.points(), at.inputs(*step_.tail));
+Vector<Block> GivenSensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
+  const Vector<Tensor> a = step_.linearize(at);
+  const Vector<Tensor> b = operator_.run(at.points(), at.inputs(*step_.tail));
   if (krylov_) {
     expect_one_dense_operator(a, operator_.name());
     const Tensor x = newton::solve_dense_columns(a.front().row_major(), side_by_side(b), linear_settings(*krylov_));
@@ -154,6 +202,24 @@ std::vector<Block> GivenSensitivity::run(const Operands& at, const Chunk& chunk,
   if (all && compiled_.size() < all_.size()) return parts_of(solve_by_columns(a, b), all_, 1.0, chunk);
   aoti::SingularInfo ignored;
   return blocks_of(solve_->run(at.points(), joined(a, b), &ignored), compiled_, chunk);
+}
+
+void GivenSensitivity::push_forward(const Operands& at, const std::vector<ValueGroup>& unknowns,
+                                    const std::vector<ValueGroup>& givens, Directions& directions) const {
+  const Vector<Tensor> a = step_.linearize(at);
+  const Vector<Tensor> b = row_major(operator_.run(at.points(), at.inputs(*step_.tail)));
+  Directions made{directions.points, directions.count, directions.dtype, {}};
+  made.of.resize(directions.of.size());
+  for (std::int64_t k = 0; k < directions.count; ++k) {
+    Vector<Tensor> inputs = a;
+    for (std::size_t i = 0; i < step_.num_residuals; ++i)
+      inputs.push_back(negative_product(std::span(b).subspan(i * givens.size(), givens.size()), givens, directions, k));
+    aoti::SingularInfo ignored;
+    const Vector<Tensor> du = row_major(step_.solve->run(at.points(), std::move(inputs), &ignored));
+    for (std::size_t i = 0; i < unknowns.size(); ++i) set_directions(du[i], unknowns[i], k, made);
+  }
+  for (const ValueGroup& group : unknowns)
+    for (std::size_t value : group.values()) directions.of[value] = std::move(made.of[value]);
 }
 
 std::vector<const Package*> GivenSensitivity::packages() const {
@@ -179,8 +245,8 @@ ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitiv
                 join(operator_.name(), " does not return a matrix for each point. Compile the model again."));
 }
 
-std::vector<Block> ParameterSensitivity::run(const Operands& at, const Chunk& chunk) const {
-  std::vector<Tensor> operators = operator_.run(at.points(), at.inputs(tail_));
+Vector<Block> ParameterSensitivity::run(const Operands& at, const Chunk& chunk) const {
+  Vector<Tensor> operators = operator_.run(at.points(), at.inputs(tail_));
   if (!krylov_) {
     aoti::SingularInfo ignored;
     return blocks_of(solve_->run(at.points(), std::move(operators), &ignored), pairs_, chunk);

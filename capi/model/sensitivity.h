@@ -19,7 +19,7 @@ struct StepPackages {
   std::size_t num_residuals = 0;  // groups
 
   // The blocks of dr/du, residual by residual.
-  std::vector<Tensor> linearize(const Operands& at) const;
+  Vector<Tensor> linearize(const Operands& at) const;
 };
 
 class GivenSensitivity {
@@ -28,13 +28,18 @@ class GivenSensitivity {
                    const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens, const Scope& scope);
 
   // One block per compiled pair or, where `all` are wanted, per pair of an unknown and a given.
-  std::vector<Block> run(const Operands& at, const Chunk& chunk, bool all) const;
+  Vector<Block> run(const Operands& at, const Chunk& chunk, bool all) const;
+
+  // Can one direction be had without the blocks? By one more Newton step, whose residual is its product with dr/dg.
+  bool can_push_forward() const { return dense_ && step_.solve; }
+  void push_forward(const Operands& at, const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                    Directions& directions) const;
 
   const std::vector<PlacedPair>& pairs() const { return compiled_; }
   std::vector<const Package*> packages() const;
 
  private:
-  Tensor solve_by_columns(const std::vector<Tensor>& a, const std::vector<Tensor>& b) const;
+  Tensor solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const;
 
   Package operator_;
   std::optional<Package> solve_;
@@ -51,7 +56,7 @@ class ParameterSensitivity {
   ParameterSensitivity(const artifact::Sensitivity& sensitivity, const std::vector<std::string>& parameters,
                        std::size_t groups, const Scope& scope);
 
-  std::vector<Block> run(const Operands& at, const Chunk& chunk) const;
+  Vector<Block> run(const Operands& at, const Chunk& chunk) const;
 
   const std::vector<PlacedPair>& pairs() const { return pairs_; }
   std::vector<const Package*> packages() const;

@@ -10,8 +10,8 @@
 namespace neml2_capi::model {
 namespace {
 
-std::vector<std::int32_t> checked_status(const std::int32_t* status, std::size_t points) {
-  if (!status) return std::vector<std::int32_t>(points, NEML2_OK);
+Vector<std::int32_t> checked_status(const std::int32_t* status, std::size_t points) {
+  if (!status) return Vector<std::int32_t>(points, NEML2_OK);
   for (std::size_t p = 0; p < points; ++p)
     if (status[p] != NEML2_OK && status[p] != NEML2_NOT_CONVERGED && status[p] != NEML2_SINGULAR)
       throw Error(NEML2_ERROR_ARGUMENT, "status",
@@ -26,8 +26,8 @@ Solve::Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Op
     : model_(std::move(model)), evaluation_(std::move(evaluation)), whole_batch_(options.whole_batch()) {
   check_one_batch();
   if (evaluation_.points > 0) inputs_to_copy(*model_, evaluation_, options.newton().miters);
-  const std::vector<bool> all(evaluation_.inputs.size(), true);
-  chunk_ = model_->make_chunk(evaluation_, options, 0, evaluation_.points, all);
+  evaluation_.copies.assign(evaluation_.inputs.size(), true);
+  model_->fill(chunk_, evaluation_, options, 0, evaluation_.points);
   for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();
 }
 
@@ -111,6 +111,7 @@ Tally Solve::finish() {
   const Model::Found found = model_->find_derivatives(evaluation_, 0, chunk_, blocks_);
   model_->clear_sums(evaluation_);
   model_->write_results(evaluation_, 0, chunk_);
+  if (evaluation_.unknowns) model_->write_unknowns(evaluation_, 0, chunk_);
   model_->write_derivatives(evaluation_, 0, chunk_, found);
   for (std::size_t p = 0; p < chunk_.status.size(); ++p) tally.add(chunk_.status[p], static_cast<std::int64_t>(p));
   return tally;

@@ -36,8 +36,8 @@ class Solve {
   Evaluation evaluation_;
   bool whole_batch_;
   Chunk chunk_;
-  std::vector<std::vector<Block>> blocks_;  // of the segments that are done
-  std::size_t unknowns_ = 0;                // of the implicit segments before the current one
+  Vector<Vector<Block>> blocks_;  // of the segments that are done
+  std::size_t unknowns_ = 0;      // of the implicit segments before the current one
   std::optional<FlatSystem> system_;
   bool accepted_ = false;
 };

@@ -4,7 +4,7 @@
 
 namespace neml2_capi::model {
 
-std::vector<Tensor> StepSystem::inputs(const newton::Groups& u) {
+Vector<Tensor> StepSystem::inputs(const newton::Groups& u) {
   at_.unknowns = u;
   return at_.inputs(packages_.tail);
 }
@@ -22,16 +22,16 @@ newton::Groups StepSystem::linearize(const newton::Groups& u) {
   step_.assign(outputs.begin(), end);
   if (!packages_.step_is_taken) return newton::Groups(end, outputs.end());
   // What the package says of the residual is said of the unknowns after the step.
-  step_ = newton::advance(step_, std::vector<double>(static_cast<std::size_t>(points), -1.0), u);
+  step_ = newton::advance(step_, Vector<double>(static_cast<std::size_t>(points), -1.0), u);
   return residual(u);
 }
 
-newton::Groups StepSystem::step(std::vector<std::int32_t>& singular) {
+newton::Groups StepSystem::step(Vector<std::int32_t>& singular) {
   singular = singular_;
   return step_;
 }
 
-void StepSystem::keep(const std::vector<std::int64_t>& rows) {
+void StepSystem::keep(const Vector<std::int64_t>& rows) {
   at_.givens = newton::select_rows(at_.givens, rows);
   at_.parameters = newton::select_rows(at_.parameters, rows);
   if (step_.empty()) return;

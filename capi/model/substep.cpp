@@ -11,7 +11,7 @@
 namespace neml2_capi::model {
 namespace {
 
-using Rows = std::vector<std::int64_t>;
+using Rows = Vector<std::int64_t>;
 using Role = SubstepPlan::Role;
 
 Tensor select(const Tensor& tensor, const Rows& rows) { return newton::select_rows({tensor}, rows).front(); }
@@ -59,7 +59,7 @@ class Substepping {
     }
   }
 
-  std::vector<Block> run() {
+  Vector<Block> run() {
     Rows all(static_cast<std::size_t>(chunk_.points));
     std::iota(all.begin(), all.end(), 0);
     solve(0.0, 1.0, all, 0);
@@ -71,7 +71,7 @@ class Substepping {
       unknowns.push_back(group.pack(solution_, dtype_));
     }
     segment_.finish(std::move(unknowns), outcome_, chunk_);
-    return derivatives_ ? blocks() : std::vector<Block>{};
+    return derivatives_ ? blocks() : Vector<Block>{};
   }
 
  private:
@@ -151,7 +151,7 @@ class Substepping {
     points.by_values = segment_.has_given_sensitivity();
     const Operands solution = {newton::select_rows(at.unknowns, converged), newton::select_rows(at.givens, converged),
                                points.parameters};
-    const std::vector<Block> local = segment_.differentiate(solution, points, true);
+    const Vector<Block> local = segment_.differentiate(solution, points, true);
     Directions directions = no_directions(points.points);
     for (const SubstepPlan::Given& given : plan_.givens)
       directions.of[given.value] = given_directions(given, a, b, rows);
@@ -202,8 +202,8 @@ class Substepping {
     }
   }
 
-  std::vector<Block> blocks() const {
-    std::vector<Block> blocks;
+  Vector<Block> blocks() const {
+    Vector<Block> blocks;
     const std::size_t givens = plan_.givens.size();
     for (std::size_t i = 0; i < plan_.pairs.size(); ++i) {
       const PairInfo& pair = plan_.pairs[i];
@@ -233,8 +233,8 @@ class Substepping {
   DType dtype_;
   bool derivatives_;
   newton::Outcome outcome_;
-  Chunk solution_;           // holds the unknowns
-  std::vector<Tensor> old_;  // old states at the beginning of the next part
+  Chunk solution_;      // holds the unknowns
+  Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;
 };
 
@@ -291,7 +291,7 @@ SubstepPlan::SubstepPlan(const std::vector<artifact::Substep>& substeps, const s
   }
 }
 
-std::vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk) {
+Vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk) {
   return Substepping(segment, plan, chunk).run();
 }
 

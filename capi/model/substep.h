@@ -33,12 +33,12 @@ struct SubstepPlan {
   std::vector<Given> givens;
   std::vector<std::size_t> held;  // further values, the same in every part of the increment
   std::int64_t num_columns = 0;   // components of all givens, then of all parameters
-  std::vector<std::int64_t> parameter_columns, parameter_sizes;
+  Vector<std::int64_t> parameter_columns, parameter_sizes;
   // The derivatives of each unknown with respect to each given, then to each parameter.
   std::vector<PairInfo> pairs;
 };
 
 // Solve `segment` for the points of the chunk, and return their derivatives through all parts of the increment.
-std::vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk);
+Vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk);
 
 }  // namespace neml2_capi::model

@@ -11,7 +11,7 @@ namespace neml2_capi::newton {
 namespace {
 
 // One value per point.
-using Column = std::vector<double>;
+using Column = Vector<double>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -26,7 +26,7 @@ class Batch {
         floor_(settings.whole_batch ? eps : std::numeric_limits<Scalar>::min()),
         b_(b.row_major()),
         x_(Tensor::zeros(b.dtype(), b.sizes())),
-        outcome_{std::vector<std::int32_t>(index(points_), 0), std::vector<char>(index(points_), 0)},
+        outcome_{Vector<std::int32_t>(index(points_), 0), Vector<char>(index(points_), 0)},
         a_(a),
         preconditioner_(preconditioner),
         given_up_(index(points_), 0),
@@ -78,7 +78,7 @@ class Batch {
  private:
   const Operator& a_;
   const Operator& preconditioner_;
-  std::vector<char> given_up_;
+  Vector<char> given_up_;
   Column scale_;
 };
 
@@ -226,12 +226,12 @@ class Gmres : Batch<Scalar> {
   double r(std::int64_t i, std::int64_t j, std::int64_t p) const { return r_[index(j)][index(p * (j + 1) + i)]; }
 
   // Of the cycle. By column:
-  std::vector<Tensor> v_;
+  Vector<Tensor> v_;
   std::vector<Column> r_, cosine_, sine_, g_;  // r_[j]: (points, j + 1)
   // By point:
-  std::vector<char> growing_;
-  std::vector<std::int64_t> width_;
-  std::vector<double> coefficients_;
+  Vector<char> growing_;
+  Vector<std::int64_t> width_;
+  Vector<double> coefficients_;
 };
 
 template <class Scalar>

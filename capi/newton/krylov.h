@@ -30,8 +30,8 @@ struct LinearSettings {
 
 // What became of each point.
 struct LinearOutcome {
-  std::vector<std::int32_t> iterations;  // up to where it had converged
-  std::vector<char> converged;
+  Vector<std::int32_t> iterations;  // up to where it had converged
+  Vector<char> converged;
 };
 
 // Solve A x = b from x = 0 for `b` of (points, n), float64 or float32. An empty preconditioner is the identity.

@@ -18,7 +18,7 @@ auto& at(T& values, std::int64_t row) {
 }
 
 template <class T>
-void select(std::vector<T>& values, const std::vector<std::int64_t>& rows) {
+void select(Vector<T>& values, const Vector<std::int64_t>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) values[i] = at(values, rows[i]);
   values.resize(rows.size());
 }
@@ -32,6 +32,7 @@ class Iteration {
     point_.resize(static_cast<std::size_t>(u.front().sizes()[0]));
     std::iota(point_.begin(), point_.end(), 0);
     done_.assign(point_.size(), 0);
+    left_ = rows();
   }
 
   Outcome run() {
@@ -61,11 +62,10 @@ class Iteration {
     if (!fused()) system_.linearize(u_);
     const Groups du = system_.step(singular_);
     const Groups before = gated() ? u_ : Groups();
-    const std::vector<double> full(point_.size(), 1.0);
     if (line_search())
-      search_along(du, full);
+      search_along(du, Vector<double>(point_.size(), 1.0));
     else
-      accept(advance(u_, full, du));
+      accept(sum(u_, du));
     if (gated()) measure_step(before);
   }
 
@@ -73,8 +73,8 @@ class Iteration {
 
   // Which of the steps were small enough for the relative criterion to count.
   void measure_step(const Groups& before) {
-    std::vector<double> made, size;
-    norm(advance(u_, std::vector<double>(point_.size(), -1.0), before), made);
+    Vector<double> made, size;
+    norm(advance(u_, Vector<double>(point_.size(), -1.0), before), made);
     norm(u_, size);
     settled_.resize(point_.size());
     for (std::int64_t r = 0; r < rows(); ++r)
@@ -82,9 +82,9 @@ class Iteration {
   }
 
   // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
-  void search_along(const Groups& du, std::vector<double> alpha) {
-    const std::vector<double> norm0 = norm_;
-    std::vector<double> slope;
+  void search_along(const Groups& du, Vector<double> alpha) {
+    const Vector<double> norm0 = norm_;
+    Vector<double> slope;
     dot(residual_, du, slope);
     for (std::int64_t trial = 1; trial < settings_.ls_max_iters; ++trial) {
       Groups u = advance(u_, alpha, du);
@@ -141,13 +141,14 @@ class Iteration {
 
   void retire(std::int64_t row, std::int32_t status) {
     at(done_, row) = 1;
+    --left_;
     at(outcome_.status, at(point_, row)) = status;
     copy_row(u_, row, solution_, at(point_, row));
   }
 
   // One failure fails all, and all converge together.
   void settle_the_batch() {
-    const bool failed = std::any_of(done_.begin(), done_.end(), [](char done) { return done != 0; });
+    const bool failed = left_ < rows();
     const bool converged =
         std::all_of(outcome_.status.begin(), outcome_.status.end(), [](std::int32_t s) { return s == NEML2_OK; });
     if (failed) fail_the_rest();
@@ -156,10 +157,11 @@ class Iteration {
   }
 
   void shrink() {
-    std::vector<std::int64_t> left;
+    if (left_ == rows()) return;
+    Vector<std::int64_t> left;
+    left.reserve(static_cast<std::size_t>(left_));
     for (std::int64_t r = 0; r < rows(); ++r)
       if (!at(done_, r)) left.push_back(r);
-    if (static_cast<std::int64_t>(left.size()) == rows()) return;
     select(point_, left);
     select(norm_, left);
     select(initial_norm_, left);
@@ -170,9 +172,7 @@ class Iteration {
     system_.keep(left);
   }
 
-  bool finish() const {
-    return std::all_of(done_.begin(), done_.end(), [](char done) { return done != 0; });
-  }
+  bool finish() const { return left_ == 0; }
 
   void fail_the_rest() {
     for (std::int64_t r = 0; r < rows(); ++r)
@@ -186,16 +186,17 @@ class Iteration {
   Groups& solution_;
   Outcome outcome_;
 
-  std::vector<std::int64_t> point_;
-  std::vector<char> done_, settled_;
+  std::int64_t left_ = 0;  // rows that are not done
+  Vector<std::int64_t> point_;
+  Vector<char> done_, settled_;
   Groups u_, residual_;
-  std::vector<double> norm_, initial_norm_;
-  std::vector<std::int32_t> singular_;
+  Vector<double> norm_, initial_norm_;
+  Vector<std::int32_t> singular_;
 };
 
 }  // namespace
 
-Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows) {
+Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows) {
   Groups out;
   out.reserve(groups.size());
   for (const Tensor& group : groups) {

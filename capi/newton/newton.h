@@ -26,11 +26,11 @@ struct Settings {
 
 // What became of each point.
 struct Outcome {
-  std::vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
-  std::vector<std::int32_t> iterations;
-  std::vector<double> initial_norm;  // |r| at the initial guess
-  std::vector<double> residual_norm;
-  std::vector<double> history;  // if kept: row-major (points, miters), |r| of each iterate, NaN beyond
+  Vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
+  Vector<std::int32_t> iterations;
+  Vector<double> initial_norm;  // |r| at the initial guess
+  Vector<double> residual_norm;
+  Vector<double> history;  // if kept: row-major (points, miters), |r| of each iterate, NaN beyond
 
   Outcome(std::int64_t points, const Settings& settings);
 };

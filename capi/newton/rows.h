@@ -20,7 +20,7 @@ decltype(auto) with_scalar(DType dtype, F&& f) {
 inline std::int64_t row_size(const Tensor& group) { return group.sizes().last(group.ndim() - 1).product(); }
 
 // a . b, row by row.
-inline void dot(const Groups& a, const Groups& b, std::vector<double>& out) {
+inline void dot(const Groups& a, const Groups& b, Vector<double>& out) {
   const std::int64_t rows = a.front().sizes()[0];
   out.assign(static_cast<std::size_t>(rows), 0.0);
   for (std::size_t k = 0; k < a.size(); ++k)
@@ -29,19 +29,38 @@ inline void dot(const Groups& a, const Groups& b, std::vector<double>& out) {
       const std::int64_t n = row_size(a[k]);
       const Scalar* x = a[k].data_as<const Scalar>();
       const Scalar* y = b[k].data_as<const Scalar>();
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t i = 0; i < n; ++i)
-          out[static_cast<std::size_t>(r)] += static_cast<double>(x[r * n + i]) * static_cast<double>(y[r * n + i]);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double sum = out[static_cast<std::size_t>(r)];
+        for (std::int64_t i = r * n; i < (r + 1) * n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+        out[static_cast<std::size_t>(r)] = sum;
+      }
     });
 }
 
-inline void norm(const Groups& a, std::vector<double>& out) {
+inline void norm(const Groups& a, Vector<double>& out) {
   dot(a, a, out);
   for (double& value : out) value = std::sqrt(value);
 }
 
+// u + du, in tensors of its own.
+inline Groups sum(const Groups& u, const Groups& du) {
+  Groups out;
+  out.reserve(u.size());
+  for (std::size_t k = 0; k < u.size(); ++k) {
+    out.push_back(Tensor::empty(u[k].dtype(), u[k].sizes()));
+    with_scalar(u[k].dtype(), [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const Scalar* x = u[k].data_as<const Scalar>();
+      const Scalar* d = du[k].data_as<const Scalar>();
+      Scalar* y = out[k].data_as<Scalar>();
+      for (std::int64_t i = 0, n = u[k].numel(); i < n; ++i) y[i] = x[i] + d[i];
+    });
+  }
+  return out;
+}
+
 // u + alpha du, row by row, in tensors of its own.
-inline Groups advance(const Groups& u, const std::vector<double>& alpha, const Groups& du) {
+inline Groups advance(const Groups& u, const Vector<double>& alpha, const Groups& du) {
   Groups out;
   out.reserve(u.size());
   for (std::size_t k = 0; k < u.size(); ++k) {

@@ -11,11 +11,14 @@
 
 namespace neml2_capi::newton {
 
-using Groups = std::vector<Tensor>;
+using Groups = Vector<Tensor>;
 
 class System {
  public:
   virtual ~System() = default;
+  // One is made for every chunk.
+  static void* operator new(std::size_t bytes) { return memory::allocate(bytes); }
+  static void operator delete(void* system, std::size_t bytes) { memory::release(system, bytes); }
 
   virtual Groups residual(const Groups& u) = 0;
 
@@ -24,16 +27,16 @@ class System {
 
   // The Newton step of the last linearize(), by a direct solve. `singular` receives one entry per point, not zero
   // where the operator of the point is singular.
-  virtual Groups step(std::vector<std::int32_t>& singular) = 0;
+  virtual Groups step(Vector<std::int32_t>& singular) = 0;
 
   // Go on with these rows only, in this order. The operator of the last linearize() is cut down too.
-  virtual void keep(const std::vector<std::int64_t>& rows) = 0;
+  virtual void keep(const Vector<std::int64_t>& rows) = 0;
 
   // False where the number of points is baked into the system: keep() is then not called.
   virtual bool can_shrink() const = 0;
 };
 
 // The given rows of every group.
-Groups select_rows(const Groups& groups, const std::vector<std::int64_t>& rows);
+Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows);
 
 }  // namespace neml2_capi::newton

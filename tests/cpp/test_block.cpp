@@ -19,13 +19,13 @@ void expect(bool condition, const char* what) {
   std::exit(1);
 }
 
-Tensor tensor(const Dims& sizes, std::vector<double> values) {
+Tensor tensor(const Dims& sizes, Vector<double> values) {
   Tensor out = Tensor::empty(DType::float64, sizes);
   std::copy(values.begin(), values.end(), out.data_as<double>());
   return out;
 }
 
-std::vector<double> values_of(const Tensor& tensor) {
+Vector<double> values_of(const Tensor& tensor) {
   const double* data = tensor.data_as<const double>();
   return {data, data + tensor.numel()};
 }
@@ -33,13 +33,13 @@ std::vector<double> values_of(const Tensor& tensor) {
 // One point, one direction: value 0 is the input, value 1 the output. `output`, `input`: their sizes; both scalars at
 // each site.
 struct Case {
-  Case(std::vector<double> matrices, std::int64_t output, std::int64_t input)
+  Case(Vector<double> matrices, std::int64_t output, std::int64_t input)
       : shape(block_shape("y:x", static_cast<std::int64_t>(matrices.size()), output, 1, input, 1)) {
     const auto sites = static_cast<std::int64_t>(matrices.size());
     blocks.push_back({1, 0, &shape, tensor({1, sites, 1, 1}, std::move(matrices)), true});
   }
 
-  std::vector<double> forward(std::vector<double> direction) const {
+  Vector<double> forward(Vector<double> direction) const {
     Directions directions = zeros();
     const auto size = static_cast<std::int64_t>(direction.size());
     directions.of[0] = tensor({1, size, 1}, std::move(direction));
@@ -47,7 +47,7 @@ struct Case {
     return values_of(directions.of[1]);
   }
 
-  std::vector<double> back(std::vector<double> direction) const {
+  Vector<double> back(Vector<double> direction) const {
     Directions directions = zeros();
     const auto size = static_cast<std::int64_t>(direction.size());
     directions.of[1] = tensor({1, size, 1}, std::move(direction));
@@ -57,7 +57,7 @@ struct Case {
   }
 
   BlockShape shape;
-  std::vector<Block> blocks;
+  Vector<Block> blocks;
 
  private:
   static Directions zeros() {
@@ -67,7 +67,7 @@ struct Case {
   }
 };
 
-using Values = std::vector<double>;
+using Values = Vector<double>;
 
 template <class F>
 bool is_refused(F&& f) {

@@ -39,7 +39,7 @@ void divide_on_threads(const std::vector<std::shared_ptr<const Graph>>& graphs) 
   for (std::size_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       const bool by_zero = t % 2 == 1;
-      const std::vector<Tensor> inputs = {integers(200000, 7), integers(200000, by_zero ? 0 : 2)};
+      const Vector<Tensor> inputs = {integers(200000, 7), integers(200000, by_zero ? 0 : 2)};
       for (int n = 0; n < 200; ++n) {
         try {
           const auto out = graphs[t % graphs.size()]->run(inputs);
@@ -96,7 +96,7 @@ void a_static_batch_is_a_fixed_size() {
 
 void sizes_that_must_agree_are_compared() {
   const auto graph = Graph::load(compiled("two_batches"));
-  const std::vector<Tensor> inputs = {ones({4, 3}), ones({5, 3}), ones({4, 3})};
+  const Vector<Tensor> inputs = {ones({4, 3}), ones({5, 3}), ones({4, 3})};
   graph->check(inputs);
   const auto out = graph->run(inputs);
   expect(out[0].sizes() == Dims({4, 5, 3}) && out[0].data_as<double>()[59] == 2, "1 * 1 + 1");
@@ -112,9 +112,9 @@ void a_graph_may_have_no_inputs() {
 // Outputs may be the input itself, or views: they come as they are, and live as long as somebody looks at them.
 void outputs_may_be_inputs_and_views() {
   const auto graph = Graph::load(compiled("aliases"));
-  std::vector<Tensor> inputs = {ones({4, 3})};
+  Vector<Tensor> inputs = {ones({4, 3})};
   for (std::int64_t i = 0; i < 12; ++i) inputs[0].data_as<double>()[i] = static_cast<double>(i);
-  const std::vector<Tensor> first = graph->run(inputs);
+  const Vector<Tensor> first = graph->run(inputs);
   const void* given = inputs[0].data();
   expect(first[0].data() == given, "the first output is the input");
   expect(first[2].storage().data() == first[3].storage().data(), "the last two share their storage");

@@ -15,8 +15,8 @@ using aoti::SingularInfo;
 
 namespace {
 
-std::vector<double> values_of(const Tensor& tensor) {
-  std::vector<double> values(static_cast<std::size_t>(tensor.numel()));
+Vector<double> values_of(const Tensor& tensor) {
+  Vector<double> values(static_cast<std::size_t>(tensor.numel()));
   tensor.copy_to(values.data());
   return values;
 }
@@ -38,10 +38,10 @@ Tensor modulus(const Graph& graph, std::int64_t batch, double value) {
 }
 
 // Hooke's law in Mandel notation: sigma = lambda tr(eps) I + 2 mu eps.
-std::vector<double> hooke(const Tensor& strain, double young, double poisson) {
+Vector<double> hooke(const Tensor& strain, double young, double poisson) {
   const double lambda = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
   const double mu = young / (2 * (1 + poisson));
-  std::vector<double> stress = values_of(strain);
+  Vector<double> stress = values_of(strain);
   for (std::size_t p = 0; p < stress.size(); p += 6) {
     const double trace = stress[p] + stress[p + 1] + stress[p + 2];
     for (std::size_t i = 0; i < 6; ++i) stress[p + i] = 2 * mu * stress[p + i] + (i < 3 ? lambda * trace : 0);
@@ -49,8 +49,7 @@ std::vector<double> hooke(const Tensor& strain, double young, double poisson) {
   return stress;
 }
 
-void expect_close(const std::vector<double>& found, const std::vector<double>& wanted, double scale,
-                  const std::string& what) {
+void expect_close(const Vector<double>& found, const Vector<double>& wanted, double scale, const std::string& what) {
   expect(found.size() == wanted.size(), what + ": as many values");
   for (std::size_t i = 0; i < found.size(); ++i)
     expect(std::abs(found[i] - wanted[i]) <= 1e-12 * scale,
@@ -64,7 +63,7 @@ void elasticity_is_hookes_law() {
   expect(strain.dtype == DType::float64 && strain.least == Dims({2, 6}) && strain.greatest == Dims({1 << 20, 6}),
          "the source says what the strain must be");
   for (const std::int64_t batch : {1, 2, 7}) {
-    const std::vector<Tensor> inputs = {strains(batch), modulus(*graph, batch, 150e3)};
+    const Vector<Tensor> inputs = {strains(batch), modulus(*graph, batch, 150e3)};
     graph->check(inputs);
     const auto outputs = graph->run(inputs);
     expect_close(values_of(outputs.at(0)), hooke(inputs[0], 150e3, 0.3), 1e3, join("batch ", batch));
@@ -75,7 +74,7 @@ void inputs_that_do_not_fit_are_refused() {
   const auto graph = Graph::load(example("elasticity"));
   const Tensor young = modulus(*graph, 3, 1), strain = strains(3);
   graph->check({strain, young});
-  const auto refuse = [&](std::int32_t status, const std::string& text, const std::vector<Tensor>& inputs) {
+  const auto refuse = [&](std::int32_t status, const std::string& text, const Vector<Tensor>& inputs) {
     expect_error(status, text, [&] { graph->check(inputs); });
   };
   refuse(NEML2_ERROR_ARGUMENT, "takes 2 inputs, and was given 1", {strain});
@@ -92,7 +91,7 @@ void inputs_that_do_not_fit_are_refused() {
 
 void threads_agree() {
   const auto graph = Graph::load(example("viscoplastic_residual"));
-  std::vector<Tensor> inputs;
+  Vector<Tensor> inputs;
   for (const auto& spec : graph->inputs()) {
     Dims sizes = spec.least;
     for (std::int64_t axis = 0; axis < sizes.size(); ++axis)
@@ -103,7 +102,7 @@ void threads_agree() {
   }
   graph->check(inputs);
   std::vector<std::thread> threads;
-  std::vector<std::vector<double>> results(4);
+  std::vector<Vector<double>> results(4);
   for (auto& result : results)
     threads.emplace_back([&] {
       for (int n = 0; n < 200; ++n) {
@@ -168,8 +167,7 @@ void loading_again_leaves_nothing_behind() {
 void a_package_may_check_its_inputs() {
   setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", 1);
   const auto graph = Graph::load(example("elasticity_jvp"));
-  const std::vector<Tensor> one = {strains(1), modulus(*graph, 1, 150e3)},
-                            two = {strains(2), modulus(*graph, 2, 150e3)};
+  const Vector<Tensor> one = {strains(1), modulus(*graph, 1, 150e3)}, two = {strains(2), modulus(*graph, 2, 150e3)};
   graph->run(two);
   unsetenv("AOTI_RUNTIME_CHECK_INPUTS");
   expect(graph->enforces_bounds(), "the package has read the variable");

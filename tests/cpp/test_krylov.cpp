@@ -13,6 +13,7 @@ namespace {
 using neml2_capi::Dims;
 using neml2_capi::DType;
 using neml2_capi::Tensor;
+using neml2_capi::Vector;
 using neml2_capi::newton::LinearOutcome;
 using neml2_capi::newton::LinearSettings;
 using neml2_capi::newton::Operator;
@@ -55,7 +56,7 @@ struct Problem {
     return [a = a](const Tensor& v) { return times(a, v); };
   }
   // Some of the points, one after another.
-  Problem select(const std::vector<std::int64_t>& rows) const {
+  Problem select(const Vector<std::int64_t>& rows) const {
     Problem some(static_cast<std::int64_t>(rows.size()), n);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const auto to = static_cast<std::int64_t>(r);
@@ -136,8 +137,7 @@ void a_point_does_not_depend_on_its_neighbours() {
       const LinearOutcome outcome = solve_linear(problem.matvec(), {}, problem.b, all, settings);
       for (std::int64_t p = 0; p < problem.points; ++p) {
         if (p == 4) continue;
-        for (const std::vector<std::int64_t>& rows :
-             {std::vector<std::int64_t>{p}, {8, p, 4}, {p, p, 0, 1, 2, 3, 5, 6, 7, 8}}) {
+        for (const Vector<std::int64_t>& rows : {Vector<std::int64_t>{p}, {8, p, 4}, {p, p, 0, 1, 2, 3, 5, 6, 7, 8}}) {
           const Problem some = problem.select(rows);
           Tensor x;
           const LinearOutcome other = solve_linear(some.matvec(), {}, some.b, x, settings);

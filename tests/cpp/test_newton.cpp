@@ -11,6 +11,7 @@ namespace {
 
 using neml2_capi::DType;
 using neml2_capi::Tensor;
+using neml2_capi::Vector;
 using neml2_capi::newton::Groups;
 using neml2_capi::newton::Outcome;
 using neml2_capi::newton::Settings;
@@ -28,10 +29,10 @@ class Scalars : public System {
   double (*f)(double) = [](double u) { return u * u; };
   double (*slope)(double) = [](double u) { return 2 * u; };
   bool shrinks = true;
-  std::vector<double> a;
+  Vector<double> a;
   int evaluations = 0;
 
-  explicit Scalars(std::vector<double> targets) : a(std::move(targets)) {}
+  explicit Scalars(Vector<double> targets) : a(std::move(targets)) {}
 
   Groups residual(const Groups& u) override {
     ++evaluations;
@@ -45,7 +46,7 @@ class Scalars : public System {
     residual_ = residual(u);
     return residual_;
   }
-  Groups step(std::vector<std::int32_t>& singular) override {
+  Groups step(Vector<std::int32_t>& singular) override {
     singular.assign(a.size(), 0);
     Groups du = {residual_[0].copy()};
     for (std::size_t p = 0; p < a.size(); ++p) {
@@ -54,8 +55,8 @@ class Scalars : public System {
     }
     return du;
   }
-  void keep(const std::vector<std::int64_t>& rows) override {
-    std::vector<double> targets, slopes;
+  void keep(const Vector<std::int64_t>& rows) override {
+    Vector<double> targets, slopes;
     for (std::int64_t row : rows) {
       targets.push_back(a[static_cast<std::size_t>(row)]);
       slopes.push_back(slopes_.empty() ? 0 : slopes_[static_cast<std::size_t>(row)]);
@@ -67,7 +68,7 @@ class Scalars : public System {
   bool can_shrink() const override { return shrinks; }
 
  private:
-  std::vector<double> slopes_;
+  Vector<double> slopes_;
   Groups residual_;
 };
 
@@ -82,7 +83,7 @@ double at(const Groups& u, std::size_t p) { return u[0].data_as<double>()[p]; }
 const double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 void each_point_converges_on_its_own() {
-  const std::vector<double> a = {4.0, 1e-6, -1.3, 2.0, nan_value, 9e8};
+  const Vector<double> a = {4.0, 1e-6, -1.3, 2.0, nan_value, 9e8};
   Settings settings;
   settings.miters = 40;
   for (const bool shrinks : {true, false}) {

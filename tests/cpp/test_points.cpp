@@ -78,7 +78,7 @@ void runs_of_equal_values_are_counted() {
 void failed_points_are_left_or_marked() {
   double value[] = {1, 2, 3}, out[] = {9, 9, 9};
   const Tensor tensor = Tensor::borrow(value, DType::float64, {3});
-  const std::vector<std::int32_t> status = {NEML2_OK, NEML2_NOT_CONVERGED, NEML2_NON_FINITE};
+  const Vector<std::int32_t> status = {NEML2_OK, NEML2_NOT_CONVERGED, NEML2_NON_FINITE};
   scatter(tensor, slip, {reinterpret_cast<char*>(out), 1}, 0, status, false);
   expect(out[0] == 1 && out[1] == 9 && out[2] == 3, "a failed point is left as it was");
   scatter(tensor, slip, {reinterpret_cast<char*>(out), 1}, 0, status, true);

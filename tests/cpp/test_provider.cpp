@@ -33,7 +33,7 @@ namespace {
   } while (0)
 
 using Status = std::int32_t;
-using Ints = std::vector<std::int64_t>;
+using Ints = Vector<std::int64_t>;
 constexpr std::int32_t torch_float64 = 7;
 
 void* provider = nullptr;
@@ -110,8 +110,8 @@ Tensor entries(const Tensor& tensor, std::int64_t first, std::int64_t n) {
 }
 
 // Calls an extern operator as a package does. Returns the status; outputs are written to `outputs`.
-Status call(const char* target, std::vector<Tensor> inputs, std::vector<Tensor>& outputs,
-            SingularInfo* singular = nullptr, std::vector<Argument> fixed = {}) {
+Status call(const char* target, Vector<Tensor> inputs, Vector<Tensor>& outputs, SingularInfo* singular = nullptr,
+            std::vector<Argument> fixed = {}) {
   OperatorNode node;
   node.target = target;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -230,7 +230,7 @@ void values_are_broadcast_and_converted_on_copy() {
 
 void a_solve_has_the_layout_that_packages_assume() {
   const Tensor a = numbers({4, 7, 7}), b = numbers({4, 7, 2});
-  std::vector<Tensor> out(4);
+  Vector<Tensor> out(4);
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, out) == 0);
   EXPECT(residual(a, out[0], b) < 1e-12);
   EXPECT((out[0].strides() == Dims{14, 1, 7}));
@@ -241,7 +241,7 @@ void a_solve_has_the_layout_that_packages_assume() {
 
 void a_solve_does_not_depend_on_strides_or_batch() {
   const Tensor a = numbers({5, 6, 6}), b = numbers({5, 6, 3});
-  std::vector<Tensor> whole(4), other(4);
+  Vector<Tensor> whole(4), other(4);
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, whole) == 0);
   EXPECT(call("aten::_linalg_solve_ex", {swapped(a), swapped(b)}, other) == 0);
   EXPECT(same_values(whole[0], other[0]));
@@ -253,7 +253,7 @@ void a_solve_does_not_depend_on_strides_or_batch() {
 
 void a_solve_broadcasts_and_takes_vectors_and_right_sides() {
   const Tensor a = numbers({3, 4, 4}), b = numbers({3, 4});
-  std::vector<Tensor> columns(4), vectors(4);
+  Vector<Tensor> columns(4), vectors(4);
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, vectors) == 0);
   EXPECT((vectors[0].sizes() == Dims{3, 4}));
   const Tensor b_columns(b.storage(), DType::float64, {3, 4, 1}, {4, 1, 1});
@@ -264,7 +264,7 @@ void a_solve_broadcasts_and_takes_vectors_and_right_sides() {
   const Tensor repeated(b.storage(), DType::float64, {3, 4, 1}, {0, 1, 1});
   EXPECT(residual(a, columns[0], repeated) < 1e-12);
   // X A = B is A^T X^T = B^T.
-  std::vector<Tensor> right(4), left(4);
+  Vector<Tensor> right(4), left(4);
   const Tensor rows = numbers({3, 2, 4});
   EXPECT(call("aten::_linalg_solve_ex", {a, rows}, right, nullptr, {boolean("left", false)}) == 0);
   EXPECT((right[0].strides() == Dims{8, 4, 1}));
@@ -282,7 +282,7 @@ void a_solve_broadcasts_and_takes_vectors_and_right_sides() {
 
 void a_singular_matrix_spoils_only_its_own_result() {
   const Tensor a = numbers({8, 3, 3}).copy(), b = numbers({8, 3, 1});
-  std::vector<Tensor> before(4), out(4), none;
+  Vector<Tensor> before(4), out(4), none;
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, before) == 0);
   for (int i = 0; i < 3; ++i) a.data_as<double>()[2 * 9 + 3 * i + 1] = 0;  // the second column of matrix 3
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, out) == 0);
@@ -308,7 +308,7 @@ void a_singular_matrix_spoils_only_its_own_result() {
 
 void an_inverse_is_column_major_and_inverts() {
   const Tensor a = numbers({3, 4, 4});
-  std::vector<Tensor> out(2);
+  Vector<Tensor> out(2);
   EXPECT(call("aten::linalg_inv_ex", {a}, out) == 0);
   EXPECT((out[0].strides() == Dims{16, 1, 4}));
   Tensor identity = Tensor::zeros(DType::float64, {3, 4, 4});
@@ -353,7 +353,7 @@ void a_power_broadcasts_and_keeps_the_layout_of_its_base() {
   const Tensor base = swapped(numbers_);
   Tensor exponent = Tensor::empty(DType::float64, {});
   *exponent.data_as<double>() = 3.7;
-  std::vector<Tensor> out(1);
+  Vector<Tensor> out(1);
   EXPECT(call("neml2::opaque_pow", {base, exponent}, out) == 0);
   EXPECT(out[0].strides() == base.strides());
   for (std::int64_t i = 0; i < 3; ++i)
@@ -364,7 +364,7 @@ void a_power_broadcasts_and_keeps_the_layout_of_its_base() {
 }
 
 void a_call_that_wrapper_json_does_not_describe_fails() {
-  std::vector<Tensor> out(1);
+  Vector<Tensor> out(1);
   EXPECT(call("aten::cosh", {numbers({2})}, out) == 1);
   EXPECT(last_error().find("aten::cosh is not supported") != std::string::npos);
   EXPECT(std::string(find<const char*()>("nml2_supported_operators")()).find("aten::_linalg_solve_ex") !=

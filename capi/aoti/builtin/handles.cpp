@@ -6,7 +6,10 @@
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-Dims dims(const std::int64_t* values, std::int64_t n) { return Dims(std::span(values, static_cast<std::size_t>(n))); }
+using Axes = std::span<const std::int64_t>;
+
+Axes axes(const std::int64_t* values, std::int64_t n) { return {values, static_cast<std::size_t>(n)}; }
+Dims dims(const std::int64_t* values, std::int64_t n) { return Dims(axes(values, n)); }
 
 void expect_cpu(std::int32_t device_type) {
   if (device_type != cpu)
@@ -14,13 +17,23 @@ void expect_cpu(std::int32_t device_type) {
                                 "; the built-in provider runs on the CPU only");
 }
 
-// Another view of the storage of `self`, checked against its size.
-Handle view(const Tensor& self, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset) {
-  const std::int64_t bytes = (offset + span_of(sizes, strides)) * itemsize(dtype);
-  if (offset < 0 || (sizes.product() != 0 && bytes > self.storage().bytes()))
-    throw std::out_of_range("a view of sizes " + sizes.str() + " and strides " + strides.str() + " at offset " +
-                            std::to_string(offset) + " exceeds its storage of " +
-                            std::to_string(self.storage().bytes()) + " bytes");
+[[noreturn]] void refuse_view(const Tensor& self, const Dims& sizes, const Dims& strides, std::int64_t offset) {
+  throw std::out_of_range("a view of sizes " + sizes.str() + " and strides " + strides.str() + " at offset " +
+                          std::to_string(offset) + " exceeds its storage of " + std::to_string(self.storage().bytes()) +
+                          " bytes");
+}
+
+// Another view of the storage of `self`, checked against its size. Packages make dozens of them in a run.
+Handle view(const Tensor& self, DType dtype, Axes sizes, Axes strides, std::int64_t offset) {
+  std::int64_t last = offset, signs = offset;
+  bool empty = false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    last += (sizes[i] - 1) * strides[i];
+    signs |= sizes[i] | strides[i];
+    empty |= sizes[i] == 0;
+  }
+  if (signs < 0 || (!empty && (last + 1) * itemsize(dtype) > self.storage().bytes()))
+    refuse_view(self, Dims(sizes), Dims(strides), offset);
   return new Tensor(self.storage(), dtype, sizes, strides, offset);
 }
 
@@ -50,7 +63,9 @@ NML2_EXPORT Status nml2_torch_empty_strided(std::int64_t ndim, const std::int64_
                                             Handle* ret) {
   return guarded([&] {
     expect_cpu(device_type);
-    *ret = new Tensor(empty_strided(dtype_of(dtype), dims(sizes, ndim), dims(strides, ndim)));
+    const DType type = dtype_of(dtype);
+    const std::int64_t bytes = span_of(dims(sizes, ndim), dims(strides, ndim)) * itemsize(type);
+    *ret = new Tensor(Storage::allocate(bytes), type, axes(sizes, ndim), axes(strides, ndim));
   });
 }
 
@@ -92,14 +107,14 @@ NML2_EXPORT Status nml2_torch__reinterpret_tensor(Handle self, std::int64_t ndim
                                                   const std::int64_t* strides, std::int64_t offset_increment,
                                                   Handle* ret) {
   return guarded([&] {
-    *ret = view(*self, self->dtype(), dims(sizes, ndim), dims(strides, ndim), self->offset() + offset_increment);
+    *ret = view(*self, self->dtype(), axes(sizes, ndim), axes(strides, ndim), self->offset() + offset_increment);
   });
 }
 
 NML2_EXPORT Status nml2_torch_as_strided(Handle self, const std::int64_t* sizes, const std::int64_t* strides,
                                          Handle* ret) {
   return guarded([&] {
-    *ret = view(*self, self->dtype(), dims(sizes, self->ndim()), dims(strides, self->ndim()), self->offset());
+    *ret = view(*self, self->dtype(), axes(sizes, self->ndim()), axes(strides, self->ndim()), self->offset());
   });
 }
 
@@ -109,7 +124,7 @@ NML2_EXPORT Status nml2_torch__alloc_from_pool(Handle pool, std::int64_t offset_
   return guarded([&] {
     const DType type = dtype_of(dtype);
     if (offset_bytes % itemsize(type) != 0) throw std::invalid_argument("a misaligned offset into a memory pool");
-    *ret = view(*pool, type, dims(sizes, ndim), dims(strides, ndim), offset_bytes / itemsize(type));
+    *ret = view(*pool, type, axes(sizes, ndim), axes(strides, ndim), offset_bytes / itemsize(type));
   });
 }
 
@@ -118,7 +133,7 @@ NML2_EXPORT Status nml2_torch_cpu_view_dtype(Handle self, std::int32_t dtype, Ha
     const DType type = dtype_of(dtype);
     if (itemsize(type) != self->itemsize())
       throw std::invalid_argument(std::string("a view of ") + name_of(self->dtype()) + " as " + name_of(type));
-    *ret = view(*self, type, self->sizes(), self->strides(), self->offset());
+    *ret = new Tensor(self->storage(), type, self->sizes(), self->strides(), self->offset());
   });
 }
 

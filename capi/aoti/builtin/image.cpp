@@ -50,8 +50,11 @@ Provider open_provider() {
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
   look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
   look_up(provider.last_error, provider.library, "nml2_last_error");
-  if (!provider.find_operator || !provider.supported_operators || !provider.last_error)
+  UseMemory use_memory = nullptr;
+  look_up(use_memory, provider.library, "nml2_use_memory");
+  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory)
     throw fail("it is of another version");
+  use_memory(memory::allocate, memory::release);
   return provider;
 }
 

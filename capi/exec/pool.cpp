@@ -1,0 +1,115 @@
+#include "capi/exec/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "capi/exec/floating_point.h"
+
+namespace neml2_capi::exec {
+namespace {
+
+cpu_set_t processors_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  return set;
+}
+
+class Pool {
+ public:
+  // False where another caller has the workers.
+  bool try_run(Job& job, int helpers) {
+    const std::unique_lock mine(caller_, std::try_to_lock);
+    if (!mine) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = &job;
+      vacancies_ = start_workers(helpers);
+      processors_ = processors_of_this_thread();
+    }
+    for (int i = 0; i < vacancies_at_start_; ++i) wake_.notify_one();
+    job.work();
+    std::unique_lock lock(mutex_);
+    vacancies_ = 0;
+    done_.wait(lock, [&] { return working_ == 0; });
+    job_ = nullptr;
+    return true;
+  }
+
+ private:
+  // How many of `wanted` workers there are: the system may refuse threads.
+  int start_workers(int wanted) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the host's threads
+    try {
+      for (; workers_ < wanted; ++workers_) std::thread([this] { live(); }).detach();
+    } catch (const std::system_error&) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return vacancies_at_start_ = std::min(wanted, workers_);
+  }
+
+  [[noreturn]] void live() {
+    cpu_set_t mine = processors_of_this_thread();
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return vacancies_ > 0; });
+      --vacancies_;
+      ++working_;
+      Job& job = *job_;
+      const cpu_set_t wanted = processors_;
+      lock.unlock();
+      if (!CPU_EQUAL(&mine, &wanted) && sched_setaffinity(0, sizeof(wanted), &wanted) == 0) mine = wanted;
+      {
+        const DefaultFloatingPoint environment;
+        job.work();
+      }
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex caller_;  // held by the one who is served
+  std::mutex mutex_;   // guards what follows
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  cpu_set_t processors_{};
+  int workers_ = 0;
+  int vacancies_ = 0, vacancies_at_start_ = 0;  // how many more may begin
+  int working_ = 0;
+};
+
+// Never destroyed: workers sleep in it when the process ends. In the child of a fork there are no workers, and locks
+// may be held by threads that do not exist: it begins anew.
+alignas(Pool) std::byte place[sizeof(Pool)];
+
+Pool& pool() {
+  static Pool* const instance = [] {
+    pthread_atfork(nullptr, nullptr, [] { new (place) Pool; });
+    return new (place) Pool;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+int available_processors() {
+  const cpu_set_t set = processors_of_this_thread();
+  return std::max(1, CPU_COUNT(&set));
+}
+
+void run(Job& job, int helpers) {
+  if (helpers <= 0 || !pool().try_run(job, helpers)) job.work();
+}
+
+}  // namespace neml2_capi::exec
