@@ -54,7 +54,9 @@
  * Threads     A graph or a loaded model may be called from many threads at once; results are the same as one
  *             after another. Setting a parameter or an option is atomic: calls that already run keep the
  *             values they began with. A call, a report or a tensor handle belongs to one thread at a time.
- *             Errors are kept per thread.
+ *             Errors are kept per thread. The option `threads` lets one evaluation use several threads of the
+ *             library's own: they are not woken for little work, serve one caller at a time (others run
+ *             alone), keep to the caller's processors and leave OpenMP alone. No result depends on their number.
  * Floating    The floating-point environment (traps, rounding, flush-to-zero) is set to its default inside
  *   point     and restored on return: hosts that trap can call.
  */
@@ -329,7 +331,11 @@ NEML2_CAPI void neml2_model_free(neml2_model **model);
  *                             "batch": all points iterate until all have converged, and one that fails fails all,
  *                             as NEML2's own runtime does it
  *   collect_history  number   1: reports of neml2_model_forward() hold the residual history; 0: they do not
- *   chunk            number   points that are evaluated together
+ *   chunk            number   points that are evaluated together; 0, the default: so many that what they take and give
+ *                             fits the processor's second-level cache
+ *   threads          number   threads that share the chunks of an evaluation, the calling one among them; 0: as many as
+ *                             the calling thread has processors. 1 unless the environment variable NEML2_CAPI_THREADS
+ *                             says otherwise: most hosts run several threads or processes themselves. (In Python: 0.)
  * ------------------------------------------------------------------------------------------- */
 
 /** How many options there are. Since 1.0. */

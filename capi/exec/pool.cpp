@@ -4,9 +4,10 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
-#include <cstring>
-#include <memory>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -28,8 +29,7 @@ class Pool {
  public:
   // False where another caller has the workers.
   bool try_run(Job& job, int helpers) {
-    const std::unique_lock mine(caller_, std::try_to_lock);
-    if (!mine) return false;
+    if (taken_.exchange(true, std::memory_order_acquire)) return false;
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
@@ -42,6 +42,7 @@ class Pool {
     vacancies_ = 0;
     done_.wait(lock, [&] { return working_ == 0; });
     job_ = nullptr;
+    taken_.store(false, std::memory_order_release);
     return true;
   }
 
@@ -79,8 +80,8 @@ class Pool {
     }
   }
 
-  std::mutex caller_;  // held by the one who is served
-  std::mutex mutex_;   // guards what follows
+  std::atomic<bool> taken_ = false;  // by a caller
+  std::mutex mutex_;                 // guards what follows
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
   cpu_set_t processors_{};

@@ -1,5 +1,6 @@
 // The evaluation of a model: the batch in chunks, each through all segments, on one thread or several.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -27,14 +28,15 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
 }
 
 // How many points are evaluated together, if there are so many. Where the choice is the library's, what the largest
-// package reads and writes takes a quarter of the second-level cache, which leaves room for what happens inside; and
+// package reads and writes takes at most half of the second-level cache, which leaves room for what happens inside; and
 // each thread gets several chunks.
 std::int64_t Model::chunk_size(std::int64_t points, const Options& options, int threads) const {
   if (baked_batch_ != 0) return baked_batch_;
   if (options.whole_batch()) return points;
   if (options.chunk() != 0) return std::min(options.chunk(), greatest_batch_);
-  constexpr std::int64_t least = 16, most = 4096;
-  const std::int64_t in_cache = std::clamp(exec::level2_cache() / 4 / bytes_per_point_, least, most);
+  constexpr std::int64_t least = 16, most = 2048;
+  const std::int64_t fit = std::clamp(exec::level2_cache() / 2 / bytes_per_point_, least, most);
+  const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
   const std::int64_t shared = std::max(least, points / (4 * threads));
   return std::min({in_cache, threads > 1 ? shared : in_cache, greatest_batch_});
 }

@@ -17,6 +17,7 @@ class ForwardSegment : public Segment {
   const std::vector<std::size_t>& outputs() const override { return value_.outputs(); }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;
+  std::int64_t bytes_per_point() const override { return value_.package().bytes_per_point(); }
   std::vector<std::size_t> uniform_parameters() const override;
 
  private:

@@ -146,6 +146,13 @@ std::vector<const Package*> ImplicitSegment::packages() const {
   return packages;
 }
 
+std::int64_t ImplicitSegment::bytes_per_point() const {
+  std::int64_t bytes = residual_.bytes_per_point();
+  for (const auto* package : {&jacobian_, &solve_, &step_, &matvec_, &preconditioner_setup_, &preconditioner_apply_})
+    if (*package) bytes = std::max(bytes, (*package)->bytes_per_point());
+  return bytes;
+}
+
 std::vector<std::size_t> ImplicitSegment::uniform_parameters() const {
   std::vector<std::size_t> uniform = tail_.uniform();
   if (predictor_)

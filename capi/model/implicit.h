@@ -25,6 +25,7 @@ class ImplicitSegment : public Segment {
   const std::vector<std::size_t>& outputs() const override { return outputs_; }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;
+  std::int64_t bytes_per_point() const override;
   std::vector<std::size_t> uniform_parameters() const override;
 
   // The steps of run(), for whoever has a solver of their own. First: predict the unknowns, and pack.

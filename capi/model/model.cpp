@@ -154,11 +154,11 @@ void Model::note_batches() {
   for (const auto& segment : segments_) {
     for (const Package* package : segment->packages()) {
       greatest_batch_ = std::min(greatest_batch_, package->greatest_batch());
-      bytes_per_point_ = std::max(bytes_per_point_, package->bytes_per_point());
       if (package->baked_batch() == 0) continue;
       baked_batch_ = package->baked_batch();
       limiting_package_ = package->name();
     }
+    bytes_per_point_ = std::max(bytes_per_point_, segment->bytes_per_point());
     const auto uniform = segment->uniform_parameters();
     uniform_parameters_.insert(uniform_parameters_.end(), uniform.begin(), uniform.end());
   }

@@ -143,7 +143,7 @@ class Model {
   std::vector<std::size_t> uniform_parameters_;  // taken as one value for all points of a run
   std::int64_t baked_batch_ = 0;
   std::int64_t greatest_batch_ = INT64_MAX;
-  std::int64_t bytes_per_point_ = 1;  // of the package that has most
+  std::int64_t bytes_per_point_ = 1;  // of the segment that has most
   std::string limiting_package_;      // the one that has the baked batch
 
   mutable std::mutex chunks_mutex_;  // guards the chunks that no thread works with, and the number of all

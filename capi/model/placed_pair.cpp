@@ -70,11 +70,9 @@ std::vector<PlacedPair> solved_pairs(const std::vector<artifact::Pair>& pairs, c
 
 Vector<Block> blocks_of(Vector<Tensor> tensors, const std::vector<PlacedPair>& pairs, const Chunk& chunk) {
   for (const PlacedPair& pair : pairs)
-    if (pair.matrix) {
-      Tensor& matrix = tensors[static_cast<std::size_t>(*pair.matrix)];
-      matrix = matrix.row_major();
-    }
+    if (pair.matrix) tensors[static_cast<std::size_t>(*pair.matrix)].make_row_major();
   Vector<Block> blocks;
+  blocks.reserve(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i)
     blocks.push_back(pairs[i].info.block(
         pairs[i].matrix ? part_of(tensors[static_cast<std::size_t>(*pairs[i].matrix)], pairs[i], 1.0)

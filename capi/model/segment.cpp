@@ -106,7 +106,8 @@ Block PairInfo::block(Tensor tensor, const Chunk& chunk) const {
     sizes[0] = std::min<std::int64_t>(sizes[0], 1);
     tensor = Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
   }
-  return {output, of_parameter ? chunk.values.size() + input : input, &shape, tensor.row_major(), batched};
+  tensor.make_row_major();
+  return {output, of_parameter ? chunk.values.size() + input : input, &shape, std::move(tensor), batched};
 }
 
 Chunk Chunk::select(const Vector<std::int64_t>& rows) const {

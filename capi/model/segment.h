@@ -125,6 +125,8 @@ class Segment {
   virtual std::vector<const PairInfo*> pairs() const = 0;
   // The packages, for what they say of batches.
   virtual std::vector<const Package*> packages() const = 0;
+  // What the packages that make the outputs read and write for each point: the most that one of them does.
+  virtual std::int64_t bytes_per_point() const = 0;
   // The parameters that the segment takes as one value for all points of a run.
   virtual std::vector<std::size_t> uniform_parameters() const = 0;
 };

@@ -2,27 +2,12 @@
 
 #include <pthread.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
-#include <utility>
 
 namespace neml2_capi::memory {
 namespace {
-
-constexpr std::size_t largest_small = std::size_t{1} << 20;
-constexpr std::size_t thread_limit = std::size_t{64} << 20;    // bytes that wait: of small blocks, in one thread
-constexpr std::size_t process_limit = std::size_t{256} << 20;  // of large ones
-
-// Which of the sizes that rounded() returns this is, counted from 0.
-constexpr std::size_t number_of(std::size_t size) {
-  if (size <= 4 * alignment) return size / alignment - 1;
-  const auto power = static_cast<std::size_t>(std::bit_width(size - 1)) - 1;      // 2^power < size <= 2^(power + 1)
-  const std::size_t quarter = (size - (std::size_t{1} << power)) >> (power - 2);  // 1 to 4
-  return 4 * (power - std::bit_width(alignment)) + quarter - 1;
-}
-static_assert(number_of(rounded(1)) == 0 && number_of(rounded(256)) == 3 && number_of(rounded(257)) == 4);
-static_assert(number_of(rounded(512)) == 7 && number_of(rounded(513)) == 8 && rounded(513) == 640);
 
 void* from_system(std::size_t size) {
   void* block = std::aligned_alloc(alignment, size);
@@ -30,55 +15,29 @@ void* from_system(std::size_t size) {
   return block;
 }
 
-// The cache of this thread; null before its first use and after its end. Read at every request: this one pointer stands
-// in the static block of thread-local storage.
-class ThreadCache;
-[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadCache* current = nullptr;
+// The cache of a thread, and who has its address.
+struct Owner {
+  ThreadCache cache;
+  std::array<ThreadCache**, 4> users{};
 
-class ThreadCache {
- public:
-  ThreadCache() { current = this; }
-  ~ThreadCache() {
-    current = nullptr;
-    for (Waiting* first : first_)
-      while (first) std::free(std::exchange(first, first->next));
+  ~Owner() {
+    for (ThreadCache** user : users)
+      if (user) *user = nullptr;
   }
-  ThreadCache(const ThreadCache&) = delete;
-  ThreadCache& operator=(const ThreadCache&) = delete;
-
-  // That of this thread; null when the thread is about to end.
-  static ThreadCache* get() { return current ? current : first_use(); }
-
-  void* take(std::size_t size) {
-    Waiting*& first = first_[number_of(size)];
-    if (!first) return nullptr;
-    bytes_ -= size;
-    return std::exchange(first, first->next);
-  }
-  bool keep(void* block, std::size_t size) {
-    if (bytes_ + size > thread_limit) return false;
-    Waiting*& first = first_[number_of(size)];
-    first = new (block) Waiting{first};
-    bytes_ += size;
-    return true;
-  }
-
- private:
-  // A block that waits holds the address of the next one.
-  struct Waiting {
-    Waiting* next;
-  };
-
-  static ThreadCache* first_use() {
-    thread_local bool used = false;
-    if (std::exchange(used, true)) return nullptr;  // other objects of the thread are being destroyed
-    thread_local ThreadCache cache;
-    return &cache;
-  }
-
-  std::array<Waiting*, number_of(largest_small) + 1> first_{};
-  std::size_t bytes_ = 0;
 };
+
+// Let `user` be the address of this thread's cache, unless the thread is about to end.
+void attach(ThreadCache*& user) {
+  static thread_local bool ended = false;
+  static thread_local struct Last : Owner {
+    ~Last() { ended = true; }
+  } owner;
+  if (ended || !caching) return;
+  const auto place = std::find(owner.users.begin(), owner.users.end(), nullptr);
+  if (place == owner.users.end()) return;
+  *place = &user;
+  user = &owner.cache;
+}
 
 // Large blocks that wait, the oldest first. It is never destroyed: tensors may be freed while the process ends.
 class ProcessCache {
@@ -90,9 +49,9 @@ class ProcessCache {
     return nullptr;
   }
   void keep(void* block, std::size_t size) {
-    if (size > process_limit) return std::free(block);
+    if (size > limit) return std::free(block);
     const std::lock_guard lock(mutex_);
-    while (bytes_ + size > process_limit || count_ == blocks_.size()) std::free(remove(0));
+    while (bytes_ + size > limit || count_ == blocks_.size()) std::free(remove(0));
     blocks_[count_++] = {block, size};
     bytes_ += size;
   }
@@ -100,6 +59,8 @@ class ProcessCache {
   std::mutex& mutex() { return mutex_; }
 
  private:
+  static constexpr std::size_t limit = std::size_t{256} << 20;
+
   struct Block {
     void* data;
     std::size_t size;
@@ -124,32 +85,29 @@ constinit ProcessCache large_blocks;
                  [] { large_blocks.mutex().unlock(); });
 }
 
-// The address sanitizer must see every block come and go.
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool caching = false;
-#else
-constexpr bool caching = true;
-#endif
-
 }  // namespace
 
-void* allocate(std::size_t bytes) {
-  const std::size_t size = rounded(bytes);
-  void* block = nullptr;
-  if (!caching)
-    ;
-  else if (size > largest_small)
-    block = large_blocks.take(size);
-  else if (ThreadCache* cache = ThreadCache::get())
-    block = cache->take(size);
+constinit thread_local ThreadCache* thread_cache = nullptr;
+
+ThreadCache::~ThreadCache() {
+  for (Waiting* first : first_)
+    while (first) std::free(std::exchange(first, first->next));
+}
+
+void* allocate_for(ThreadCache*& user, std::size_t size) {
+  if (!user) attach(user);
+  void* block = caching && size > ThreadCache::largest ? large_blocks.take(size) : nullptr;
   return block ? block : from_system(size);
 }
 
-void release(void* block, std::size_t bytes) noexcept {
-  const std::size_t size = rounded(bytes);
-  if (caching && size > largest_small) return large_blocks.keep(block, size);
-  ThreadCache* cache = caching ? ThreadCache::get() : nullptr;
-  if (!cache || !cache->keep(block, size)) std::free(block);
+void release_for(ThreadCache*& user, void* block, std::size_t size) noexcept {
+  if (!user) attach(user);
+  if (caching && size > ThreadCache::largest) return large_blocks.keep(block, size);
+  if (!user || !user->keep(block, size)) std::free(block);
 }
+
+void* allocate_elsewhere(std::size_t size) { return allocate_for(thread_cache, size); }
+
+void release_elsewhere(void* block, std::size_t size) noexcept { release_for(thread_cache, block, size); }
 
 }  // namespace neml2_capi::memory

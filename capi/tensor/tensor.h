@@ -37,16 +37,8 @@ enum class DType : std::int32_t {
 inline bool is_dtype(std::int32_t code) { return code >= NEML2_FLOAT64 && code <= NEML2_BFLOAT16; }
 
 inline std::int64_t itemsize(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-    case DType::int64: return 8;
-    case DType::float32:
-    case DType::int32: return 4;
-    case DType::int16:
-    case DType::float16:
-    case DType::bfloat16: return 2;
-    default: return 1;
-  }
+  constexpr std::int8_t sizes[] = {0, 8, 4, 8, 4, 2, 1, 1, 1, 2, 2};
+  return sizes[static_cast<std::int32_t>(dtype)];
 }
 
 // The name of an element type, as numpy, torch and the metadata write it.
@@ -61,19 +53,17 @@ class Dims {
  public:
   static constexpr std::int64_t capacity = 16;
 
-  Dims() noexcept { values_[0] = 0; }
+  Dims() = default;
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   explicit Dims(std::span<const std::int64_t> values) : size_(std::ssize(values)) {
     if (size_ > capacity) throw std::length_error("a tensor has more than 16 axes");
-    values_[0] = 0;
-    for (std::int64_t i = 0; i < size_; ++i) values_[i] = values[static_cast<std::size_t>(i)];
+    copy(values.data());
   }
-  // Only what is there is copied (and the first value, which is always initialised): tensors are copied all the time.
+  // Only what is there is copied: tensors are copied all the time.
   Dims(const Dims& other) noexcept { *this = other; }
   Dims& operator=(const Dims& other) noexcept {
     size_ = other.size_;
-    values_[0] = other.values_[0];
-    for (std::int64_t i = 1; i < size_; ++i) values_[i] = other.values_[i];
+    copy(other.values_);
     return *this;
   }
 
@@ -130,6 +120,14 @@ class Dims {
   }
 
  private:
+  // One by one: a processor waits when it loads as a vector what was just written one by one.
+  void copy(const std::int64_t* from) noexcept {
+    for (std::int64_t i = 0; i < size_; ++i) {
+      values_[i] = from[i];
+      __asm__ volatile("");  // keeps the compiler from making it a vector
+    }
+  }
+
   std::int64_t size_ = 0;
   std::int64_t values_[capacity];  // the first size_ of them
 };

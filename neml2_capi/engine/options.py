@@ -55,7 +55,8 @@ OPTIONS = {
     "substep_del_tol": Option(1e-6),
     "convergence": Option("point", choices=("point", "batch")),
     "collect_history": Option(0, 0, 1, whole=True),
-    "chunk": Option(256, 1, 1 << 20, whole=True),  # without effect here
+    "chunk": Option(0, 0, 1 << 20, whole=True),  # without effect here
+    "threads": Option(0, 0, 1024, whole=True),  # without effect here
 }
 
 

@@ -200,7 +200,7 @@ def test_parameter_that_does_not_fit_changes_nothing(elasticity: Model) -> None:
 
 def test_option_out_of_its_bounds_changes_nothing(viscoplastic: Model) -> None:
     before = dict(viscoplastic.options)
-    wrong: dict[str, float | str] = {"atol": -1.0, "miters": 0, "ls_type": "GOLDEN", "chunk": 0}
+    wrong: dict[str, float | str] = {"atol": -1.0, "miters": 0, "ls_type": "GOLDEN", "chunk": -1}
     for name, value in wrong.items():
         with refused("ARGUMENT", name, subject=name):
             viscoplastic.options[name] = value

@@ -1,4 +1,4 @@
-"""The result of a point is bitwise the same, whatever batch and chunk it is evaluated in."""
+"""The result of a point is bitwise the same, whatever batch, chunk and thread it is evaluated in."""
 
 from __future__ import annotations
 
@@ -68,6 +68,16 @@ def test_a_point_does_not_see_its_chunk(artifacts: Artifacts, name: str) -> None
         evaluate(model, name, 99).expect(expected)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_point_does_not_see_the_number_of_threads(artifacts: Artifacts, name: str) -> None:
+    model = load(artifacts, name)
+    model.options["threads"] = 1
+    expected = evaluate(model, name, 500)
+    for threads, chunk in ((2, 0), (3, 7), (5, 16), (0, 64)):
+        model.options["threads"], model.options["chunk"] = threads, chunk
+        evaluate(model, name, 500).expect(expected)
+
+
 @pytest.mark.parametrize("name", ["isotropic_hardening", "relaxation", "bicgstab", "substepping"])
 def test_a_point_does_not_see_the_parameters_of_others(artifacts: Artifacts, name: str) -> None:
     """Runs of equal values, of one point and of many."""
@@ -101,8 +111,8 @@ def test_a_sum_over_points_does_not_see_the_chunks(artifacts: Artifacts, name: s
     cotangents = random_like(model.forward(inputs))
     shared = {n: v[0] if n in ("t", "t~1") else v for n, v in inputs.items()}
     expected = model.param_vjp(shared, cotangents) | model.vjp(shared, cotangents)[1]
-    for chunk in (1, 7, 5000):
-        model.options["chunk"] = chunk
+    for chunk, threads in ((1, 1), (7, 1), (5000, 1), (0, 2), (7, 4), (1, 3)):
+        model.options["chunk"], model.options["threads"] = chunk, threads
         sums = model.param_vjp(shared, cotangents) | model.vjp(shared, cotangents)[1]
         for key, value in expected.items():
             np.testing.assert_array_equal(sums[key], value, err_msg=key)

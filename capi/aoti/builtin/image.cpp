@@ -54,7 +54,7 @@ Provider open_provider() {
   look_up(use_memory, provider.library, "nml2_use_memory");
   if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory)
     throw fail("it is of another version");
-  use_memory(memory::allocate, memory::release);
+  use_memory(memory::allocate_for, memory::release_for);
   return provider;
 }
 

@@ -4,26 +4,27 @@
 #include <cstdlib>
 
 #include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/provider.h"
 
 namespace neml2_capi {
 namespace {
 
 // Until libneml2_capi has told of its own.
-aoti::builtin::Allocate allocate_with = [](std::size_t bytes) {
-  void* block = std::aligned_alloc(memory::alignment, memory::rounded(bytes));
+memory::Allocate allocate_with = [](memory::ThreadCache*&, std::size_t size) {
+  void* block = std::aligned_alloc(memory::alignment, size);
   if (!block) throw std::bad_alloc();
   return block;
 };
-aoti::builtin::Release release_with = [](void* block, std::size_t) noexcept { std::free(block); };
+memory::Release release_with = [](memory::ThreadCache*&, void* block, std::size_t) noexcept { std::free(block); };
 
 }  // namespace
 
-void* memory::allocate(std::size_t bytes) { return allocate_with(bytes); }
+constinit thread_local memory::ThreadCache* memory::thread_cache = nullptr;
 
-void memory::release(void* block, std::size_t bytes) noexcept { release_with(block, bytes); }
+void* memory::allocate_elsewhere(std::size_t size) { return allocate_with(thread_cache, size); }
 
-NML2_EXPORT void nml2_use_memory(aoti::builtin::Allocate allocate, aoti::builtin::Release release) {
+void memory::release_elsewhere(void* block, std::size_t size) noexcept { release_with(thread_cache, block, size); }
+
+NML2_EXPORT void nml2_use_memory(memory::Allocate allocate, memory::Release release) {
   allocate_with = allocate;
   release_with = release;
 }

@@ -56,11 +56,8 @@ struct RunContext {
 using FindOperator = Operator (*)(const char* target);
 using SupportedOperators = const char* (*)();
 using LastError = const char* (*)();
-//   void nml2_use_memory(Allocate, Release)           what capi/tensor/memory.h stands for: the caches of
-//   libneml2_capi.
-//                                                     To be called before the first package runs
-using Allocate = void* (*)(std::size_t bytes);
-using Release = void (*)(void* block, std::size_t bytes) noexcept;
-using UseMemory = void (*)(Allocate, Release);
+//   void nml2_use_memory(memory::Allocate, memory::Release)
+//                                                     the caches of libneml2_capi, before the first package runs
+using UseMemory = void (*)(memory::Allocate, memory::Release);
 
 }  // namespace neml2_capi::aoti::builtin

@@ -1,0 +1,143 @@
+// A call that runs again takes no memory from the system: malloc and its kin are counted.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "neml2_capi.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+
+int main() { return 77; }  // a sanitizer has a malloc of its own, and the library then keeps no memory
+
+#else
+
+namespace {
+
+std::atomic<long> taken = 0;
+
+}  // namespace
+
+// These take the place of the C library's in the whole process.
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t bytes) {
+  ++taken;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) {
+  ++taken;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* block, std::size_t bytes) {
+  ++taken;
+  return __libc_realloc(block, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  ++taken;
+  return __libc_memalign(alignment, bytes);
+}
+}
+
+namespace {
+
+void expect(bool condition, const std::string& what) {
+  if (condition) return;
+  char reason[1024] = "";
+  neml2_error_message(reason, sizeof reason, nullptr);
+  std::fprintf(stderr, "failed: %s (%s)\n", what.c_str(), reason);
+  std::exit(1);
+}
+
+std::string artifact(const std::string& name) { return std::string(std::getenv("NEML2_TEST_ARTIFACTS")) + "/" + name; }
+
+struct Array {
+  const char* name;
+  std::int64_t size;  // per point
+  std::vector<double> values;
+};
+
+// The arrays of a call, each with one value for all points but the first, which varies.
+struct Bound {
+  neml2_model* model = nullptr;
+  neml2_call* call = nullptr;
+  std::vector<Array> inputs, outputs;
+
+  Bound(const std::string& name, std::vector<Array> in, std::vector<Array> out, std::int64_t points)
+      : inputs(std::move(in)), outputs(std::move(out)) {
+    expect(neml2_model_load(&model, artifact(name).c_str(), nullptr, nullptr) == NEML2_OK, "load " + name);
+    expect(neml2_call_create(&call, model) == NEML2_OK, "create");
+    for (Array& input : inputs) {
+      const bool varies = &input == inputs.data();
+      if (varies)
+        for (std::int64_t i = input.size; i < points * input.size; ++i)
+          input.values.push_back(input.values[static_cast<std::size_t>(i - input.size)] * (1 + 1e-3 * double(i % 7)));
+      expect(neml2_call_bind_input(call, input.name, input.values.data(), NEML2_FLOAT64, varies ? input.size : 0) == 0,
+             input.name);
+    }
+    for (Array& output : outputs) {
+      output.values.resize(static_cast<std::size_t>(points * output.size));
+      expect(neml2_call_bind_output(call, output.name, output.values.data(), NEML2_FLOAT64, output.size) == 0,
+             output.name);
+    }
+  }
+  ~Bound() {
+    neml2_call_free(&call);
+    neml2_model_free(&model);
+  }
+};
+
+void expect_nothing_taken(Bound& bound, std::int64_t points, const std::string& what) {
+  for (int run = 0; run < 3; ++run) expect(neml2_call_run(bound.call, points) == NEML2_OK, what);
+  const long before = taken;
+  for (int run = 0; run < 5; ++run) expect(neml2_call_run(bound.call, points) == NEML2_OK, what);
+  expect(taken == before, what + " took memory " + std::to_string(taken - before) + " times in five runs");
+}
+
+std::vector<Array> strains(std::initializer_list<const char*> names) {
+  std::vector<Array> arrays;
+  for (const char* name : names) arrays.push_back({name, 6, {2e-3, -6e-4, -5e-4, 1e-4, 2e-4, -1e-4}});
+  return arrays;
+}
+
+void an_explicit_model(std::int64_t points) {
+  Bound bound("elasticity", strains({"strain"}), {{"stress", 6, {}}}, points);
+  expect_nothing_taken(bound, points, "elasticity at " + std::to_string(points) + " points");
+}
+
+void its_jacobian(std::int64_t points) {
+  Bound bound("elasticity", strains({"strain"}), {{"stress", 6, {}}}, points);
+  std::vector<double> block(static_cast<std::size_t>(36 * points));
+  expect(neml2_call_bind_derivative(bound.call, "stress", NEML2_INPUT, "strain", block.data(), NEML2_FLOAT64, 36) == 0,
+         "bind the tangent");
+  expect_nothing_taken(bound, points, "the tangent of elasticity at " + std::to_string(points) + " points");
+}
+
+void an_implicit_model(std::int64_t points) {
+  std::vector<Array> inputs = strains({"strain"});
+  for (const char* name : {"strain~1", "stress~1", "X1~1", "X2~1"}) inputs.push_back({name, 6, std::vector(6, 0.0)});
+  inputs.push_back({"equivalent_plastic_strain~1", 1, {0.0}});
+  inputs.push_back({"t", 1, {1.0}});
+  inputs.push_back({"t~1", 1, {0.0}});
+  Bound bound("viscoplastic", inputs, {{"stress", 6, {}}, {"equivalent_plastic_strain", 1, {}}}, points);
+  expect_nothing_taken(bound, points, "viscoplasticity at " + std::to_string(points) + " points");
+}
+
+}  // namespace
+
+int main() {
+  expect(taken > 0, "malloc is counted");
+  for (std::int64_t points : {1, 7, 300, 5000}) {
+    an_explicit_model(points);
+    its_jacobian(points);
+  }
+  for (std::int64_t points : {1, 7, 300}) an_implicit_model(points);
+  return 0;
+}
+
+#endif
