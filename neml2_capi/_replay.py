@@ -227,7 +227,8 @@ def _like(value: Any, dtype: np.dtype[Any]) -> tuple[Array, Any]:
     mark: tuple[str, ...] = ()
     if is_torch(value):
         try:
-            array, mark = value.detach().numpy(), ("torch",)
+            plain = value.detach() if value.requires_grad else value
+            array, mark = plain.numpy(), ("torch",)
         except (RuntimeError, TypeError):  # on another device, or without plain memory
             raise LookupError from None
     if type(array) is np.ndarray and array.dtype is dtype and array.flags.aligned:

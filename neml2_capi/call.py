@@ -27,6 +27,7 @@ Arrays = Mapping[str, Any]
 _Requested = dict[Key, tuple[Place, Any]]
 
 _run = lib.neml2_call_run
+_NON_FINITE: int = lib.NEML2_NON_FINITE
 
 
 class Call(Handle):
@@ -94,17 +95,18 @@ class Call(Handle):
         in a way that cannot be, or a package fails.
         """
         with self._turn:
-            return check(_run(self._open()[0], self.points))
+            owner = self._owner or self._open()
+            status: int = _run(owner[0], self.points)
+        return status if status >= 0 else check(status)
 
     def __call__(self) -> Arrays:
         """run(), and return `outputs`; ConvergenceError where points failed.
 
         Its outputs are those of the call, in which the points that failed are as they were.
         """
-        with self._turn:
-            status = self.run()
-            if status > lib.NEML2_NON_FINITE:
-                self._raise_failed(status)
+        status = self.run()
+        if status > _NON_FINITE:
+            self._raise_failed(status)
         return self.outputs
 
     # --------------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ class Call(Handle):
 
     def _raise_failed(self, status: int) -> NoReturn:
         """ConvergenceError of the last run."""
-        good = np.asarray(self._bound["report", "status"][1].array <= lib.NEML2_NON_FINITE)
+        good = np.asarray(self._bound["report", "status"][1].array <= _NON_FINITE)
         raise ConvergenceError(
             last_message(),
             status,
