@@ -13,25 +13,59 @@ namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 template <class T>
 inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
 
-// A pivot, or one in every lane, to divide by: as in LAPACK by its reciprocal, where that is accurate.
+// Division by a pivot, or by one in every lane: as in LAPACK by its reciprocal, where that is accurate.
 template <class T, class V>
-struct Pivot {
-  using Truth = decltype(V{} == V{});
-  V value;
-  Truth zero = value == V{};
-  V reciprocal = zero ? V{} : V{} + T(1) / value;
-  // Where the pivot or its reciprocal would have lost digits to underflow, or is not a number.
-  Truth rough = !(zero | ((absolute(value) >= smallest) & (absolute(value) <= T(1) / smallest)));
-  bool anywhere_rough = any(rough);
+class Pivot {
+ public:
+  // A zero pivot divides nothing: all that is below it is zero, too.
+  explicit Pivot(const V& value) : Pivot(value, invert(value == V{} ? V{} + T(1) : value)) {}
+  // With the reciprocal that was found before.
+  Pivot(const V& value, const V& reciprocal)
+      : value_(value), reciprocal_(reciprocal), accurate_(!any(reciprocal == V{})) {}
 
-  static constexpr T smallest = std::numeric_limits<T>::min();
+  const V& reciprocal() const { return reciprocal_; }
 
   template <class X>
   X divide(const X& x) const {
-    const X quotient = x * reciprocal;
-    return anywhere_rough ? rough ? x / value : quotient : quotient;
+    const X quotient = x * reciprocal_;
+    return accurate_ ? quotient : reciprocal_ != V{} ? quotient : x / value_;
   }
+
+ private:
+  static constexpr T smallest = std::numeric_limits<T>::min();
+
+  // 0 where the value or its reciprocal has lost digits to underflow, or is not a number.
+  static V invert(const V& value) {
+    const V size = absolute(value);
+    return ((size >= smallest) & (size <= T(1) / smallest)) ? T(1) / value : V{};
+  }
+
+  V value_;
+  V reciprocal_;
+  bool accurate_;
 };
+
+// Rows of `size` elements, `stride` apart: each loses its multiple of `row`.
+template <class T, int rows>
+void eliminate(T* to, std::int64_t stride, const Lanes<T> (&factors)[rows], const T* row, std::int64_t size) {
+#pragma GCC unroll 2
+  for (std::int64_t j = 0; j < size; j += lane_count<T>) {
+    const Lanes<T> subtracted = load(row + j);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      T* const element = to + r * stride + j;
+      store(element, subtract_product(load(element), factors[r], subtracted));
+    }
+  }
+}
+
+// Calls f(i, number of rows) for groups of rows that are computed together.
+template <class F>
+void in_groups(std::int64_t i, std::int64_t end, F&& f) {
+  for (; i + 4 <= end; i += 4) f(i, std::integral_constant<int, 4>{});
+  for (; i + 2 <= end; i += 2) f(i, std::integral_constant<int, 2>{});
+  for (; i < end; ++i) f(i, std::integral_constant<int, 1>{});
+}
 
 // Up to lane_count<T> systems at once. Element (i, j) of [A b], of all of them, is one vector.
 template <class T>
@@ -42,6 +76,7 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
   const std::int64_t n = layout.n, columns = n + layout.sides;
   const auto place = [&](std::int64_t i, std::int64_t j) { return work + (i * columns + j) * width; };
   const auto get = [&](std::int64_t i, std::int64_t j) { return load(place(i, j)); };
+  T* const reciprocals = place(n, 0);
 
   // Lanes without a system of their own repeat the last one.
   const auto gather = [&](auto member, std::int64_t rows_by, std::int64_t columns_by, std::int64_t first,
@@ -49,6 +84,7 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
     const T* from[width];
     for (int l = 0; l < width; ++l) from[l] = systems[l < count ? l : count - 1].*member;
     for (std::int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 2
       for (std::int64_t j = first; j < end; ++j) {
         const std::int64_t offset = i * rows_by + (j - first) * columns_by;
         V v;
@@ -85,17 +121,18 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
           store(place(other, j), swapped ? a : b);
         }
       }
-    const Pivot<T, V> pivot{get(k, k)};
-    info = (pivot.zero & (info == 0)) ? broadcast(static_cast<Index>(k + 1)) : info;
-    for (std::int64_t i = k + 1; i < n; ++i) {
-      const V factor = pivot.divide(get(i, k));
-      store(place(i, k), factor);
-      for (std::int64_t j = k + 1; j < columns; ++j) store(place(i, j), subtract_product(get(i, j), factor, get(k, j)));
-    }
+    const Pivot<T, V> pivot(get(k, k));
+    store(reciprocals + k * width, pivot.reciprocal());
+    info = ((get(k, k) == T(0)) & (info == 0)) ? broadcast(static_cast<Index>(k + 1)) : info;
+    in_groups(k + 1, n, [&](std::int64_t i, auto rows) {
+      V factors[rows];
+      for (int r = 0; r < rows; ++r) store(place(i + r, k), factors[r] = pivot.divide(get(i + r, k)));
+      eliminate<T, rows>(place(i, k + 1), columns * width, factors, place(k, k + 1), (columns - k - 1) * width);
+    });
   }
 
   for (std::int64_t k = n; k-- > 0;) {
-    const Pivot<T, V> pivot{get(k, k)};
+    const Pivot<T, V> pivot(get(k, k), load(reciprocals + k * width));
     for (std::int64_t j = n; j < columns; ++j) {
       V x = get(k, j);
       for (std::int64_t i = n - 1; i > k; --i) x = subtract_product(x, get(k, i), get(i, j));
@@ -106,11 +143,11 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
     }
   }
 
-  for (int l = 0; l < count; ++l) *systems[l].info = static_cast<std::int32_t>(info[l]);
-  if (!wants_factors) return;
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j)
-      for (int l = 0; l < count; ++l) systems[l].lu[i + j * n] = get(i, j)[l];
+  for (int l = 0; l < count; ++l) {
+    *systems[l].info = static_cast<std::int32_t>(info[l]);
+    for (std::int64_t j = 0; wants_factors && j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i) systems[l].lu[i + j * n] = place(i, j)[l];
+  }
 }
 
 template <class T>
@@ -127,6 +164,7 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
   const std::int64_t row_size = padded<T>(n + sides), x_size = padded<T>(sides);
   T* const rows = work;
   T* const x = work + n * row_size;
+  T* const reciprocals = x + n * x_size;
 
   for (std::int64_t i = 0; i < n; ++i) {
     T* row = rows + i * row_size;
@@ -155,8 +193,9 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
         store(other_row + j, a);
       }
     }
-    const Pivot<T, T> pivot{pivot_row[k]};
-    if (pivot.zero && info == 0) info = static_cast<std::int32_t>(k + 1);
+    const Pivot<T, T> pivot(pivot_row[k]);
+    reciprocals[k] = pivot.reciprocal();
+    if (pivot_row[k] == T(0) && info == 0) info = static_cast<std::int32_t>(k + 1);
     if (lu) {
       system.pivots[k] = static_cast<std::int32_t>(other + 1);
       for (std::int64_t j = 0; j < k && other != k; ++j) {
@@ -165,19 +204,22 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
         lu[other + j * n] = a;
       }
     }
-    for (std::int64_t i = k + 1; i < n; ++i) {
+    const std::int64_t first = (k + 1) / width * width;
+    in_groups(k + 1, n, [&](std::int64_t i, auto group) {
       T* const row = rows + i * row_size;
-      const T factor = pivot.divide(row[k]);
-      if (lu) lu[i + k * n] = factor;
-      const Lanes<T> factors = broadcast(factor);
-      for (std::int64_t j = (k + 1) / width * width; j < row_size; j += width)
-        store(row + j, subtract_product(load(row + j), factors, load(pivot_row + j)));
-    }
+      Lanes<T> factors[group];
+      for (int r = 0; r < group; ++r) {
+        const T factor = pivot.divide(row[r * row_size + k]);
+        if (lu) lu[i + r + k * n] = factor;
+        factors[r] = broadcast(factor);
+      }
+      eliminate<T, group>(row + first, row_size, factors, pivot_row + first, row_size - first);
+    });
   }
 
   for (std::int64_t k = n; k-- > 0;) {
     const T* const row = rows + k * row_size;
-    const Pivot<T, T> pivot{row[k]};
+    const Pivot<T, T> pivot(row[k], reciprocals[k]);
     for (std::int64_t j = 0; j < x_size; j += width) {
       // Past the last right-hand side stands what follows in memory; nobody reads what becomes of it.
       Lanes<T> value = load(row + n + j);
@@ -204,8 +246,8 @@ bool fit_in_lanes(std::int64_t n, std::int64_t sides) {
 
 template <class T>
 std::int64_t solve_work(std::int64_t n, std::int64_t sides) {
-  const std::int64_t one = n * (padded<T>(n + sides) + padded<T>(sides)) + lane_count<T>;
-  const std::int64_t many = fit_in_lanes<T>(n, sides) ? n * (n + sides) * lane_count<T> : 0;
+  const std::int64_t one = n * (padded<T>(n + sides) + padded<T>(sides) + 1) + lane_count<T>;
+  const std::int64_t many = fit_in_lanes<T>(n, sides) ? n * (n + sides + 1) * lane_count<T> : 0;
   return one > many ? one : many;
 }
 
@@ -236,13 +278,13 @@ void substitute(const T* lu, const std::int32_t* pivots, std::int64_t n, bool tr
     for (std::int64_t k = 0; k < n; ++k)
       for (std::int64_t i = k + 1; i < n; ++i) x[i] = subtract_product(x[i], lu[i + k * n], x[k]);
     for (std::int64_t k = n; k-- > 0;) {
-      x[k] = Pivot<T, T>{lu[k + k * n]}.divide(x[k]);
+      x[k] = Pivot<T, T>(lu[k + k * n]).divide(x[k]);
       for (std::int64_t i = 0; i < k; ++i) x[i] = subtract_product(x[i], lu[i + k * n], x[k]);
     }
   } else {
     for (std::int64_t k = 0; k < n; ++k) {
       for (std::int64_t i = 0; i < k; ++i) x[k] = subtract_product(x[k], lu[i + k * n], x[i]);
-      x[k] = Pivot<T, T>{lu[k + k * n]}.divide(x[k]);
+      x[k] = Pivot<T, T>(lu[k + k * n]).divide(x[k]);
     }
     for (std::int64_t k = n; k-- > 0;)
       for (std::int64_t i = k + 1; i < n; ++i) x[k] = subtract_product(x[k], lu[i + k * n], x[i]);

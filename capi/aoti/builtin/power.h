@@ -126,12 +126,14 @@ inline Doubles power(const Doubles& x, const Doubles& y) {
   return result;
 }
 
+// What there is not is repeated from what there is.
 template <class T>
 Doubles load_as_doubles(const T* from, std::int64_t stride, std::int64_t count) {
   if constexpr (std::is_same_v<T, double>)
-    if (count == lane_count<double>) return load_strided(from, stride);
-  Doubles v = broadcast(1.0);
-  for (int i = 0; i < count; ++i) v[i] = static_cast<double>(from[i * stride]);
+    if (count >= lane_count<double>) return load_strided(from, stride);
+  if (stride == 0 || count == 1) return broadcast(static_cast<double>(*from));
+  Doubles v;
+  for (int i = 0; i < lane_count<double>; ++i) v[i] = static_cast<double>(from[(i < count ? i : 0) * stride]);
   return v;
 }
 
