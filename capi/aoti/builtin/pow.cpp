@@ -67,17 +67,21 @@ Tensor power(const Tensor& base, const Tensor& exponent) {
   const std::array<Dims, 2> operands = {broadcast_strides(base.sizes(), base.strides(), sizes),
                                         broadcast_strides(exponent.sizes(), exponent.strides(), sizes)};
   const Tensor out = empty_strided(dtype, sizes, elementwise_strides(sizes, operands));
-  const auto [all, strides] = joined(sizes, {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),
-                                             broadcast_strides(y.sizes(), y.strides(), sizes)});
-  const std::int64_t outer = std::max<std::int64_t>(all.size() - 1, 0);
-  const std::int64_t n = all.empty() ? 1 : all.back();
-  const auto step = [&](std::size_t k) { return all.empty() ? 0 : strides[k].back(); };
   visit_real(dtype, "a power", [&]<class T>(std::type_identity<T>) {
-    walk<3>(all.first(outer), {strides[0].first(outer), strides[1].first(outer), strides[2].first(outer)},
-            [&](const auto& at) {
-              kernels<T>().power(n, out.data_as<T>() + at[0], step(0), x.data_as<T>() + at[1], step(1),
-                                 y.data_as<T>() + at[2], step(2));
-            });
+    const auto compute = kernels<T>().power;
+    T* const to = out.data_as<T>();
+    const T *const from = x.data_as<T>(), *const by = y.data_as<T>();
+    const auto as_stored = [&](const Tensor& t) { return t.sizes() == sizes && t.strides() == out.strides(); };
+    if (as_stored(x) && (y.numel() == 1 || as_stored(y)))
+      return compute(out.numel(), to, 1, from, 1, by, y.numel() == 1 ? 0 : 1);
+
+    const auto [axes, strides] = joined(sizes, {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),
+                                                broadcast_strides(y.sizes(), y.strides(), sizes)});
+    const std::int64_t outer = std::max<std::int64_t>(axes.size() - 1, 0), n = axes.empty() ? 1 : axes.back();
+    std::array<std::int64_t, 3> step{};
+    for (std::size_t k = 0; k < 3 && !axes.empty(); ++k) step[k] = strides[k].back();
+    walk<3>(axes.first(outer), {strides[0].first(outer), strides[1].first(outer), strides[2].first(outer)},
+            [&](const auto& at) { compute(n, to + at[0], step[0], from + at[1], step[1], by + at[2], step[2]); });
   });
   return out;
 }
