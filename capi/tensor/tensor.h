@@ -270,12 +270,24 @@ class Tensor {
 
  private:
   void copy_axis(std::int64_t axis, const char* from, char*& to) const {
-    if (axis == ndim()) {
-      std::memcpy(to, from, static_cast<std::size_t>(itemsize()));
-      to += itemsize();
+    if (axis + 1 < ndim()) {
+      for (std::int64_t i = 0; i < sizes_[axis]; ++i) copy_axis(axis + 1, from + i * strides_[axis] * itemsize(), to);
       return;
     }
-    for (std::int64_t i = 0; i < sizes_[axis]; ++i) copy_axis(axis + 1, from + i * strides_[axis] * itemsize(), to);
+    switch (itemsize()) {
+      case 8: return copy_last_axis<std::int64_t>(from, to);
+      case 4: return copy_last_axis<std::int32_t>(from, to);
+      case 2: return copy_last_axis<std::int16_t>(from, to);
+      default: return copy_last_axis<std::int8_t>(from, to);
+    }
+  }
+  template <class Item>
+  void copy_last_axis(const char* from, char*& to) const {
+    const Item* in = reinterpret_cast<const Item*>(from);
+    Item* out = reinterpret_cast<Item*>(to);
+    const std::int64_t n = sizes_.back(), stride = strides_.back();
+    for (std::int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+    to += n * static_cast<std::int64_t>(sizeof(Item));
   }
 
   Storage storage_;
