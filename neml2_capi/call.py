@@ -157,6 +157,7 @@ class Call(Handle):
         """
         group = "outputs" if current in self._model.outputs.index_of else "inputs"
         with self._turn:
+            self._open()
             one, other = self._at("inputs", history), self._at(group, current)
             requested = {
                 one[0].key: (one[0], other[1].value),

@@ -496,7 +496,12 @@ def test_a_closed_call_is_closed(model: Model, strain: Array) -> None:
     with model.bind({"strain": strain}) as call:
         call()
     assert call.closed and "closed" in repr(call)
-    for use in (call.run, call, lambda: call.bind({"strain": strain})):
+    for use in (
+        call.run,
+        call,
+        lambda: call.bind({"strain": strain}),
+        lambda: call.swap("strain", "stress"),
+    ):
         with pytest.raises(FatalError, match="this Call is closed"):
             use()
     call.close()
