@@ -25,12 +25,12 @@ class Recorder : public Graph {
   std::int64_t num_outputs() const override { return graph_->num_outputs(); }
   bool enforces_bounds() const override { return graph_->enforces_bounds(); }
   void check(const Tensors& inputs) const override { graph_->check(inputs); }
-  Tensors run(const Tensors& inputs, SingularInfo* singular) const override {
+  Tensors run(Tensors inputs, SingularInfo* singular) const override {
     if (record) {
       Run& run = record->emplace_back(Run{graph_, {}});
       for (const Tensor& input : inputs) run.inputs.push_back(input.copy());
     }
-    return graph_->run(inputs, singular);
+    return graph_->run(std::move(inputs), singular);
   }
 
  private:

@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, places: Places, scratch: Path, lines: list[Line], quick: bool) -> None:
         self.places, self.scratch, self.lines = places, scratch, lines
-        self.rounds, self.sample, self.budget = (3, 0.01, 3.0) if quick else (11, 0.05, 40.0)
+        self.rounds, self.sample, self.budget = (3, 0.01, 3.0) if quick else (9, 0.05, 25.0)
         self._inputs: dict[str, tuple[Path, Path, float]] = {}
 
     def inputs(self, model: str) -> tuple[Path, Path, float]:
@@ -95,7 +95,7 @@ class Bench:
     def _calls(self, contestant: Contestant) -> int:
         """As many as fill a sample."""
         calls = 1
-        if contestant.load < 1.0:  # else one call is enough
+        if contestant.load < 0.5:  # else one call is enough
             while (took := contestant.run(calls)) < self.sample / 2:
                 calls = min(10 * calls, int(1.2 * calls * self.sample / took) + 1)
         return calls
