@@ -139,6 +139,8 @@ class Model(Handle):
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
         self._known_options = read_options(owner[0])
+        if "NEML2_CAPI_THREADS" not in os.environ:
+            check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
         self._replays = Replays()
 
     def close(self) -> None:

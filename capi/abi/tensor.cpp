@@ -19,10 +19,12 @@ DType dtype_of(std::int32_t code) {
 
 Handles handles_of(Vector<Tensor> tensors) {
   Handles handles;
-  for (Tensor& tensor : tensors)
+  for (Tensor& tensor : tensors) {
+    tensor.storage().end_confinement();
     handles.push_back(tensor.storage().data() || tensor.numel() == 0
                           ? std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)})
                           : nullptr);
+  }
   return handles;
 }
 

@@ -1,5 +1,6 @@
 #include "capi/aoti/extern_nodes.h"
 
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "capi/error.h"
@@ -56,14 +57,30 @@ builtin::OperatorNode parse_node(const json& entry) {
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
                   join("the package calls the operator ", parsed.target,
                        ", which returns something other than tensors: write the model without it"));
-    ++parsed.outputs;
+    parsed.outputs.push_back({output.at("as_tensor").at("name").get<std::string>()});
   }
   return parsed;
 }
 
+bool is_part_of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// How often the source reads a variable, or passes it on; to declare or to reset it is neither.
+std::int64_t mentions(std::string_view source, std::string_view name) {
+  const std::string declaration = join("(", name, "_handle)");
+  std::int64_t count = 0;
+  for (std::size_t at = source.find(name); at != std::string_view::npos; at = source.find(name, at + 1)) {
+    const std::string_view after = source.substr(at + name.size());
+    const bool is_whole =
+        (at == 0 || !is_part_of_a_name(source[at - 1])) && (after.empty() || !is_part_of_a_name(after.front()));
+    const bool is_declared = after.starts_with(declaration);
+    count += is_whole && !is_declared && !after.starts_with(".reset()");
+  }
+  return count;
+}
+
 }  // namespace
 
-std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text) {
+std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
   std::vector<builtin::OperatorNode> nodes;
   try {
     const json document = json::parse(text);
@@ -71,6 +88,9 @@ std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text) {
   } catch (const json::exception& error) {
     throw Error(NEML2_ERROR_ARTIFACT, "", join("the list of operators in the package is malformed: ", error.what()));
   }
+  // The call of the operator itself mentions its outputs once.
+  for (builtin::OperatorNode& node : nodes)
+    for (builtin::OperatorNode::Output& output : node.outputs) output.is_read = mentions(source, output.name) != 1;
   return nodes;
 }
 

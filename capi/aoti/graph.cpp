@@ -131,6 +131,19 @@ class SerialRegions {
   throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": the compiled package failed: ", reason));
 }
 
+// What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
+class ConfinedRun {
+ public:
+  explicit ConfinedRun(bool confined) {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = confined;
+  }
+  ~ConfinedRun() {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = false;
+  }
+  ConfinedRun(const ConfinedRun&) = delete;
+  ConfinedRun& operator=(const ConfinedRun&) = delete;
+};
+
 // Call into the package. Its C functions return a status, but some throw all the same.
 template <class Call>
 void call_package(const EntryPoints& entry, const std::string& package, Call&& call) {
@@ -260,9 +273,11 @@ class BuiltinGraph final : public Graph {
   // The first run folds constants into the container: it is alone. Later ones only read, but for integer kernels.
   void run_container(Handles& in, std::size_t ninputs, Handles& out, builtin::RunContext& context) const {
     std::unique_lock alone(image_.alone(), std::defer_lock);
-    if (signature_.has_integer_kernels || !has_run_.load(std::memory_order_acquire)) alone.lock();
+    const bool has_run = has_run_.load(std::memory_order_acquire);
+    if (signature_.has_integer_kernels || !has_run) alone.lock();
     image_.note_run();
     const SerialRegions serial(entry());
+    const ConfinedRun confined(has_run);
     call_package(entry(), package_, [&] {
       return entry().run(container_, in.data(), ninputs, out.data(), static_cast<std::size_t>(num_outputs()), nullptr,
                          &context);
@@ -282,9 +297,10 @@ std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, con
   const artifact::Archive archive(path);
   const builtin::Target target = read_target(entry_of(archive, ".wrapper_metadata.json"));
   builtin::check_processor(target, {});  // a package for another device may have no code for this one
-  Signature signature = read_signature(entry_of(archive, ".wrapper.cpp"));
+  const std::string_view source = entry_of(archive, ".wrapper.cpp");
+  Signature signature = read_signature(source);
   std::vector<builtin::OperatorNode> nodes;
-  if (const auto json = archive.find(".wrapper.json")) nodes = parse_extern_nodes(*json);
+  if (const auto json = archive.find(".wrapper.json")) nodes = parse_extern_nodes(*json, source);
 
   const builtin::Object object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), builtin::provider_file);
   builtin::check_processor(target, object.producers);

@@ -84,7 +84,6 @@ void Model::fill(Chunk& chunk, const Evaluation& evaluation, const Options& opti
   chunk.by_parameters = any_bound(evaluation.parameter_blocks) || any_bound(evaluation.parameter_adjoints);
   // What a parameter does to one segment goes on through the values of the next.
   chunk.by_values = chunk.by_values || (chunk.by_parameters && segments_.size() > 1);
-  chunk.release_values();
   chunk.values.resize(num_values_);
   chunk.parameters.resize(parameters.size());
   if (chunk.keep_unknowns) chunk.unknowns.assign(num_values_, Tensor());
@@ -141,7 +140,7 @@ class Model::Borrowed {
     model_.chunks_.pop_back();
   }
   ~Borrowed() {
-    chunk_->release_values();
+    chunk_->release_values();  // which hold memory, of the caller's perhaps
     const std::lock_guard lock(model_.chunks_mutex_);
     model_.chunks_.push_back(std::move(chunk_));
   }
@@ -222,6 +221,7 @@ class Model::Work final : public exec::Job {
   }
 
   void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
+    if (begin > 0) chunk.release_values();
     model_.fill(chunk, evaluation_, options_, begin, points);
     const Found found = model_.run_segments(evaluation_, begin, chunk);
     if (sums_ && !wait_for_turn(number)) return;

@@ -101,8 +101,7 @@ struct Chunk {
   // Let go of all values, and of what they stand in.
   void release_values() {
     for (auto* tensors : {&values, &parameters, &unknowns})
-      for (Tensor& tensor : *tensors)
-        if (tensor.data()) tensor = Tensor();
+      for (Tensor& tensor : *tensors) tensor.reset();
   }
 
   // The same settings and parameters for some of the points, in this order; no values.

@@ -31,6 +31,9 @@ class ThreadCache {
  public:
   static constexpr std::size_t largest = std::size_t{1} << 20;
 
+  // While a package runs that has run before: what it makes, no other thread can reach. See Storage.
+  bool in_confined_run = false;
+
   ThreadCache() = default;
   ~ThreadCache();
   ThreadCache(const ThreadCache&) = delete;

@@ -37,7 +37,7 @@ enum class DType : std::int32_t {
 inline bool is_dtype(std::int32_t code) { return code >= NEML2_FLOAT64 && code <= NEML2_BFLOAT16; }
 
 inline std::int64_t itemsize(DType dtype) {
-  constexpr std::int8_t sizes[] = {0, 8, 4, 8, 4, 2, 1, 1, 1, 2, 2};
+  static constexpr std::int8_t sizes[] = {0, 8, 4, 8, 4, 2, 1, 1, 1, 2, 2};
   return sizes[static_cast<std::int32_t>(dtype)];
 }
 
@@ -132,25 +132,30 @@ class Dims {
   std::int64_t values_[capacity];  // the first size_ of them
 };
 
-// Counted memory. The count is atomic: constants are shared between threads.
+// Counted memory. The count is atomic, since constants are shared between threads; but what a package makes for itself
+// in a run is *confined* to one thread at a time, and counted without: dozens of views come and go in a run.
 class Storage {
  public:
   using Deleter = void (*)(void* context);
 
   Storage() = default;
   Storage(const Storage& other) noexcept : block_(other.block_) {
-    if (block_) block_->uses.fetch_add(1, std::memory_order_relaxed);
+    if (!block_) return;
+    if (block_->confined)
+      block_->uses.store(block_->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+      block_->uses.fetch_add(1, std::memory_order_relaxed);
   }
   Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  Storage& operator=(Storage other) noexcept {
+  Storage& operator=(const Storage& other) noexcept { return *this = Storage(other); }
+  Storage& operator=(Storage&& other) noexcept {
     std::swap(block_, other.block_);
     return *this;
   }
   ~Storage() {
-    if (block_ && block_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      if (block_->deleter) block_->deleter(block_->context);
-      memory::release(block_, block_->footprint);
-    }
+    if (!block_ || !was_last_use()) return;
+    if (block_->deleter) block_->deleter(block_->context);
+    memory::release(block_, block_->footprint);
   }
 
   // Memory of its own, not initialised, aligned for any vector load.
@@ -161,9 +166,24 @@ class Storage {
     return Storage(new (memory)
                        Block{static_cast<char*>(memory) + memory::alignment, bytes, footprint, nullptr, nullptr});
   }
+  static Storage allocate_confined(std::int64_t bytes) {
+    Storage storage = allocate(bytes);
+    storage.block_->confined = memory::thread_cache && memory::thread_cache->in_confined_run;
+    return storage;
+  }
+  // From now on any thread may have it. To be called before another one does.
+  void end_confinement() const noexcept {
+    if (block_ && block_->confined) block_->confined = false;
+  }
   // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
   static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context) {
     return Storage(new (memory::allocate(sizeof(Block))) Block{data, bytes, sizeof(Block), deleter, context});
+  }
+
+  static Storage wrap_confined(void* data, std::int64_t bytes) {
+    Storage storage = wrap(data, bytes, nullptr, nullptr);
+    storage.block_->confined = true;
+    return storage;
   }
 
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
@@ -177,10 +197,18 @@ class Storage {
     Deleter deleter;
     void* context;
     std::atomic<std::int64_t> uses{1};
+    bool confined = false;
   };
   static_assert(sizeof(Block) <= memory::alignment);
 
   explicit Storage(Block* block) : block_(block) {}
+
+  bool was_last_use() noexcept {
+    if (!block_->confined) return block_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    const std::int64_t uses = block_->uses.load(std::memory_order_relaxed);
+    block_->uses.store(uses - 1, std::memory_order_relaxed);
+    return uses == 1;
+  }
 
   Block* block_ = nullptr;
 };
@@ -208,9 +236,9 @@ class Tensor {
   static void operator delete(void* tensor, std::size_t bytes) { memory::release(tensor, bytes); }
   static void* operator new(std::size_t, void* place) { return place; }
 
-  // A row-major view of memory that the caller keeps alive.
+  // A row-major view of memory that the caller keeps alive, for one thread at a time.
   static Tensor borrow(void* data, DType dtype, const Dims& sizes) {
-    return Tensor(Storage::wrap(data, sizes.product() * neml2_capi::itemsize(dtype), nullptr, nullptr), dtype, sizes,
+    return Tensor(Storage::wrap_confined(data, sizes.product() * neml2_capi::itemsize(dtype)), dtype, sizes,
                   sizes.row_major());
   }
 
@@ -246,11 +274,18 @@ class Tensor {
     return out;
   }
   void make_row_major() {
-    if (is_row_major())
-      strides_ = sizes_.row_major();
-    else
+    if (!is_row_major()) {
       *this = copy();
+      return;
+    }
+    std::int64_t stride = 1;  // an axis of one element may have any
+    for (std::int64_t i = ndim(); i-- > 0;) {
+      strides_[i] = stride;
+      stride *= std::max<std::int64_t>(sizes_[i], 1);
+    }
   }
+  // Let go of the memory.
+  void reset() noexcept { storage_ = Storage(); }
   // A row-major copy in storage of its own.
   Tensor copy() const {
     Tensor out = empty(dtype_, sizes_);

@@ -53,7 +53,7 @@ inline std::vector<Tensor> call(const char* target, std::vector<Tensor> inputs, 
   tensor.kind = Argument::Kind::tensor;
   node.inputs.assign(inputs.size(), tensor);
   node.inputs.insert(node.inputs.end(), fixed.begin(), fixed.end());
-  node.outputs = static_cast<std::int64_t>(outputs);
+  node.outputs.resize(outputs);
   node.function = find<Operator(const char*)>("nml2_find_operator")(target);
   const std::vector<OperatorNode> nodes = {node};
   RunContext run{&nodes, nullptr};

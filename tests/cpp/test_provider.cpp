@@ -120,7 +120,7 @@ Status call(const char* target, Vector<Tensor> inputs, Vector<Tensor>& outputs, 
     node.inputs.push_back(argument);
   }
   node.inputs.insert(node.inputs.end(), fixed.begin(), fixed.end());
-  node.outputs = static_cast<std::int64_t>(outputs.size());
+  node.outputs.resize(outputs.size());
   node.function = find<Operator(const char*)>("nml2_find_operator")(target);
   const std::vector<OperatorNode> nodes = {node};
   RunContext run{&nodes, singular};

@@ -23,16 +23,28 @@ void expect_cpu(std::int32_t device_type) {
                           " bytes");
 }
 
-// Another view of the storage of `self`, checked against its size. Packages make dozens of them in a run.
-Handle view(const Tensor& self, DType dtype, Axes sizes, Axes strides, std::int64_t offset) {
-  std::int64_t last = offset, signs = offset;
+// What a view touches; see span_of() of elements.h, which is for rarer use.
+struct Span {
+  std::int64_t elements;
+  bool negative;  // is any size or stride
+};
+
+Span span_of(Axes sizes, Axes strides) {
+  std::int64_t last = 0, signs = 0;
   bool empty = false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     last += (sizes[i] - 1) * strides[i];
     signs |= sizes[i] | strides[i];
     empty |= sizes[i] == 0;
   }
-  if (signs < 0 || (!empty && (last + 1) * itemsize(dtype) > self.storage().bytes()))
+  return {empty ? 0 : last + 1, signs < 0};
+}
+
+// Another view of the storage of `self`, checked against its size. Packages make dozens of them in a run.
+Handle view(const Tensor& self, DType dtype, Axes sizes, Axes strides, std::int64_t offset) {
+  const Span span = span_of(sizes, strides);
+  if (span.negative || offset < 0 ||
+      (span.elements > 0 && (offset + span.elements) * itemsize(dtype) > self.storage().bytes()))
     refuse_view(self, Dims(sizes), Dims(strides), offset);
   return new Tensor(self.storage(), dtype, sizes, strides, offset);
 }
@@ -64,8 +76,10 @@ NML2_EXPORT Status nml2_torch_empty_strided(std::int64_t ndim, const std::int64_
   return guarded([&] {
     expect_cpu(device_type);
     const DType type = dtype_of(dtype);
-    const std::int64_t bytes = span_of(dims(sizes, ndim), dims(strides, ndim)) * itemsize(type);
-    *ret = new Tensor(Storage::allocate(bytes), type, axes(sizes, ndim), axes(strides, ndim));
+    const Span span = span_of(axes(sizes, ndim), axes(strides, ndim));
+    if (span.negative) span_of(dims(sizes, ndim), dims(strides, ndim));  // which says so
+    *ret = new Tensor(Storage::allocate_confined(span.elements * itemsize(type)), type, axes(sizes, ndim),
+                      axes(strides, ndim));
   });
 }
 

@@ -34,10 +34,14 @@ void expect_square(const Tensor& a, const char* operation) {
     throw std::invalid_argument(std::string(operation) + " of a matrix that is not square: " + a.sizes().str());
 }
 
-Factors empty_factors(const Tensor& a) {
+// Room for what is wanted: packages seldom read the factors, and to write them takes as long as to find them.
+Factors empty_factors(const Tensor& a, bool wanted) {
   const std::int64_t axes = a.ndim() - 2;
-  return {empty_strided(a.dtype(), a.sizes(), column_major(a.sizes())),
-          Tensor::empty(DType::int32, a.sizes().first(axes + 1)), Tensor::empty(DType::int32, a.sizes().first(axes))};
+  Factors factors;
+  if (wanted) factors.lu = empty_strided(a.dtype(), a.sizes(), column_major(a.sizes()));
+  if (wanted) factors.pivots = Tensor::empty(DType::int32, a.sizes().first(axes + 1));
+  factors.info = Tensor::empty(DType::int32, a.sizes().first(axes));
+  return factors;
 }
 
 // x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat); the factors of A, where there
@@ -109,8 +113,13 @@ void substitute(const Factors& factors, const Columns& b, const Columns& x, bool
   });
 }
 
+struct Solution {
+  Tensor x;
+  Factors factors;
+};
+
 // (A, B) -> A^-1 B with torch's rules: B is a batch of vectors where it is a vector or has the batch and rows of A.
-Tensor solve(const Tensor& a, const Tensor& b, bool left, const Factors& factors) {
+Solution solve(const Tensor& a, const Tensor& b, bool left, bool factors_wanted) {
   const std::int64_t n = a.sizes().back();
   const bool vectors = b.ndim() == 1 || (b.ndim() == a.ndim() - 1 && b.sizes() == a.sizes().first(a.ndim() - 1));
   if (a.dtype() != b.dtype() || b.ndim() == 0 || (vectors && !left))
@@ -133,14 +142,16 @@ Tensor solve(const Tensor& a, const Tensor& b, bool left, const Factors& factors
   Columns to{result, sizes, strides};
   if (vectors) to.strides.push_back(0);
 
-  if (left && batch == matrices) {
+  const bool one_to_one = left && batch == matrices;
+  const Factors factors = empty_factors(a, factors_wanted || !one_to_one);
+  if (one_to_one) {
     solve_each(a, from, to, factors);
   } else {
     const Dims none = matrices.then({n, 0});
     solve_each(a, {a, none, none.row_major()}, {a, none, none.row_major()}, factors);
     substitute(factors, from, to, left);
   }
-  return result;
+  return {result, factors};
 }
 
 // One entry of `info` for `n` consecutive points, `n` being a multiple of its length: batches are the leading axes.
@@ -175,12 +186,13 @@ void report(RunContext& run, const Tensor& info) {
 void linalg_solve_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {
   const Tensor &a = *tensors[0], &b = *tensors[1];
   expect_square(a, "a linear solve");
-  Factors factors = empty_factors(a);
-  *tensors[2] = solve(a, b, flag(node, "left", true), factors);
-  if (flag(node, "check_errors", false)) report(run, factors.info);
-  *tensors[3] = std::move(factors.lu);
-  *tensors[4] = std::move(factors.pivots);
-  *tensors[5] = std::move(factors.info);
+  const bool factors_wanted = node.outputs[1].is_read || node.outputs[2].is_read;
+  Solution solution = solve(a, b, flag(node, "left", true), factors_wanted);
+  if (flag(node, "check_errors", false)) report(run, solution.factors.info);
+  *tensors[2] = std::move(solution.x);
+  *tensors[3] = std::move(solution.factors.lu);
+  *tensors[4] = std::move(solution.factors.pivots);
+  *tensors[5] = std::move(solution.factors.info);
 }
 
 void linalg_inv_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {

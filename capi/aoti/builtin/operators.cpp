@@ -2,6 +2,7 @@
 #include "capi/aoti/builtin/operators.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "capi/aoti/builtin/exports.h"
@@ -32,7 +33,7 @@ void call(RunContext& run, std::int64_t index, std::int64_t num_integers, const 
                             ", which its wrapper.json does not list");
   const OperatorNode& node = (*run.nodes)[static_cast<std::size_t>(index)];
   if (!node.function) throw std::runtime_error(node.target + " is not supported by the built-in provider");
-  const std::int64_t tensors_expected = count(node, Argument::Kind::tensor) + node.outputs;
+  const std::int64_t tensors_expected = count(node, Argument::Kind::tensor) + std::ssize(node.outputs);
   const std::int64_t integers_expected = count(node, Argument::Kind::integer);
   if (num_tensors != tensors_expected || num_integers != integers_expected)
     throw std::runtime_error(node.target + " was called with " + std::to_string(num_tensors) + " tensors and " +

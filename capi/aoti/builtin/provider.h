@@ -38,7 +38,11 @@ using Operator = void (*)(RunContext& run, const OperatorNode& node, Tensor* con
 struct OperatorNode {
   std::string target;  // "aten::_linalg_solve_ex"
   std::vector<Argument> inputs;
-  std::int64_t outputs = 0;
+  struct Output {
+    std::string name;     // of the variable in the package's source
+    bool is_read = true;  // else nobody asks for its values
+  };
+  std::vector<Output> outputs;
   Operator function = nullptr;
 };
 
