@@ -484,7 +484,8 @@ enum { NEML2_OUTPUT_FIRST = 0, NEML2_INPUT_FIRST = 1 };
 NEML2_CAPI int32_t neml2_call_set_block_order(neml2_call *call, int32_t order);
 
 /** Bind the tangent of an input, and the derivative of an output along the tangents (see neml2_model_jvp()). A tangent
- *  that is not bound is zero. Since 1.0. */
+ *  that is not bound is zero. Through an implicit model it costs about one more Newton step; in a call that binds
+ *  derivative blocks, too, it is their product, the same up to round-off. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_bind_tangent(neml2_call *call, const char *input, const void *data, int32_t dtype,
                                            int64_t point_stride);
 NEML2_CAPI int32_t neml2_call_bind_jvp(neml2_call *call, const char *output, void *data, int32_t dtype,

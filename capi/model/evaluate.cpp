@@ -269,6 +269,16 @@ class Model::Work final : public exec::Job {
   std::int64_t failed_at_ = 0;
 };
 
+namespace {
+
+bool wants_more_than_outputs(const Evaluation& evaluation) {
+  return any_bound(evaluation.blocks) || any_bound(evaluation.parameter_blocks) || any_bound(evaluation.jvps) ||
+         any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints) ||
+         evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
+}
+
+}  // namespace
+
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
   check_batch(evaluation.points, options);
   if (evaluation.points == 0) {
@@ -278,6 +288,7 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
   const bool alone = evaluation.points == 1 || options.threads() == 1;
   const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
+  if (graph_ && evaluation.points <= size && !wants_more_than_outputs(evaluation)) return run_graph(evaluation);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);

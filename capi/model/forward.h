@@ -14,6 +14,7 @@ class ForwardSegment : public Segment {
   ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope);
 
   Vector<Block> run(Chunk& chunk) const override;
+  const GraphCall* only_graph() const override { return &value_; }
   const std::vector<std::size_t>& outputs() const override { return value_.outputs(); }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;

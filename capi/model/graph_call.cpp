@@ -59,8 +59,7 @@ Vector<Tensor> GraphCall::run(Chunk& chunk) const {
   Vector<Tensor> inputs;
   inputs.reserve(package_.num_inputs());
   for (std::size_t value : inputs_) inputs.push_back(chunk.values[value]);
-  tail_.append_to(inputs, chunk.parameters);
-  Vector<Tensor> outputs = package_.run(chunk.points, std::move(inputs));
+  Vector<Tensor> outputs = run(chunk.points, std::move(inputs), chunk.parameters);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     outputs[i].make_row_major();
     chunk.values[outputs_[i]] = std::move(outputs[i]);

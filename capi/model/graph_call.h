@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "capi/model/segment.h"
@@ -33,6 +34,11 @@ class GraphCall {
 
   // Make the named outputs, and return the others.
   Vector<Tensor> run(Chunk& chunk) const;
+  // The outputs of the package for these inputs and parameters, one row per point.
+  Vector<Tensor> run(std::int64_t points, Vector<Tensor> inputs, const Vector<Tensor>& parameters) const {
+    tail_.append_to(inputs, parameters);
+    return package_.run(points, std::move(inputs));
+  }
   const std::vector<std::size_t>& inputs() const { return inputs_; }
   const std::vector<std::size_t>& outputs() const { return outputs_; }
   const Package& package() const { return package_; }

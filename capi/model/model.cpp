@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "capi/error.h"
+#include "capi/model/graph_call.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -75,6 +76,7 @@ Model::Model(artifact::Metadata metadata) : metadata_(std::move(metadata)), opti
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
+  note_graph();
 }
 
 void Model::add_variables(Scope& scope) {
@@ -165,6 +167,20 @@ void Model::note_batches() {
   if (baked_batch_ != 0 && baked_batch_ > greatest_batch_)
     throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
                 "The packages were compiled for different fixed batches. Compile the model with --dynamic-batch.");
+}
+
+void Model::note_graph() {
+  const GraphCall* graph = segments_.size() == 1 ? segments_.front()->only_graph() : nullptr;
+  if (!graph || !uniform_parameters_.empty() || baked_batch_ != 0) return;
+  const auto position = [](const std::vector<std::size_t>& all, std::size_t value) {
+    return static_cast<std::size_t>(std::find(all.begin(), all.end(), value) - all.begin());
+  };
+  for (std::size_t value : graph->inputs()) graph_inputs_.push_back(position(input_values_, value));
+  for (std::size_t value : output_values_) {
+    graph_outputs_.push_back(position(graph->outputs(), value));
+    if (graph_outputs_.back() == graph->outputs().size()) return;  // an input that is handed on
+  }
+  graph_ = graph;
 }
 
 std::size_t Model::find(Kind kind, std::string_view name) const {

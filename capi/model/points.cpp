@@ -25,7 +25,8 @@ char* point(const Points& array, std::int64_t index, std::int64_t itemsize) {
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
   const std::int64_t item = itemsize(variable.dtype);
   const Dims sizes = Dims{points}.then(variable.point_shape);
-  if ((dense(array, variable) || points == 1) && !copy) return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
+  if ((dense(array, variable) || points == 1) && !copy)
+    return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
   Tensor out = Tensor::empty(variable.dtype, sizes);
   const std::int64_t bytes = variable.point_shape.product() * item;
   for (std::int64_t p = 0; p < points; ++p)

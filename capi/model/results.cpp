@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/newton/rows.h"
 
@@ -38,7 +39,44 @@ void write(const Points& array, std::int64_t begin, const Vector<T>& values, std
                 per_point * sizeof(T));
 }
 
+template <class T>
+void write_everywhere(const Points& array, std::int64_t points, T value) {
+  if (!array.data) return;
+  for (std::int64_t p = 0; p < points; ++p) std::memcpy(point(array, p, sizeof(T)), &value, sizeof(T));
+}
+
 }  // namespace
+
+Tally Model::run_graph(const Evaluation& evaluation) const {
+  const std::int64_t points = evaluation.points;
+  const auto& inputs = variables(Kind::input);
+  const auto& parameters = variables(Kind::parameter);
+  const auto& outputs = variables(Kind::output);
+  Vector<Tensor> values, promoted;
+  values.reserve(graph_->package().num_inputs());
+  promoted.reserve(parameters.size());
+  for (std::size_t i : graph_inputs_)
+    values.push_back(gather(evaluation.inputs[i], inputs[i], 0, points, evaluation.copies[i]));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    promoted.push_back(gather(evaluation.parameters[i], parameters[i], 0, points, false));
+  Vector<Tensor> results = graph_->run(points, std::move(values), promoted);
+
+  Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
+  for (std::size_t i : graph_outputs_) {
+    results[i].make_row_major();
+    mark_non_finite(results[i], status);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (evaluation.outputs[i].data)
+      scatter(results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], 0, status, evaluation.mark_failed);
+  write(evaluation.report[NEML2_REPORT_STATUS], 0, status);
+  write_everywhere(evaluation.report[NEML2_REPORT_ITERATIONS], points, std::int32_t{0});
+  write_everywhere(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], points, 0.0);
+  write_everywhere(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], points, 1.0);
+  Tally tally;
+  for (std::int64_t p = 0; p < points; ++p) tally.add(status[static_cast<std::size_t>(p)], p);
+  return tally;
+}
 
 void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
   const auto& outputs = variables(Kind::output);

@@ -58,6 +58,7 @@ class Scope {
 };
 
 struct Chunk;
+class GraphCall;
 
 // A derivative that a segment can find.
 struct PairInfo {
@@ -117,6 +118,9 @@ class Segment {
 
   // Make the outputs, and replace the directions of the inputs by theirs. It may cost less than the blocks do.
   virtual void run_along(Chunk& chunk, Directions& directions) const;
+
+  // The package, where all that the segment does is one run of it, on the model's inputs and parameters as they are.
+  virtual const GraphCall* only_graph() const { return nullptr; }
 
   // The values that it makes.
   virtual const std::vector<std::size_t>& outputs() const = 0;

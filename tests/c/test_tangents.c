@@ -254,7 +254,8 @@ static void products_are_those_of_the_blocks(const points *p) {
   }
   for (int64_t k = 0; k < p->noutputs; ++k) {
     CHECK_NEAR(N * p->output_size[k], all.jvps[k], expected.jvps[k], 1e-10);
-    CHECK_SAME(N * p->output_size[k], alone.jvps[k], all.jvps[k]);
+    /* Beside blocks it is their product, alone it costs one more Newton step. */
+    CHECK_NEAR(N * p->output_size[k], alone.jvps[k], all.jvps[k], 1e-10);
   }
   for (int64_t k = 0; k < p->ninputs; ++k) {
     CHECK_NEAR(N * p->input_size[k], all.adjoints[k], expected.adjoints[k], 1e-10);
