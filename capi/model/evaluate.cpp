@@ -227,7 +227,7 @@ class Model::Work final : public exec::Job {
     if (sums_ && !wait_for_turn(number)) return;
     if (sums_ && begin == 0) model_.clear_sums(evaluation_);
     model_.write_results(evaluation_, begin, chunk);
-    model_.write_derivatives(evaluation_, begin, chunk, found);
+    model_.write_derivatives(evaluation_, begin, chunk.status, found);
     if (sums_) end_turn();
     if (evaluation_.unknowns) {
       const std::lock_guard lock(mutex_);
@@ -269,15 +269,14 @@ class Model::Work final : public exec::Job {
   std::int64_t failed_at_ = 0;
 };
 
-namespace {
-
-bool wants_more_than_outputs(const Evaluation& evaluation) {
-  return any_bound(evaluation.blocks) || any_bound(evaluation.parameter_blocks) || any_bound(evaluation.jvps) ||
-         any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints) ||
-         evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
+// The package that gives all that is wanted, where there is one.
+const GraphCall* Model::graph_for(const Evaluation& evaluation) const {
+  const bool more = any_bound(evaluation.parameter_blocks) || any_bound(evaluation.jvps) ||
+                    any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints) ||
+                    evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data;
+  if (more) return nullptr;
+  return any_bound(evaluation.blocks) ? jacobian_graph_ : graph_;
 }
-
-}  // namespace
 
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
   check_batch(evaluation.points, options);
@@ -288,7 +287,8 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
   const bool alone = evaluation.points == 1 || options.threads() == 1;
   const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
-  if (graph_ && evaluation.points <= size && !wants_more_than_outputs(evaluation)) return run_graph(evaluation);
+  if (evaluation.points <= size)
+    if (const GraphCall* graph = graph_for(evaluation)) return run_graph(*graph, evaluation);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);

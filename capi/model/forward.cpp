@@ -92,6 +92,13 @@ void ForwardSegment::find_coupled_sites() {
   }
 }
 
+const GraphCall* ForwardSegment::only_jacobian() const {
+  if (!by_values_) return nullptr;
+  const auto is_part = [](const PlacedPair& pair) { return pair.matrix.has_value(); };
+  const bool parts = std::any_of(by_values_->pairs.begin(), by_values_->pairs.end(), is_part);
+  return parts ? nullptr : &by_values_->graph;
+}
+
 std::vector<const PairInfo*> ForwardSegment::pairs() const {
   std::vector<const PairInfo*> all;
   for (const auto* derivative : {&by_values_, &by_parameters_})

@@ -181,6 +181,15 @@ void Model::note_graph() {
     if (graph_outputs_.back() == graph->outputs().size()) return;  // an input that is handed on
   }
   graph_ = graph;
+  const GraphCall* jacobian = segments_.front()->only_jacobian();
+  if (!jacobian || jacobian->inputs() != graph->inputs() || jacobian->outputs() != graph->outputs()) return;
+  const std::vector<const PairInfo*> pairs = segments_.front()->pairs();
+  for (const Derivative& derivative : by_inputs_.all())
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      if (!pairs[i]->of_parameter && pairs[i]->output == output_values_[derivative.output] &&
+          pairs[i]->input == input_values_[derivative.input])
+        graph_blocks_.emplace_back(graph->outputs().size() + i, pairs[i]);
+  if (graph_blocks_.size() == by_inputs_.all().size()) jacobian_graph_ = jacobian;
 }
 
 std::size_t Model::find(Kind kind, std::string_view name) const {

@@ -116,10 +116,11 @@ class Model {
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
                             const Options& options) const;
-  // Without chunks and segments: all points in one run of the package that is the model, and no derivatives. It takes
-  // little more than that run does.
+  // Without chunks and segments: all points in one run of the package that is the model, or of that which gives its
+  // derivatives with respect to inputs, too. It takes little more than that run does.
   void note_graph();
-  Tally run_graph(const Evaluation& evaluation) const;
+  const GraphCall* graph_for(const Evaluation& evaluation) const;
+  Tally run_graph(const GraphCall& graph, const Evaluation& evaluation) const;
   // Make `chunk` that of these points.
   void fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
             std::int64_t points) const;
@@ -134,7 +135,7 @@ class Model {
   Vector<Tensor> run_along(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   Found find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
                          const Vector<Vector<Block>>& blocks) const;
-  void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+  void write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Vector<std::int32_t>& status,
                          const Found& found) const;
 
   artifact::Metadata metadata_;
@@ -142,8 +143,9 @@ class Model {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<Variable> variables_[4];
   std::vector<std::size_t> input_values_, output_values_, unknown_values_;  // their positions among the values
-  const GraphCall* graph_ = nullptr;  // what run_graph() runs; null where the model is more than that
-  std::vector<std::size_t> graph_inputs_, graph_outputs_;  // which input it takes, and which result an output is
+  const GraphCall *graph_ = nullptr, *jacobian_graph_ = nullptr;  // for run_graph(); null where the model is more
+  std::vector<std::size_t> graph_inputs_, graph_outputs_;  // which input they take, and which result an output is
+  std::vector<std::pair<std::size_t, const PairInfo*>> graph_blocks_;  // and a derivative, with all of it
   Derivatives by_inputs_, by_parameters_;
   std::size_t num_values_ = 0;
   std::vector<std::size_t> uniform_parameters_;  // taken as one value for all points of a run

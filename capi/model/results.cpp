@@ -47,19 +47,19 @@ void write_everywhere(const Points& array, std::int64_t points, T value) {
 
 }  // namespace
 
-Tally Model::run_graph(const Evaluation& evaluation) const {
+Tally Model::run_graph(const GraphCall& graph, const Evaluation& evaluation) const {
   const std::int64_t points = evaluation.points;
   const auto& inputs = variables(Kind::input);
   const auto& parameters = variables(Kind::parameter);
   const auto& outputs = variables(Kind::output);
   Vector<Tensor> values, promoted;
-  values.reserve(graph_->package().num_inputs());
+  values.reserve(graph.package().num_inputs());
   promoted.reserve(parameters.size());
   for (std::size_t i : graph_inputs_)
     values.push_back(gather(evaluation.inputs[i], inputs[i], 0, points, evaluation.copies[i]));
   for (std::size_t i = 0; i < parameters.size(); ++i)
     promoted.push_back(gather(evaluation.parameters[i], parameters[i], 0, points, false));
-  Vector<Tensor> results = graph_->run(points, std::move(values), promoted);
+  Vector<Tensor> results = graph.run(points, std::move(values), promoted);
 
   Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
   for (std::size_t i : graph_outputs_) {
@@ -69,6 +69,11 @@ Tally Model::run_graph(const Evaluation& evaluation) const {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (evaluation.outputs[i].data)
       scatter(results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], 0, status, evaluation.mark_failed);
+  if (&graph == jacobian_graph_) {
+    Found found;
+    for (const auto& [result, pair] : graph_blocks_) found.blocks.push_back(pair->rows(std::move(results[result])));
+    write_derivatives(evaluation, 0, status, found);
+  }
   write(evaluation.report[NEML2_REPORT_STATUS], 0, status);
   write_everywhere(evaluation.report[NEML2_REPORT_ITERATIONS], points, std::int32_t{0});
   write_everywhere(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], points, 0.0);
@@ -128,10 +133,10 @@ Model::Found Model::find_derivatives(const Evaluation& evaluation, std::int64_t 
   return found;
 }
 
-void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
+void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, const Vector<std::int32_t>& status,
                               const Found& found) const {
   const auto write = [&](const Tensor& value, const Variable& variable, const Points& array) {
-    if (array.data) scatter(value, variable, array, begin, chunk.status, evaluation.mark_failed);
+    if (array.data) scatter(value, variable, array, begin, status, evaluation.mark_failed);
   };
   for (std::size_t i = 0; i < found.jvps.size(); ++i)
     write(found.jvps[i], variables(Kind::output)[i], evaluation.jvps[i]);
@@ -139,7 +144,7 @@ void Model::write_derivatives(const Evaluation& evaluation, std::int64_t begin, 
   const auto write_adjoints = [&](const Vector<Tensor>& adjoints, Kind kind, const std::vector<Points>& arrays) {
     for (std::size_t i = 0; i < adjoints.size(); ++i)
       if (arrays[i].data && arrays[i].stride == 0)
-        accumulate(adjoints[i], variables(kind)[i], arrays[i], chunk.status, evaluation.mark_failed);
+        accumulate(adjoints[i], variables(kind)[i], arrays[i], status, evaluation.mark_failed);
       else
         write(adjoints[i], variables(kind)[i], arrays[i]);
   };

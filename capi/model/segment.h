@@ -68,7 +68,9 @@ struct PairInfo {
   Dims point_shape;     // of the block as the package returns it
   BlockShape shape;
 
-  // What the package returned, one row per point, as a block.
+  // What the package returned, row-major: one row per point, or one where all are the same.
+  Tensor rows(Tensor tensor) const;
+  // The same as a block.
   Block block(Tensor tensor, const Chunk& chunk) const;
 };
 
@@ -119,8 +121,10 @@ class Segment {
   // Make the outputs, and replace the directions of the inputs by theirs. It may cost less than the blocks do.
   virtual void run_along(Chunk& chunk, Directions& directions) const;
 
-  // The package, where all that the segment does is one run of it, on the model's inputs and parameters as they are.
+  // The package, where all that the segment does is one run of it, on values and parameters as they are; and the one
+  // that gives derivatives with respect to values, too.
   virtual const GraphCall* only_graph() const { return nullptr; }
+  virtual const GraphCall* only_jacobian() const { return nullptr; }
 
   // The values that it makes.
   virtual const std::vector<std::size_t>& outputs() const = 0;
