@@ -1,4 +1,4 @@
-"""The result of a point is bitwise the same, whatever batch, chunk and thread it is evaluated in."""
+"""The result of a point is bitwise the same, whatever batch, chunk and thread it is in."""
 
 from __future__ import annotations
 

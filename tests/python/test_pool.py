@@ -1,4 +1,4 @@
-"""Threads of the library's own: how many, in a child process too, and what becomes of an error in one."""
+"""Threads of the library: how many, in a child process too, and what an error in one does."""
 
 from __future__ import annotations
 
