@@ -4,8 +4,9 @@
 #include "materials.h"
 
 static void every_option_is_listed_and_bounded(neml2_model *model) {
-  const char *const expected[] = {"atol",       "rtol", "miters",          "ls_type",     "ls_max_iters",
-                                  "ls_cutback", "ls_c", "substep_del_tol", "convergence", "chunk", "threads"};
+  const char *const expected[] = {"atol",         "rtol",       "miters", "ls_type",
+                                  "ls_max_iters", "ls_cutback", "ls_c",   "substep_del_tol",
+                                  "convergence",  "chunk",      "threads"};
   int found[11] = {0};
   int64_t count = 0;
   CHECK_OK(neml2_model_option_count(&count, model));
