@@ -19,20 +19,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 import report
+from compare import Results, differing
 from contestants import Absent, Broken, Contestant, Places, started
 from loading import write_inputs
 from machine import machine
-from numpy.typing import NDArray
 from scenarios import LIMIT, LINES, LOAD, MEMORY, START, Key, Line
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 
 import compile as models  # noqa: E402  (tests/models is no package)
-
-Results = dict[str, NDArray[np.float64]]
 
 
 class Bench:
@@ -134,33 +131,6 @@ class Bench:
                 for operation, value in zip((START, LOAD, MEMORY), values, strict=True):
                     samples = measured.samples.setdefault(key._replace(operation=operation), [])
                     samples.append(value)
-
-
-def differing(results: Results, expected: Results) -> list[str]:
-    """The names of results that are not what is expected, relative to the greatest magnitude.
-
-    Of a derivative that vanishes both may have some round-off, small beside the others of its
-    output; and not all give what is zero.
-    """
-    greatest: dict[str, float] = {}
-    for name, array in expected.items():
-        size = float(np.abs(array).max(initial=0))
-        for key in (name, name.partition(",")[0] + ","):
-            greatest[key] = max(greatest.get(key, 0.0), size)
-    wrong = []
-    for name in sorted(results.keys() | expected.keys()):
-        output, comma, _ = name.partition(",")
-        if name not in results or name not in expected:
-            if not comma:
-                wrong.append(name)
-            continue
-        tolerance = 1e-9 * greatest[name]
-        if comma:
-            tolerance = max(1e-6 * greatest[name], 1e-12 * greatest[output + ","])
-        a, b = results[name], expected[name]
-        if a.shape != b.shape or not np.abs(a - b).max(initial=0) <= tolerance:
-            wrong.append(name)
-    return wrong
 
 
 def describe(key: Key) -> str:

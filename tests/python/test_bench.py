@@ -9,7 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from compare import differing  # noqa: E402  (benchmarks is no package)
 
 
 def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
@@ -29,3 +34,20 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     table = (tmp_path / "results.md").read_text()
     assert "| elasticity " in table
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
+
+
+def test_contestants_that_computed_something_else_are_found() -> None:
+    expected = {
+        "stress": np.array([100.0, 1.0]),
+        "stress,strain": np.array([1e5, 1.0]),
+        "stress,guess": np.array([1e-8, 0.0]),
+    }
+    same = {"stress": np.array([100.0, 1.0 + 1e-8]), "stress,strain": np.array([1e5, 1.01])}
+    assert differing(same | {"stress,guess": np.array([0.0, 0.0])}, expected) == []
+    assert differing(same, expected) == []  # what is zero may be left out
+
+    assert differing({"stress,strain": expected["stress,strain"]}, expected) == ["stress"]
+    other = {"stress": np.array([100.0, 1.0 + 1e-6]), "stress,strain": np.array([1e5, 2.0])}
+    assert differing(other, expected) == ["stress", "stress,strain"]
+    assert differing(same | {"stress": np.array([np.nan, 1.0])}, expected) == ["stress"]
+    assert differing(same | {"stress": np.array([100.0])}, expected) == ["stress"]
