@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "capi/error.h"
@@ -28,8 +29,8 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
 }
 
 // How many points are evaluated together, if there are so many. Where the choice is the library's, what the largest
-// package reads and writes takes at most half of the second-level cache, which leaves room for what happens inside; and
-// each thread gets several chunks.
+// package reads and writes takes at most half of the second-level cache, which leaves room for what happens inside.
+// Several threads get several chunks each, of an amount of work beside which it is little to begin and end one.
 std::int64_t Model::chunk_size(std::int64_t points, const Options& options, int threads) const {
   if (baked_batch_ != 0) return baked_batch_;
   if (options.whole_batch()) return points;
@@ -37,8 +38,13 @@ std::int64_t Model::chunk_size(std::int64_t points, const Options& options, int 
   constexpr std::int64_t least = 16, most = 2048;
   const std::int64_t fit = std::clamp(exec::level2_cache() / 2 / bytes_per_point_, least, most);
   const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
-  const std::int64_t shared = std::max(least, points / (4 * threads));
-  return std::min({in_cache, threads > 1 ? shared : in_cache, greatest_batch_});
+  if (threads == 1) return std::min(in_cache, greatest_batch_);
+  constexpr double worthwhile = 200e-6;  // seconds
+  const double known = seconds_per_point_.load(std::memory_order_relaxed);
+  const double guessed = unknown_values_.empty() ? 2e-7 : 3e-6;
+  const double worthwhile_points = std::min(worthwhile / (known > 0 ? known : guessed), double{most});
+  const std::int64_t shared = std::max(points / (4 * threads), static_cast<std::int64_t>(worthwhile_points));
+  return std::min({in_cache, std::max<std::int64_t>(shared, 4), greatest_batch_});
 }
 
 // The end of the chunk of at most `size` points that begins here. Where a package takes a parameter as one value for
@@ -154,6 +160,15 @@ class Model::Borrowed {
   std::unique_ptr<Chunk> chunk_;
 };
 
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
 // The chunks of an evaluation, which several threads take one after another.
 class Model::Work final : public exec::Job {
  public:
@@ -173,9 +188,13 @@ class Model::Work final : public exec::Job {
   }
 
   void work() override {
-    const Borrowed chunk(model_);
     Tally tally;
-    while (take_chunk(*chunk, tally)) {
+    try {
+      const Borrowed chunk(model_);
+      while (take_chunk(*chunk, tally)) {
+      }
+    } catch (...) {  // no memory for a chunk
+      note_failure(evaluation_.points);
     }
     const std::lock_guard lock(mutex_);
     tally_.add(tally);
@@ -184,12 +203,13 @@ class Model::Work final : public exec::Job {
  private:
   // To wake a worker costs some ten microseconds. One chunk tells how long the rest will take.
   void run_on(int threads) {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::microseconds worth_waking{100};
-    const auto start = Clock::now();
-    take_chunk(*Borrowed(model_), tally_);
-    const std::int64_t chunks = (evaluation_.points - next_ + size_ - 1) / size_;
-    if ((Clock::now() - start) * chunks < worth_waking)
+    constexpr double worth_waking = 100e-6;  // seconds
+    const Stopwatch watch;
+    if (!take_chunk(*Borrowed(model_), tally_)) return;
+    const double per_point = watch.seconds() / static_cast<double>(next_);
+    model_.seconds_per_point_.store(per_point, std::memory_order_relaxed);
+    const std::int64_t left = evaluation_.points - next_, chunks = (left + size_ - 1) / size_;
+    if (per_point * static_cast<double>(left) < worth_waking)
       work();
     else
       exec::run(*this, static_cast<int>(std::min<std::int64_t>(threads, chunks)) - 1);
@@ -210,14 +230,19 @@ class Model::Work final : public exec::Job {
       run_chunk(chunk, begin, end - begin, number, tally);
       return true;
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_ || begin < failed_at_) {
-        failure_ = std::current_exception();
-        failed_at_ = begin;
-      }
-      turn_came_.notify_all();
+      note_failure(begin);
       return false;
     }
+  }
+
+  // Keep the exception in flight, if it is that of the first chunk that failed so far.
+  void note_failure(std::int64_t begin) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_ || begin < failed_at_) {
+      failure_ = std::current_exception();
+      failed_at_ = begin;
+    }
+    turn_came_.notify_all();
   }
 
   void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
@@ -278,6 +303,18 @@ const GraphCall* Model::graph_for(const Evaluation& evaluation) const {
   return any_bound(evaluation.blocks) ? jacobian_graph_ : graph_;
 }
 
+// All points in one chunk. What a point takes is noted where it tells whether it is worth to share.
+Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const {
+  std::optional<Stopwatch> watch;
+  if (note) watch.emplace();
+  const GraphCall* graph = graph_for(evaluation);
+  const Tally tally =
+      graph ? run_graph(*graph, evaluation) : Work(*this, evaluation, options, evaluation.points).run(1);
+  if (note)
+    seconds_per_point_.store(watch->seconds() / static_cast<double>(evaluation.points), std::memory_order_relaxed);
+  return tally;
+}
+
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
   check_batch(evaluation.points, options);
   if (evaluation.points == 0) {
@@ -287,11 +324,10 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
   const bool alone = evaluation.points == 1 || options.threads() == 1;
   const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
-  if (evaluation.points <= size)
-    if (const GraphCall* graph = graph_for(evaluation)) return run_graph(*graph, evaluation);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);
+  if (evaluation.points <= size) return evaluate_at_once(evaluation, options, threads > 1);
   return Work(*this, evaluation, options, size).run(threads);
 }
 

@@ -1,6 +1,7 @@
 // A whole artifact: named inputs, outputs and promoted parameters over a list of segments.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -113,6 +114,7 @@ class Model {
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
   void check_batch(std::int64_t points, const Options& options) const;
+  Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
                             const Options& options) const;
@@ -153,6 +155,8 @@ class Model {
   std::int64_t greatest_batch_ = INT64_MAX;
   std::int64_t bytes_per_point_ = 1;  // of the segment that has most
   std::string limiting_package_;      // the one that has the baked batch
+
+  mutable std::atomic<double> seconds_per_point_ = 0;  // in an earlier evaluation; 0 before one was measured
 
   mutable std::mutex chunks_mutex_;  // guards the chunks that no thread works with, and the number of all
   mutable std::vector<std::unique_ptr<Chunk>> chunks_;
