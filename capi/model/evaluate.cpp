@@ -173,7 +173,12 @@ class Stopwatch {
 class Model::Work final : public exec::Job {
  public:
   Work(const Model& model, const Evaluation& evaluation, const Options& options, std::int64_t size)
-      : model_(model), evaluation_(evaluation), options_(options), size_(size), sums_(has_sums(evaluation)) {}
+      : model_(model),
+        evaluation_(evaluation),
+        options_(options),
+        size_(size),
+        sums_(has_sums(evaluation)),
+        graph_(model.graph_for(evaluation)) {}
 
   // Throws what the first chunk that failed threw.
   Tally run(int threads) {
@@ -246,6 +251,7 @@ class Model::Work final : public exec::Job {
   }
 
   void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
+    if (graph_) return model_.run_graph(*graph_, evaluation_, begin, points, tally);
     if (begin > 0) chunk.release_values();
     model_.fill(chunk, evaluation_, options_, begin, points);
     const Found found = model_.run_segments(evaluation_, begin, chunk);
@@ -258,7 +264,7 @@ class Model::Work final : public exec::Job {
       const std::lock_guard lock(mutex_);
       model_.write_unknowns(evaluation_, begin, chunk);
     }
-    for (std::int32_t status : chunk.status) tally.add(status, begin++);
+    tally.add(chunk.status, begin);
   }
 
   // Sums over all points are added up in the order of the points, whatever thread has them. False where an earlier
@@ -285,6 +291,7 @@ class Model::Work final : public exec::Job {
   const Options& options_;
   const std::int64_t size_;
   const bool sums_;
+  const GraphCall* const graph_;  // what gives all that is wanted, or null
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable turn_came_;
@@ -307,9 +314,11 @@ const GraphCall* Model::graph_for(const Evaluation& evaluation) const {
 Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const {
   std::optional<Stopwatch> watch;
   if (note) watch.emplace();
-  const GraphCall* graph = graph_for(evaluation);
-  const Tally tally =
-      graph ? run_graph(*graph, evaluation) : Work(*this, evaluation, options, evaluation.points).run(1);
+  Tally tally;
+  if (const GraphCall* graph = graph_for(evaluation))
+    run_graph(*graph, evaluation, 0, evaluation.points, tally);
+  else
+    tally = Work(*this, evaluation, options, evaluation.points).run(1);
   if (note)
     seconds_per_point_.store(watch->seconds() / static_cast<double>(evaluation.points), std::memory_order_relaxed);
   return tally;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -25,6 +26,16 @@ struct Tally {
 
   void add(std::int32_t status, std::int64_t point) {
     if (count[status]++ == 0) first[status] = point;
+  }
+  // Those of consecutive points.
+  void add(const Vector<std::int32_t>& status, std::int64_t begin) {
+    std::int32_t any = 0;
+    for (std::int32_t each : status) any |= each;
+    if (any == NEML2_OK && count[NEML2_OK] == 0) first[NEML2_OK] = begin;
+    if (any == NEML2_OK)
+      count[NEML2_OK] += std::ssize(status);
+    else
+      for (std::int32_t each : status) add(each, begin++);
   }
   // Those of other points.
   void add(const Tally& other) {
@@ -118,11 +129,12 @@ class Model {
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
                             const Options& options) const;
-  // Without chunks and segments: all points in one run of the package that is the model, or of that which gives its
+  // Without chunks and segments: points in one run of the package that is the model, or of that which gives its
   // derivatives with respect to inputs, too. It takes little more than that run does.
   void note_graph();
   const GraphCall* graph_for(const Evaluation& evaluation) const;
-  Tally run_graph(const GraphCall& graph, const Evaluation& evaluation) const;
+  void run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
+                 Tally& tally) const;
   // Make `chunk` that of these points.
   void fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
             std::int64_t points) const;

@@ -16,11 +16,13 @@ bool dense(const Points& array, const Variable& variable) { return array.stride 
 
 bool failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
 
-}  // namespace
-
-char* point(const Points& array, std::int64_t index, std::int64_t itemsize) {
-  return array.data + index * array.stride * itemsize;
+bool any_failed(const Vector<std::int32_t>& status) {
+  std::int32_t worst = NEML2_OK;
+  for (std::int32_t each : status) worst = std::max(worst, each);
+  return failed(worst);
 }
+
+}  // namespace
 
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
   const std::int64_t item = itemsize(variable.dtype);
@@ -29,6 +31,12 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
     return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
   Tensor out = Tensor::empty(variable.dtype, sizes);
   const std::int64_t bytes = variable.point_shape.product() * item;
+  if (array.stride == 0 && bytes == 8) {  // one number for all points
+    std::uint64_t value = 0;
+    std::memcpy(&value, array.data, 8);
+    std::fill_n(out.data_as<std::uint64_t>(), points, value);
+    return out;
+  }
   for (std::int64_t p = 0; p < points; ++p)
     std::memcpy(out.data_as<char>() + p * bytes, point(array, begin + p, item), static_cast<std::size_t>(bytes));
   return out;
@@ -59,7 +67,7 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
   const std::int64_t points = std::ssize(status);
   const auto bytes = static_cast<std::size_t>(n * item);
   const bool one_row = value.data() && value.sizes()[0] == 1 && points > 1;
-  if (value.data() && !one_row && dense(array, variable) && std::none_of(status.begin(), status.end(), failed)) {
+  if (value.data() && !one_row && dense(array, variable) && !any_failed(status)) {
     std::memcpy(point(array, begin, item), value.data(), static_cast<std::size_t>(points) * bytes);
     return;
   }

@@ -31,7 +31,9 @@ inline bool any_bound(const std::vector<Points>& arrays) {
   return false;
 }
 
-char* point(const Points& array, std::int64_t index, std::int64_t itemsize);
+inline char* point(const Points& array, std::int64_t index, std::int64_t itemsize) {
+  return array.data + index * array.stride * itemsize;
+}
 
 // The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);

@@ -1,6 +1,10 @@
 // What an evaluation gives: outputs, derivatives and reports of a chunk, written to the arrays of the caller.
-#include <cmath>
+#include <bit>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "capi/model/graph_call.h"
@@ -10,11 +14,16 @@
 namespace neml2_capi::model {
 namespace {
 
+// An exponent of all ones, which infinite values and NaN have, carries into the sign when one is added to it. Integers,
+// so that the compiler makes vectors of them.
 template <class Scalar>
 bool all_finite(const Scalar* values, std::int64_t count) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(values[i]);  // all, so that it is vectorised
-  return finite;
+  using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
+  constexpr Bits exponent = std::bit_cast<Bits>(std::numeric_limits<Scalar>::infinity());
+  constexpr Bits one = exponent & (~exponent + 1);
+  Bits signs = 0;
+  for (std::int64_t i = 0; i < count; ++i) signs |= (std::bit_cast<Bits>(values[i]) & exponent) + one;
+  return signs >> (8 * sizeof(Bits) - 1) == 0;
 }
 
 // Mark the points of an explicit result that are not finite. Only floating-point values can be.
@@ -32,23 +41,27 @@ void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status) {
 }
 
 template <class T>
-void write(const Points& array, std::int64_t begin, const Vector<T>& values, std::size_t per_point = 1) {
-  if (!array.data) return;
-  for (std::size_t p = 0; p < values.size() / per_point; ++p)
-    std::memcpy(point(array, begin + static_cast<std::int64_t>(p), sizeof(T)), &values[p * per_point],
-                per_point * sizeof(T));
+void write(const Points& array, std::int64_t begin, const Vector<T>& values, std::int64_t per_point = 1) {
+  if (!array.data || values.empty()) return;
+  if (array.stride == per_point) {
+    std::memcpy(point(array, begin, sizeof(T)), values.data(), values.size() * sizeof(T));
+    return;
+  }
+  const std::int64_t points = std::ssize(values) / per_point;
+  for (std::int64_t p = 0; p < points; ++p)
+    std::memcpy(point(array, begin + p, sizeof(T)), values.data() + p * per_point,
+                static_cast<std::size_t>(per_point) * sizeof(T));
 }
 
 template <class T>
-void write_everywhere(const Points& array, std::int64_t points, T value) {
-  if (!array.data) return;
-  for (std::int64_t p = 0; p < points; ++p) std::memcpy(point(array, p, sizeof(T)), &value, sizeof(T));
+void write_everywhere(const Points& array, std::int64_t begin, std::int64_t points, T value) {
+  if (array.data) write(array, begin, Vector<T>(static_cast<std::size_t>(points), value));
 }
 
 }  // namespace
 
-Tally Model::run_graph(const GraphCall& graph, const Evaluation& evaluation) const {
-  const std::int64_t points = evaluation.points;
+void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
+                      Tally& tally) const {
   const auto& inputs = variables(Kind::input);
   const auto& parameters = variables(Kind::parameter);
   const auto& outputs = variables(Kind::output);
@@ -56,9 +69,9 @@ Tally Model::run_graph(const GraphCall& graph, const Evaluation& evaluation) con
   values.reserve(graph.package().num_inputs());
   promoted.reserve(parameters.size());
   for (std::size_t i : graph_inputs_)
-    values.push_back(gather(evaluation.inputs[i], inputs[i], 0, points, evaluation.copies[i]));
+    values.push_back(gather(evaluation.inputs[i], inputs[i], begin, points, evaluation.copies[i]));
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    promoted.push_back(gather(evaluation.parameters[i], parameters[i], 0, points, false));
+    promoted.push_back(gather(evaluation.parameters[i], parameters[i], begin, points, false));
   Vector<Tensor> results = graph.run(points, std::move(values), promoted);
 
   Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
@@ -68,19 +81,17 @@ Tally Model::run_graph(const GraphCall& graph, const Evaluation& evaluation) con
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (evaluation.outputs[i].data)
-      scatter(results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], 0, status, evaluation.mark_failed);
+      scatter(results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], begin, status, evaluation.mark_failed);
   if (&graph == jacobian_graph_) {
     Found found;
     for (const auto& [result, pair] : graph_blocks_) found.blocks.push_back(pair->rows(std::move(results[result])));
-    write_derivatives(evaluation, 0, status, found);
+    write_derivatives(evaluation, begin, status, found);
   }
-  write(evaluation.report[NEML2_REPORT_STATUS], 0, status);
-  write_everywhere(evaluation.report[NEML2_REPORT_ITERATIONS], points, std::int32_t{0});
-  write_everywhere(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], points, 0.0);
-  write_everywhere(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], points, 1.0);
-  Tally tally;
-  for (std::int64_t p = 0; p < points; ++p) tally.add(status[static_cast<std::size_t>(p)], p);
-  return tally;
+  write(evaluation.report[NEML2_REPORT_STATUS], begin, status);
+  write_everywhere(evaluation.report[NEML2_REPORT_ITERATIONS], begin, points, std::int32_t{0});
+  write_everywhere(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], begin, points, 0.0);
+  write_everywhere(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, points, 1.0);
+  tally.add(status, begin);
 }
 
 void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
@@ -93,8 +104,7 @@ void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chun
   write(evaluation.report[NEML2_REPORT_STATUS], begin, chunk.status);
   write(evaluation.report[NEML2_REPORT_ITERATIONS], begin, chunk.iterations);
   write(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], begin, chunk.residual_norm);
-  write(evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history,
-        static_cast<std::size_t>(chunk.newton.miters));
+  write(evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history, chunk.newton.miters);
   write(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.suggested_cut);
 }
 

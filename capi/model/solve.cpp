@@ -113,7 +113,7 @@ Tally Solve::finish() {
   model_->write_results(evaluation_, 0, chunk_);
   if (evaluation_.unknowns) model_->write_unknowns(evaluation_, 0, chunk_);
   model_->write_derivatives(evaluation_, 0, chunk_.status, found);
-  for (std::size_t p = 0; p < chunk_.status.size(); ++p) tally.add(chunk_.status[p], static_cast<std::int64_t>(p));
+  tally.add(chunk_.status, 0);
   return tally;
 }
 
