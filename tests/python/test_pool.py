@@ -43,6 +43,7 @@ def test_a_wrong_number_of_threads_in_the_environment_is_named(wanted: str) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")  # that is what is tested
 def test_a_child_of_fork_has_threads_of_its_own(artifacts: Mapping[str, Path]) -> None:
     model = load(artifacts, "isotropic_hardening")
     inputs = repeated(recorded("isotropic_hardening", "in"), 2000)
