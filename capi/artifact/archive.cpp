@@ -1,12 +1,16 @@
-// Reads a zip archive of stored entries whole, and checks all of it before anything is used.
+// Maps a zip archive of stored entries, and checks all of it before anything is used.
 #include "capi/artifact/archive.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 
 #include "capi/error.h"
@@ -68,22 +72,6 @@ std::uint32_t crc32(std::string_view bytes) {
                    ". It should be a .pt2 package as neml2-compile writes it: compile or copy ", "it again."));
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const auto unreadable = [&](const std::string& why) {
-    return Error(NEML2_ERROR_FILE, path.filename().string(), join("cannot read ", path.string(), ": ", why));
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) throw unreadable("there is no such file");
-  if (!std::filesystem::is_regular_file(status)) throw unreadable("it is not a file");
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw unreadable(std::strerror(errno));
-  std::string bytes(static_cast<std::size_t>(file.tellg()), '\0');
-  file.seekg(0);
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw unreadable("it was not read whole");
-  return bytes;
-}
-
 // Reads fields of the archive; a field outside of it ends the reading.
 class Fields {
  public:
@@ -123,9 +111,35 @@ std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) 
 
 }  // namespace
 
-Archive::Archive(const std::filesystem::path& path) : path_(path), bytes_(read_file(path)) {
-  const Fields fields(path_, bytes_);
-  const std::size_t end = find_end(path_, bytes_);
+Archive::Mapping::Mapping(const std::filesystem::path& path) {
+  const auto unreadable = [&](const std::string& why) {
+    return Error(NEML2_ERROR_FILE, path.filename().string(), join("cannot read ", path.string(), ": ", why));
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) throw unreadable("there is no such file");
+  if (!std::filesystem::is_regular_file(status)) throw unreadable("it is not a file");
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw unreadable(std::strerror(errno));
+  struct stat info {};
+  void* data = nullptr;
+  const bool known = fstat(file, &info) == 0;
+  if (known && info.st_size > 0)
+    data = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+  const int reason = errno;
+  close(file);
+  if (!known || data == MAP_FAILED) throw unreadable(std::strerror(reason));
+  data_ = static_cast<char*>(data);
+  size_ = static_cast<std::size_t>(info.st_size);
+}
+
+Archive::Mapping::~Mapping() {
+  if (data_) munmap(data_, size_);
+}
+
+Archive::Archive(const std::filesystem::path& path) : path_(path), file_(path) {
+  const Fields fields(path_, file_.bytes());
+  const std::size_t end = find_end(path_, file_.bytes());
   const std::size_t count = fields.get<std::uint16_t>(end + 10);
   std::size_t at = fields.get<std::uint32_t>(end + 16);
   if (count == 0xffff || at == 0xffffffff) fail(path_, "it is a zip64 archive, which is not supported");
@@ -165,7 +179,7 @@ std::optional<std::string_view> Archive::find(std::string_view suffix) const {
     found = &entry;
   }
   if (!found) return std::nullopt;
-  return std::string_view(bytes_).substr(found->offset, found->size);
+  return file_.bytes().substr(found->offset, found->size);
 }
 
 }  // namespace neml2_capi::artifact

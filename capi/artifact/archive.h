@@ -29,8 +29,23 @@ class Archive {
     std::size_t offset;
     std::size_t size;
   };
+  // A file in memory, where the system has it already: packages have megabytes.
+  class Mapping {
+   public:
+    explicit Mapping(const std::filesystem::path& path);
+    ~Mapping();
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+
+    std::string_view bytes() const { return {data_, size_}; }
+
+   private:
+    char* data_ = nullptr;
+    std::size_t size_ = 0;
+  };
+
   std::filesystem::path path_;
-  std::string bytes_;
+  Mapping file_;
   std::vector<Entry> entries_;
 };
 
