@@ -86,7 +86,7 @@ std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims&
   auto& tensors = report->tensors;
   tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
              Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
-  const std::int64_t miters = options.newton().miters;
+  const std::int64_t miters = options.miters();
   if (options.collect_history())
     tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
   for (std::size_t kind = 0; kind < tensors.size(); ++kind)

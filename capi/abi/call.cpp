@@ -85,7 +85,7 @@ bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options&
   for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
     if (!evaluation.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
   const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
-  if (const std::int64_t miters = options.newton().miters; history.data && history.stride < miters)
+  if (const std::int64_t miters = options.miters(); history.data && history.stride < miters)
     throw Error(NEML2_ERROR_SHAPE, "point_stride",
                 join("The residual history has miters = ", miters,
                      " values per point; its array was bound with the point stride ", history.stride, "."));
@@ -225,7 +225,7 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     const model::Options options = call->model->snapshot(call->stored);
     // A part of a mesh may be empty, and its arrays then NULL.
     if (!prepare(*call, npoints, options, call->stored, evaluation)) return NEML2_OK;
-    const std::int64_t miters = options.newton().miters;
+    const std::int64_t miters = options.miters();
     if (call->checked_points != npoints || call->checked_miters != miters) {
       evaluation.copies = model::inputs_to_copy(*call->model, evaluation, miters);
       call->checked_points = npoints;

@@ -108,7 +108,7 @@ std::int32_t evaluate(const Request& request) {
   std::unique_ptr<neml2_report> reported;
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
-  if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.newton().miters);
+  if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.miters());
   const model::Tally tally = target.evaluate(evaluation, options);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);

@@ -26,7 +26,7 @@ class DefaultFloatingPoint {
   }
   ~DefaultFloatingPoint() {
     if (both_changed_) std::fesetenv(&host_);
-    _mm_setcsr(vector_unit_);
+    if (_mm_getcsr() != vector_unit_) _mm_setcsr(vector_unit_);
   }
   DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
   DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;

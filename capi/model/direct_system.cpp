@@ -19,7 +19,7 @@ newton::Groups DirectSystem::linearize(const newton::Groups& u) {
 newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
   const std::int64_t points = operator_.front().sizes()[0];
   aoti::SingularInfo info;
-  newton::Groups du = row_major(packages_.solve.run(points, operator_, &info));
+  newton::Groups du = row_major(packages_.solve.run(points, Vector<Tensor>(operator_), &info));
   singular = by_point(info, points);
   return du;
 }

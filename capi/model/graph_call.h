@@ -35,7 +35,7 @@ class GraphCall {
   // Make the named outputs, and return the others.
   Vector<Tensor> run(Chunk& chunk) const;
   // The outputs of the package for these inputs and parameters, one row per point.
-  Vector<Tensor> run(std::int64_t points, Vector<Tensor> inputs, const Vector<Tensor>& parameters) const {
+  Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, const Vector<Tensor>& parameters) const {
     tail_.append_to(inputs, parameters);
     return package_.run(points, std::move(inputs));
   }

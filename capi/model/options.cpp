@@ -107,7 +107,7 @@ newton::Settings Options::newton() const {
   newton::Settings settings;
   settings.atol = atol_;
   settings.rtol = rtol_;
-  settings.miters = static_cast<std::int64_t>(miters_);
+  settings.miters = miters();
   settings.strong_wolfe = ls_type_ == 1;
   settings.ls_max_iters = static_cast<std::int64_t>(ls_max_iters_);
   settings.ls_cutback = ls_cutback_;

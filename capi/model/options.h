@@ -35,6 +35,7 @@ class Options {
   const char* text(std::string_view name) const;
 
   newton::Settings newton() const;
+  std::int64_t miters() const { return static_cast<std::int64_t>(miters_); }
   bool whole_batch() const { return convergence_ == 1; }
   bool collect_history() const { return collect_history_ == 1; }
   double substep_del_tol() const { return substep_del_tol_; }

@@ -103,7 +103,7 @@ void Package::learn_outputs() {
   }
 }
 
-Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor> inputs, aoti::SingularInfo* singular) const {
+Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular) const {
   const bool pad = points < least_batch_ && graph_->enforces_bounds();
   const std::int64_t rows = pad ? least_batch_ : points;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -45,7 +45,7 @@ class Package {
   // Run on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
-  Vector<Tensor> run(std::int64_t points, Vector<Tensor> inputs, aoti::SingularInfo* singular = nullptr) const;
+  Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular = nullptr) const;
 
  private:
   struct Slot {

@@ -25,7 +25,7 @@ Vector<std::int32_t> checked_status(const std::int32_t* status, std::size_t poin
 Solve::Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Options& options)
     : model_(std::move(model)), evaluation_(std::move(evaluation)), whole_batch_(options.whole_batch()) {
   check_one_batch();
-  if (evaluation_.points > 0) inputs_to_copy(*model_, evaluation_, options.newton().miters);
+  if (evaluation_.points > 0) inputs_to_copy(*model_, evaluation_, options.miters());
   evaluation_.copies.assign(evaluation_.inputs.size(), true);
   model_->fill(chunk_, evaluation_, options, 0, evaluation_.points);
   for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();

@@ -23,7 +23,7 @@ constexpr std::size_t alignment = 64;  // of every block: a cache line, and any 
 constexpr std::size_t rounded(std::size_t bytes) {
   if (bytes <= 4 * alignment) return bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
   const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
+  return (bytes + step - 1) & ~(step - 1);
 }
 
 // The blocks that wait in one thread.
