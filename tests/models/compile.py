@@ -78,6 +78,16 @@ RECIPES = {
     "elasticity": Recipe(_ELASTICITY, "elasticity", ("-p", "elasticity.E", "-d", "stress:strain")),
     # No derivatives.
     "viscoplastic": Recipe(_CHABOCHE, "viscoplastic"),
+    # What a finite-element host wants: a tangent, and constants from its input file.
+    "combined_hardening": Recipe(
+        _CHABOCHE,
+        "viscoplastic",
+        (
+            *("-p", _E, "--rename-parameter", f"{_E}:E"),
+            *("-p", _SY, "--rename-parameter", f"{_SY}:yield_stress"),
+            *_derivatives("stress:strain"),
+        ),
+    ),
     "chaboche": Recipe(_CHABOCHE, "viscoplastic", _derivatives(":")),
     "elasticity_float32": Recipe(_ELASTICITY, "elasticity", ("--dtype", "float32")),
     # A batch of exactly two points.
@@ -299,9 +309,9 @@ def _compile(name: str, command: list[str], version: str) -> None:
 
 
 def renew_examples() -> None:
-    """Write the prebuilt artifacts of the two example models."""
-    for name in ("elasticity", "viscoplastic"):
-        shrink(artifact(name), EXAMPLES / "artifacts")
+    """Write the prebuilt artifacts of the example models."""
+    for name in ("elasticity", "viscoplastic", "combined_hardening"):
+        shrink(artifact(name), EXAMPLES / "artifacts" / name)
         print(f"renewed {EXAMPLES / 'artifacts' / name}")
 
 

@@ -21,9 +21,11 @@ _MACHINE_PATH = re.compile(rb"/[\w.+/-]*?(?:/site-packages/|/torchinductor_\w+/\
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def shrink(artifact: Path, target: Path) -> None:
-    """Copy the artifact folder and its stub to the folder `target`, each package shrunk."""
-    copy = target / artifact.name
+def shrink(artifact: Path, copy: Path) -> None:
+    """Copy the artifact folder to the folder `copy`, each package shrunk; its stub beside it.
+
+    The stub names the folder that it stands beside: under another name there is none.
+    """
     shutil.rmtree(copy, ignore_errors=True)
     for file in sorted(p for p in artifact.rglob("*") if p.is_file()):
         destination = copy / file.relative_to(artifact)
@@ -32,8 +34,9 @@ def shrink(artifact: Path, target: Path) -> None:
             _shrink_package(file, destination)
         else:
             destination.write_bytes(file.read_bytes())
-    stub = artifact.with_name(f"{artifact.name}_aoti.i")
-    (target / stub.name).write_bytes(stub.read_bytes())
+    if copy.name == artifact.name:
+        stub = artifact.with_name(f"{artifact.name}_aoti.i")
+        copy.with_name(stub.name).write_bytes(stub.read_bytes())
 
 
 def _shrink_package(source: Path, destination: Path) -> None:
