@@ -1,64 +1,101 @@
 /*
  * neml2_capi.h: run ahead-of-time compiled material models from any language.
  *
- * `neml2-compile` lowers a constitutive model to an artifact: a folder with metadata.json and one
- * .pt2 package per compiled graph. This header is the whole contract for running such an artifact. It
- * is C99, and the only ABI: the C++, Fortran and Python faces are written over it.
+ * `neml2-compile` lowers a constitutive model (elasticity, plasticity, crystal plasticity) to an artifact: a folder
+ * with metadata.json and one .pt2 package per compiled graph. This header is the whole contract for running such an
+ * artifact. It is C99, and the only ABI: neml2_capi.hpp (C++17), neml2_capi.f90 (Fortran 2018) and the Python
+ * package are written over it.
  *
  *
- * INTRODUCTION
+ * EXAMPLE
  *
- * There are four tiers, and each can be used alone.
+ * Linear elasticity at two material points: strain in, stress out. It compiles as it stands, and its only argument
+ * is the folder of an artifact, such as examples/artifacts/elasticity.
  *
- *   tensor   An n-dimensional array. It owns its storage, or borrows yours.
- *   graph    One .pt2 package: tensors in, tensors out.
- *   model    A whole artifact: named inputs, outputs and parameters; nonlinear solves are done inside.
- *   solver   The nonlinear systems of a model, for those who solve them by themselves.
+ *     #include <stdio.h>
+ *     #include "neml2_capi.h"
  *
- * A finite-element host needs only a model and a `neml2_call`: bind its arrays by name once, and then
- * evaluate a block of material points with one function. Elasticity, for 8 points:
+ *     int main(int argc, char **argv) {
+ *       const double strain[2][6] = {{1e-3, -3e-4, -3e-4, 0, 0, 0}, {0, 0, 0, 2e-4, 0, 0}};
+ *       double stress[2][6];
+ *       neml2_model *model = NULL;
+ *       neml2_call *call = NULL;
+ *       int32_t status = neml2_model_load(&model, argc > 1 ? argv[1] : "elasticity", NULL, NULL);
  *
- *     neml2_model *model = NULL;
- *     neml2_call *call = NULL;
- *     double strain[8][6] = {{1e-3, -3e-4, -3e-4, 0, 0, 0}}, stress[8][6];
+ *       if (status == NEML2_OK) status = neml2_call_create(&call, model);
+ *       if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6);
+ *       if (status == NEML2_OK) status = neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6);
+ *       if (status == NEML2_OK) status = neml2_call_run(call, 2);
+ *       if (status != NEML2_OK) {
+ *         char message[1024];
+ *         neml2_error_message(message, sizeof message, NULL);
+ *         fprintf(stderr, "%s\n", message);
+ *       } else {
+ *         for (int p = 0; p < 2; ++p) printf("stress xx %g, yz %g\n", stress[p][0], stress[p][3]);
+ *       }
+ *       neml2_call_free(&call);
+ *       neml2_model_free(&model);
+ *       return status == NEML2_OK ? 0 : 1;
+ *     }
  *
- *     if (neml2_model_load(&model, "aoti/elasticity", NULL, NULL) == NEML2_OK &&
- *         neml2_call_create(&call, model) == NEML2_OK &&
- *         neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6) == NEML2_OK &&
- *         neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6) == NEML2_OK)
- *       neml2_call_run(call, 8);
- *     neml2_call_free(&call);
- *     neml2_model_free(&model);
+ * With an installed library: cc example.c $(pkg-config --cflags --libs neml2_capi); from the Python package:
+ * cc example.c $(python -m neml2_capi --cflags --libs).
+ *
+ *
+ * WHAT TO READ
+ *
+ * The sections go from what every host needs to what few do:
+ *
+ *   Models, Calls       load an artifact, bind arrays by name once, evaluate blocks of points again and again
+ *   Calls, advanced     parameters, consistent tangents and other derivatives, and the report of every point
+ *   Inspection          what variables, histories and derivatives a model has
+ *   Parameters, Options change material constants and the Newton solver
+ *   Tensors             arrays as handles: own, wrapped, shared, exchanged through DLPack
+ *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
+ *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
+ *   Graphs              any AOTInductor package, alone
+ *
+ * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
+ * step, and every input must be bound. It lets state variables interleave in one array, by a point stride that is
+ * greater than their size. It binds the tangent (neml2_call_bind_derivative()) in the order of its own stiffness. It
+ * binds a status per point, and where neml2_call_run() returns a positive number it cuts the step: the old state is
+ * still there. And it gives every thread a call of its own over one shared model. examples/ has all of them: c/,
+ * fem/ and umat/.
  *
  *
  * CONVENTIONS
  *
  * Status      Every function that can fail returns an int32_t. 0 is success. Positive is recoverable, and says what
  *             became of some material points; the others hold good results. Where a solve failed, cut the step and
- *             try again. Negative is fatal: the request was wrong, and nothing was changed. neml2_error_message() says
- *             what was wrong, what was expected and what to do. No function exits, aborts, prints or
- *             lets an exception out.
- * Ownership   `neml2_X **out` that a function fills is *owned*: free it with neml2_X_free(), which accepts
- *             NULL and sets the handle to NULL. A pointer that is *borrowed from X* is valid until X is
- *             freed. Arguments are borrowed for the length of the call unless marked *consumed*. When a
- *             function fails, its out-parameters are not touched.
- * Shapes      Row-major. A variable of one material point has the shape (sub-batch axes..., base axes...),
- *             its *point shape*; a batch of points has the batch axes before it. Sizes, strides and counts are
- *             int64_t and count elements, not bytes.
+ *             try again. Negative is fatal: the request was wrong, and nothing was changed. neml2_error_message()
+ *             says what was wrong, what was expected and what to do. No function exits, aborts, prints or lets an
+ *             exception out.
+ * Ownership   `neml2_X **out` that a function fills is *owned*: free it with neml2_X_free(), which accepts NULL and
+ *             sets the handle to NULL. A pointer that is *borrowed from X* is valid until X is freed. Arguments are
+ *             borrowed for the length of the call unless marked *consumed*. When a function fails, its
+ *             out-parameters are not touched.
+ * Shapes      Row-major. A variable of one material point has the shape (sub-batch axes..., base axes...), its *point
+ *             shape*; a batch of points has the batch axes before it. Sizes, strides and counts are int64_t and count
+ *             elements, not bytes. C's [point][i] is Fortran's (i, point): the same memory.
  * Tensors     A symmetric second-order tensor (SR2) is stored in Mandel notation:
  *             xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy. Abaqus/Standard orders 11, 22, 33, 12, 13, 23
- *             and uses engineering shear strains (gamma = 2 eps).
- * History     `x~1` is the value of `x` at the previous step. Every input is bound, history too: nothing
- *             defaults.
+ *             and uses engineering shear strains (gamma = 2 eps): examples/umat converts.
+ * History     `x~1` is the value of `x` at the previous step, `x~2` the one before. Every input is bound, history
+ *             too: nothing defaults.
  * Units       The artifact's: numbers pass through as they are.
- * Threads     A graph or a loaded model may be called from many threads at once; results are the same as one
- *             after another. Setting a parameter or an option is atomic: calls that already run keep the
- *             values they began with. A call, a report or a tensor handle belongs to one thread at a time.
- *             Errors are kept per thread. The option `threads` lets one evaluation use several threads of the
- *             library's own: they are not woken for little work, serve one caller at a time (others run
- *             alone), keep to the caller's processors and leave OpenMP alone. No result depends on their number.
- * Floating    The floating-point environment (traps, rounding, flush-to-zero) is set to its default inside
- *   point     and restored on return: hosts that trap can call.
+ * Floating    The floating-point environment (traps, rounding, flush-to-zero) is set to its default inside and
+ *   point     restored on return: hosts that trap can call.
+ *
+ * Every function says three things at its end.
+ *
+ * Errors      The fatal statuses that it can return, without their prefix NEML2_ERROR_. Any function but those that
+ *             cannot fail can return three more, which are not repeated: ARGUMENT for a NULL where something is
+ *             needed or a value out of its bounds, MEMORY, and INTERNAL, which is a defect.
+ * Threads     `any`: any number of threads may call it at once, also with the same handle; results are the same as
+ *             one after another. `one`: a handle of this kind (a call, a solve, a report, a tensor that is written)
+ *             belongs to one thread at a time; threads with a handle each do not meet. Nothing may run on a handle
+ *             that is being freed. Errors are kept per thread.
+ * Since       The first ABI version that has it. Within a major version functions are only added.
  */
 #ifndef NEML2_CAPI_H
 #define NEML2_CAPI_H
@@ -83,10 +120,11 @@ extern "C" {
 #define NEML2_ABI_VERSION 1000
 
 /** The ABI of the library that is loaded, as 1000 * major + minor. Its meaning never changes.
- *  Since 1.0. */
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_abi_version(void);
 
-/** The release of the library, for example "0.1.0". Borrowed, never freed. Since 1.0. */
+/** The release of the library, for example "0.1.0". Borrowed, never freed.
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI const char *neml2_version(void);
 
 /* ---------------------------------------------------------------------------------------------
@@ -116,21 +154,46 @@ enum {
   NEML2_ERROR_INTERNAL = -11    /**< a defect of this library */
 };
 
-/** The status of this thread's last failed call; NEML2_OK where none failed yet. Since 1.0. */
+/** The status of this thread's last failed call; NEML2_OK where none failed yet.
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_status(void);
 
 /** Copy the message of this thread's last failed call to `buffer`, cut to `capacity` bytes with its
  *  terminating zero. `needed` (or NULL) receives the size of the whole message with its zero. `buffer` may
- *  be NULL when `capacity` is 0. Returns NEML2_OK. Since 1.0. */
+ *  be NULL when `capacity` is 0.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_message(char *buffer, int64_t capacity, int64_t *needed);
 
 /** Like neml2_error_message(), for the name of the variable, parameter, option, segment or file that the
- *  error is about; empty where there is none. Since 1.0. */
+ *  error is about; empty where there is none.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_subject(char *buffer, int64_t capacity, int64_t *needed);
 
 /* ---------------------------------------------------------------------------------------------
- * Tensors
+ * Handles and element types
  * ------------------------------------------------------------------------------------------- */
+
+/** A compiled material model. Any number of threads may evaluate it at once. */
+typedef struct neml2_model neml2_model;
+
+/** Arrays of a host, bound to the variables of a model; one per thread. */
+typedef struct neml2_call neml2_call;
+
+/** An n-dimensional array in host memory. The handle has one owner; the storage behind it is counted and
+ *  may be shared by several handles. */
+typedef struct neml2_tensor neml2_tensor;
+
+/** What one evaluation over tensors has to say about each point. */
+typedef struct neml2_report neml2_report;
+
+/** An evaluation whose nonlinear systems the caller solves. */
+typedef struct neml2_solve neml2_solve;
+
+/** The nonlinear systems of one implicit segment, at all points. */
+typedef struct neml2_system neml2_system;
+
+/** One AOTInductor package (.pt2) for the CPU, ready to run. Any number of threads may run it at once. */
+typedef struct neml2_graph neml2_graph;
 
 /** Element types. */
 enum {
@@ -146,176 +209,233 @@ enum {
   NEML2_BFLOAT16 = 10
 };
 
-/** An n-dimensional array in host memory. The handle has one owner; the storage behind it is counted and
- *  may be shared by several handles. */
-typedef struct neml2_tensor neml2_tensor;
-
-struct DLManagedTensorVersioned; /* of dlpack.h, version 1 */
-
-/** A new tensor of zeros, row-major. `shape` has `ndim` entries and may be NULL when `ndim` is 0.
- *  Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_create(neml2_tensor **out, int32_t dtype, int64_t ndim, const int64_t *shape);
-
-/** A tensor over memory of yours, without a copy. `strides` is NULL for row-major. The memory must stay valid
- *  until `deleter(context)` is called, which happens once, on any thread, when no handle uses the storage any
- *  more; where `deleter` is NULL, until the last handle that shares it is freed. When this function fails the
- *  deleter is not called. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_wrap(neml2_tensor **out, void *data, int32_t dtype, int64_t ndim, const int64_t *shape,
-                                     const int64_t *strides, void (*deleter)(void *), void *context);
-
-/** Another handle to the same storage: a write through one is seen through the other. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_share(neml2_tensor **out, const neml2_tensor *tensor);
-
-/** Take over a DLPack tensor without a copy. `managed` is *consumed* on success: its deleter is called when the
- *  storage is no longer used. Only CPU tensors of major version 1. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_from_dlpack(neml2_tensor **out, struct DLManagedTensorVersioned *managed);
-
-/** Hand a tensor to a DLPack consumer without a copy. `managed` receives a structure that holds the storage until
- *  its own deleter is called; freeing `tensor` does not disturb it. Owned by the consumer. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_to_dlpack(struct DLManagedTensorVersioned **managed, const neml2_tensor *tensor);
-
-/** Element type. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_dtype(int32_t *out, const neml2_tensor *tensor);
-
-/** Number of axes, and their sizes and strides in elements. Any of the out-parameters may be NULL. The arrays are
- *  borrowed from `tensor`. Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_shape(int64_t *ndim, const int64_t **shape, const int64_t **strides,
-                                      const neml2_tensor *tensor);
-
-/** The first element. Borrowed from the storage of `tensor`; NULL is possible where there are no elements.
- *  Since 1.0. */
-NEML2_CAPI int32_t neml2_tensor_data(void **out, const neml2_tensor *tensor);
-
-/** Free the handle and set it to NULL. Since 1.0. */
-NEML2_CAPI void neml2_tensor_free(neml2_tensor **tensor);
-
-/* ---------------------------------------------------------------------------------------------
- * Graphs
- * ------------------------------------------------------------------------------------------- */
-
-/** One AOTInductor package (.pt2) for the CPU, ready to run. Any number of threads may run it at once. */
-typedef struct neml2_graph neml2_graph;
-
-/** Load a package. Everything that it needs is checked first: the instruction set, the C library, every function
- *  and operator that it calls; what is missing is named. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
-
-/** How many tensors the graph takes and returns. Either may be NULL. Since 1.0. */
-NEML2_CAPI int32_t neml2_graph_arity(int64_t *ninputs, int64_t *noutputs, const neml2_graph *graph);
-
-/** What the graph was compiled for, of its input `index`: the element type, the number of axes, and the least and
- *  the greatest size of each axis (equal where it is fixed). Any out-parameter may be NULL. The arrays are borrowed
- *  from `graph`. Since 1.0. */
-NEML2_CAPI int32_t neml2_graph_input(int32_t *dtype, int64_t *ndim, const int64_t **least, const int64_t **greatest,
-                                     const neml2_graph *graph, int64_t index);
-
-/** Run the graph. `inputs` are checked against neml2_graph_input() and are borrowed; those that are not row-major
- *  are copied. `outputs` receives `noutputs` owned handles, which may share storage with the inputs and with one
- *  another, and need not be row-major. Since 1.0. */
-NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
-                                   neml2_tensor *const *inputs, int64_t ninputs);
-
-/** Free the handle and set it to NULL. Since 1.0. */
-NEML2_CAPI void neml2_graph_free(neml2_graph **graph);
-
-/* ---------------------------------------------------------------------------------------------
- * Artifacts
- * ------------------------------------------------------------------------------------------- */
-
-/** What the artifact at `path` holds, as a JSON document: inputs, outputs, parameters, segments with their packages,
- *  the pairs that derivatives were compiled for, solver settings. The document has the same form for every schema of
- *  NEML2. No package is loaded. `path`, `device` and `dtype` as in neml2_model_load(); `buffer`, `capacity` and
- *  `needed` as in neml2_error_message(). Since 1.0. */
-NEML2_CAPI int32_t neml2_artifact_describe(char *buffer, int64_t capacity, int64_t *needed, const char *path,
-                                           const char *device, const char *dtype);
-
 /* ---------------------------------------------------------------------------------------------
  * Models
  * ------------------------------------------------------------------------------------------- */
 
-/** A compiled material model. Any number of threads may evaluate it at once. */
-typedef struct neml2_model neml2_model;
-
-/** The kinds of a model's variables. Unknowns are what implicit segments solve for. */
-enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2, NEML2_UNKNOWN = 3 };
-
 /** Load the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json, or the HIT
  *  stub of one compiled model. Those of NEML2 3.0.0 to 3.1 are understood. `device` ("cpu") and `dtype` ("float64",
- *  "float32") choose the packages; NULL means "cpu" and "float64". Owned. Since 1.0. */
+ *  "float32") choose the packages; NULL means "cpu" and "float64". Everything that the packages need is checked
+ *  first: the instruction set, the C library, every function and operator that they call; what is missing is named.
+ *  Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load(neml2_model **out, const char *path, const char *device, const char *dtype);
 
 /** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
- *  Its artifact_path is taken relative to the stub; where that is gone, the artifact is looked for beside the stub. If
- *  the stub of NEML2 3.0.4 to 3.0.6 is loaded, its [Solvers] settings hold. `device` and `dtype` as in
- *  neml2_model_load(). Owned. Since 1.0. */
+ *  Its artifact_path is taken relative to the stub; where that is gone, the artifact is looked for beside the stub.
+ *  If the stub of NEML2 3.0.4 to 3.0.6 is loaded, its [Solvers] settings hold. `device` and `dtype` as in
+ *  neml2_model_load(). Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load_stub(neml2_model **out, const char *stub, const char *name, const char *device,
                                          const char *dtype);
 
+/** Free the handle and set it to NULL. Calls and solves made from the model keep what they need.
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
+NEML2_CAPI void neml2_model_free(neml2_model **model);
+
+/* ---------------------------------------------------------------------------------------------
+ * Calls
+ *
+ * A call binds arrays of the host to the model's variables by name, once, and evaluates the points in them any
+ * number of times: nothing is allocated after the first run.
+ *
+ * An array is a pointer to the first point, an element type and a *point stride*: the distance in elements from one
+ * point to the next. Within a point the values are row-major and dense. A point stride of 0 means one value for all
+ * points; a stride greater than the point's size lets state variables interleave, and one between is
+ * NEML2_ERROR_SHAPE. A model of float64 takes NEML2_FLOAT64, and anything else is NEML2_ERROR_DTYPE. Binding again
+ * replaces; a NULL pointer takes the binding back. The arrays must stay where they are until the last run.
+ * ------------------------------------------------------------------------------------------- */
+
+/** A call without bindings. It keeps the model alive. Owned.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model);
+
+/** Bind an input. Every input must be bound when the call runs.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_input(neml2_call *call, const char *name, const void *data, int32_t dtype,
+                                         int64_t point_stride);
+
+/** Bind an output. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays
+ *  of one stride may interleave, those of unequal strides must lie apart. Outputs that are not bound are not
+ *  written; a point stride of 0 is an error. Mind that an output over its own history (`x` over `x~1`) is changed
+ *  for the points that succeeded, so that a step that is tried again must begin from a saved copy.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, void *data, int32_t dtype,
+                                          int64_t point_stride);
+
+/** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
+ *  of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
+ *  were. Everything is checked before the first point; only when a package itself fails (RUNTIME), memory ends
+ *  (MEMORY), or a derivative along the sites of a sub-batch cannot be told for the numbers given (UNSUPPORTED) can
+ *  the results of earlier chunks of points have been written.
+ *  Errors: MISSING, SHAPE, UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
+
+/** Free the handle and set it to NULL. The arrays are yours, and stay.
+ *  Errors: it cannot fail. Threads: one. Since 1.0. */
+NEML2_CAPI void neml2_call_free(neml2_call **call);
+
+/* ---------------------------------------------------------------------------------------------
+ * Calls, advanced
+ * ------------------------------------------------------------------------------------------- */
+
+/** Bind a parameter to values of the host, one for all points or one for each, which replace the stored one in this
+ *  call only.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_parameter(neml2_call *call, const char *name, const void *data, int32_t dtype,
+                                             int64_t point_stride);
+
+/** What a derivative or an adjoint is with respect to, and a variable can be. Unknowns are what implicit segments
+ *  solve for. */
+enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2, NEML2_UNKNOWN = 3 };
+
+/** Bind a derivative of `output` with respect to `variable`, an input (`kind` NEML2_INPUT) or a parameter
+ *  (NEML2_PARAMETER): of an implicit model the consistent tangent. Its block is written for every point, also where
+ *  it is the same for all; see neml2_model_derivative_info() for its shape, and neml2_call_set_block_order().
+ *  UNSUPPORTED where it was not compiled. It may overlap no other array.
+ *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_derivative(neml2_call *call, const char *output, int32_t kind, const char *variable,
+                                              void *data, int32_t dtype, int64_t point_stride);
+
+/** The order of the components in a block: the output's before the variable's, or the other way round. */
+enum { NEML2_OUTPUT_FIRST = 0, NEML2_INPUT_FIRST = 1 };
+
+/** The order of the components in the blocks of a call: NEML2_OUTPUT_FIRST, the default, has [point][output][input],
+ *  which is (input, output, point) in Fortran; NEML2_INPUT_FIRST the transpose, (output, input, point) in Fortran, as
+ *  Abaqus wants DDSDDE.
+ *  Errors: none more. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_set_block_order(neml2_call *call, int32_t order);
+
+/** Bind the tangent of an input, for neml2_call_bind_jvp(). A tangent that is not bound is zero.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_tangent(neml2_call *call, const char *input, const void *data, int32_t dtype,
+                                           int64_t point_stride);
+
+/** Bind the derivative of an output along the tangents; see neml2_model_jvp(). Through an implicit model it costs
+ *  about one more Newton step; in a call that binds derivative blocks, too, it is their product, the same up to
+ *  round-off.
+ *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_jvp(neml2_call *call, const char *output, void *data, int32_t dtype,
+                                       int64_t point_stride);
+
+/** Bind the cotangent of an output, for neml2_call_bind_adjoint(). A cotangent that is not bound is zero.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_cotangent(neml2_call *call, const char *output, const void *data, int32_t dtype,
+                                             int64_t point_stride);
+
+/** Bind the adjoint of an input (`kind` NEML2_INPUT) or a parameter (NEML2_PARAMETER); see neml2_model_vjp(). With a
+ *  point stride of 0 it is the sum over all points that did not fail.
+ *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_adjoint(neml2_call *call, int32_t kind, const char *variable, void *data,
+                                           int32_t dtype, int64_t point_stride);
+
+/** What an evaluation can report of each material point. */
+enum {
+  NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
+  NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
+  NEML2_REPORT_RESIDUAL_NORM = 2,    /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
+  NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
+                                          the last implicit segment, with substeps of its whole increment; NaN
+                                          beyond */
+  NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 where the
+                                          residual was going down, 0.25 where it was not, 1 where the point converged */
+};
+
+/** Bind an array of the report, one of NEML2_REPORT_*, of the type named there, in which the point stride counts; it
+ *  is 1 or more, and for RESIDUAL_HISTORY at least the option miters when the call runs. It may overlap no other
+ *  array. NULL takes the binding back. A bound history is filled whatever the option collect_history is.
+ *  Errors: SHAPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *data, int64_t point_stride);
+
+/* ---------------------------------------------------------------------------------------------
+ * Inspection
+ * ------------------------------------------------------------------------------------------- */
+
 /** The element type of the model's floating-point variables. It is what the packages compute in: neml2-compile 3.1.0
- *  writes float64 packages for `--dtype float32` too. Since 1.0. */
+ *  writes float64 packages for `--dtype float32` too.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_dtype(int32_t *out, const neml2_model *model);
 
-/** How many variables of a kind there are. Since 1.0. */
+/** How many variables of a kind there are.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_count(int64_t *out, const neml2_model *model, int32_t kind);
 
-/** The position of the variable `name` among its kind. NEML2_ERROR_NAME, with the names there are, when there is
- *  none. Since 1.0. */
+/** The position of the variable `name` among its kind. NAME, with the names there are, when there is none.
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_find(int64_t *index, const neml2_model *model, int32_t kind, const char *name);
 
 /** The name of a variable, and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
- *  Either may be NULL. Borrowed from `model`. Since 1.0. */
+ *  Either may be NULL. Borrowed from `model`.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_name(const char **name, const char **type, const neml2_model *model,
                                              int32_t kind, int64_t index);
 
 /** The point shape of a variable: `ndim` sizes, of which the first `sub_ndim` are sub-batch axes and the rest base
- *  axes. Any out-parameter may be NULL. Borrowed from `model`. Since 1.0. */
+ *  axes. Any out-parameter may be NULL. Borrowed from `model`.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_shape(int64_t *ndim, const int64_t **shape, int64_t *sub_ndim,
                                               const neml2_model *model, int32_t kind, int64_t index);
 
-/** The element type of a variable. Since 1.0. */
+/** The element type of a variable.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_variable_dtype(int32_t *out, const neml2_model *model, int32_t kind, int64_t index);
 
 /** How many derivatives were compiled with respect to inputs (`kind` NEML2_INPUT) or parameters (NEML2_PARAMETER).
- *  Since 1.0. */
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_derivative_count(int64_t *out, const neml2_model *model, int32_t kind);
 
-/** Derivative `index` with respect to a variable of `kind`: the positions of the output and of that variable. The block
- *  of a point has the shape (output's point shape..., variable's point shape...). An artifact of one forward segment
- *  gives (sub-batch axes..., output's base axes..., input's base axes...), which relates each site of the output to the
- *  same site of the input, or all of them to a sub-batch axis of size 1. `batched` is 0 where the block is the same for
- *  all points. Any out-parameter may be NULL; `shape` is borrowed from `model`. Since 1.0. */
+/** Derivative `index` with respect to a variable of `kind`: the positions of the output and of that variable. The
+ *  block of a point has the shape (output's point shape..., variable's point shape...). An artifact of one forward
+ *  segment gives (sub-batch axes..., output's base axes..., input's base axes...), which relates each site of the
+ *  output to the same site of the input, or all of them to a sub-batch axis of size 1. `batched` is 0 where the
+ *  block is the same for all points. Any out-parameter may be NULL; `shape` is borrowed from `model`.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_derivative_info(int64_t *output, int64_t *variable, int32_t *batched, int64_t *ndim,
                                                const int64_t **shape, const neml2_model *model, int32_t kind,
                                                int64_t index);
 
-/** How many inputs are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before. Since 1.0. */
+/** How many inputs are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_history_count(int64_t *out, const neml2_model *model);
 
 /** History `index`: the position of the input `x~n`, its age n, the position of the output `x` that it becomes, and
- * that of the input `x`, which it becomes where x is a force; -1 where there is none. Any out-parameter may be NULL.
- *  Since 1.0. */
+ *  that of the input `x`, which it becomes where x is a force; -1 where there is none. Any out-parameter may be NULL.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_history_info(int64_t *input, int64_t *age, int64_t *output, int64_t *current,
                                             const neml2_model *model, int64_t index);
 
-/** What the model holds, as neml2_artifact_describe() says it. Since 1.0. */
+/** What the model holds, as neml2_artifact_describe() says it. `buffer`, `capacity` and `needed` as in
+ *  neml2_error_message().
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_describe(char *buffer, int64_t capacity, int64_t *needed, const neml2_model *model);
+
+/** What the artifact at `path` holds, as a JSON document: inputs, outputs, parameters, segments with their packages,
+ *  the pairs that derivatives were compiled for, solver settings. The document has the same form for every schema of
+ *  NEML2. No package is loaded. `path`, `device` and `dtype` as in neml2_model_load(); `buffer`, `capacity` and
+ *  `needed` as in neml2_error_message().
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_artifact_describe(char *buffer, int64_t capacity, int64_t *needed, const char *path,
+                                           const char *device, const char *dtype);
+
+/* ---------------------------------------------------------------------------------------------
+ * Parameters
+ * ------------------------------------------------------------------------------------------- */
 
 /** A handle to the stored value of a parameter, of shape (*B, *base) with B empty or one value per batch element.
  *  It shares the storage: a write through it takes effect from the next evaluation on. Unlike
  *  neml2_model_parameter_set(), such a write must not coincide with an evaluation on another thread. Owned.
- *  Since 1.0. */
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_parameter_get(neml2_tensor **out, const neml2_model *model, const char *name);
 
 /** Replace the value of a parameter by a copy of `value`, of shape (*B, *base). The batch B must broadcast with that
- *  of the inputs when the model is evaluated. Handles from neml2_model_parameter_get() see the new value where the
- *  shape is the same, and keep the old one where it is not. Since 1.0. */
+ *  of the inputs when the model is evaluated. Evaluations that already run keep the value that they began with.
+ *  Handles from neml2_model_parameter_get() see the new value where the shape is the same, and keep the old one
+ *  where it is not.
+ *  Errors: NAME, SHAPE, DTYPE. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *name, const neml2_tensor *value);
 
-/** Free the handle and set it to NULL. Calls made from the model keep what they need. Since 1.0. */
-NEML2_CAPI void neml2_model_free(neml2_model **model);
-
 /* ---------------------------------------------------------------------------------------------
- * Solver options
+ * Options
  *
  * A model starts with the values that its artifact records. Numbers are set and read as double, choices as text:
  *
@@ -331,188 +451,171 @@ NEML2_CAPI void neml2_model_free(neml2_model **model);
  *                             "batch": all points iterate until all have converged, and one that fails fails all,
  *                             as NEML2's own runtime does it
  *   collect_history  number   1: reports of neml2_model_forward() hold the residual history; 0: they do not
- *   chunk            number   points that are evaluated together; 0, the default: so many that what they take and give
+ *   chunk            number   points that are evaluated together; 0, the default: so many that what they take and
+ *                    give
  *                             fits the processor's second-level cache
- *   threads          number   threads that share the chunks of an evaluation, the calling one among them; 0: as many as
+ *   threads          number   threads that share the chunks of an evaluation, the calling one among them; 0: as many
+ *                    as
  *                             the calling thread has processors. 1 unless the environment variable NEML2_CAPI_THREADS
  *                             says otherwise: most hosts run several threads or processes themselves. (In Python: 0.)
+ *
+ * The threads of `threads` are the library's own: they are not woken for little work, serve one caller at a time
+ * (others run alone), keep to the caller's processors and leave OpenMP alone. No result depends on their number.
+ * Evaluations that already run keep the options that they began with.
  * ------------------------------------------------------------------------------------------- */
 
-/** How many options there are. Since 1.0. */
+/** How many options there are.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_count(int64_t *out, const neml2_model *model);
 
 /** The name of option `index`; the least and the greatest value of a number; or for a text, `choices`: what it can
  *  be, separated by spaces, and NULL for a number. Any out-parameter may be NULL. Borrowed, never freed.
- *  Since 1.0. */
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_info(const char **name, double *least, double *greatest, const char **choices,
                                            const neml2_model *model, int64_t index);
 
-/** Set or read a number. Since 1.0. */
+/** Set a number. Out of its bounds, or not whole where it must be, it is ARGUMENT, and nothing is changed.
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_set_number(neml2_model *model, const char *name, double value);
+
+/** Read a number.
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_get_number(double *out, const neml2_model *model, const char *name);
 
-/** Set or read a text; what is read is borrowed and never freed. Since 1.0. */
+/** Set a text to one of its choices; anything else is ARGUMENT.
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_set_text(neml2_model *model, const char *name, const char *value);
+
+/** Read a text. Borrowed, never freed.
+ *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_get_text(const char **out, const neml2_model *model, const char *name);
 
 /* ---------------------------------------------------------------------------------------------
- * Evaluation with tensors
+ * Tensors
  * ------------------------------------------------------------------------------------------- */
 
-/** What an evaluation can report of each material point. */
-enum {
-  NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
-  NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
-  NEML2_REPORT_RESIDUAL_NORM = 2,    /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
-  NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
-                                          the last implicit segment, with substeps of its whole increment; NaN
-                                          beyond */
-  NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 where the
-                                          residual was going down, 0.25 where it was not, 1 where the point converged */
-};
+/** A new tensor of zeros, row-major. `shape` has `ndim` entries, at most 16, and may be NULL when `ndim` is 0.
+ *  Owned.
+ *  Errors: SHAPE, DTYPE. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_create(neml2_tensor **out, int32_t dtype, int64_t ndim, const int64_t *shape);
 
-/** The report of one evaluation. */
-typedef struct neml2_report neml2_report;
+/** A tensor over memory of yours, without a copy. `strides` is NULL for row-major; none may be negative. The memory
+ *  must stay valid until `deleter(context)` is called, which happens once, on any thread, when no handle uses the
+ *  storage any more; where `deleter` is NULL, until the last handle that shares it is freed. When this function
+ *  fails the deleter is not called. Owned.
+ *  Errors: SHAPE, DTYPE. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_wrap(neml2_tensor **out, void *data, int32_t dtype, int64_t ndim, const int64_t *shape,
+                                     const int64_t *strides, void (*deleter)(void *), void *context);
+
+/** Another handle to the same storage: a write through one is seen through the other. Owned.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_share(neml2_tensor **out, const neml2_tensor *tensor);
+
+struct DLManagedTensorVersioned; /* of dlpack.h, version 1 */
+
+/** Take over a DLPack tensor without a copy. `managed` is *consumed* on success: its deleter is called when the
+ *  storage is no longer used. Only CPU tensors of major version 1. Owned.
+ *  Errors: SHAPE, DTYPE, UNSUPPORTED. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_from_dlpack(neml2_tensor **out, struct DLManagedTensorVersioned *managed);
+
+/** Hand a tensor to a DLPack consumer without a copy. `managed` receives a structure that holds the storage until
+ *  its own deleter is called; freeing `tensor` does not disturb it. Owned by the consumer.
+ *  Errors: DTYPE. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_to_dlpack(struct DLManagedTensorVersioned **managed, const neml2_tensor *tensor);
+
+/** Element type.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_dtype(int32_t *out, const neml2_tensor *tensor);
+
+/** Number of axes, and their sizes and strides in elements. Any of the out-parameters may be NULL. The arrays are
+ *  borrowed from `tensor`.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_shape(int64_t *ndim, const int64_t **shape, const int64_t **strides,
+                                      const neml2_tensor *tensor);
+
+/** The first element. Borrowed from the storage of `tensor`; NULL is possible where there are no elements.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_data(void **out, const neml2_tensor *tensor);
+
+/** Free the handle and set it to NULL.
+ *  Errors: it cannot fail. Threads: one. Since 1.0. */
+NEML2_CAPI void neml2_tensor_free(neml2_tensor **tensor);
+
+/* ---------------------------------------------------------------------------------------------
+ * Evaluation of models over tensors
+ *
+ * For batches of any shape, and all derivatives at once. `inputs` has one handle per input, `parameters` is NULL or
+ * has one per parameter, in the order of the model's variables.
+ * ------------------------------------------------------------------------------------------- */
 
 /** Evaluate a model. `inputs` has one handle per input, and `outputs` receives one owned handle per output, in the
  *  order of the model's variables. The shape of an input is (*B, *point shape); the batches B of all inputs and
  *  parameters broadcast to a common one, which every output has. B may be empty, and may hold zeros. A NULL in
  *  `inputs` is a missing input. Inputs that are not row-major are copied.
- *  `parameters` is NULL, or has one handle per parameter; one that is not NULL replaces the stored value in this call.
- *  `report` (or NULL) receives an owned report.
+ *  `parameters` is NULL, or has one handle per parameter; one that is not NULL replaces the stored value in this
+ *  call. `report` (or NULL) receives an owned report.
  *  Returns a positive status when a point failed: `outputs` and `report` are then filled all the same. The values of
  *  points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are NaN; those of NEML2_NON_FINITE are what was computed.
- *  Handles that stand in `outputs` or `*report` before are overwritten, not freed. Since 1.0. */
+ *  Handles that stand in `outputs` or `*report` before are overwritten, not freed.
+ *  Errors: MISSING, SHAPE, DTYPE, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                        neml2_tensor *const *inputs, neml2_tensor *const *parameters);
 
 /** Evaluate a model and its derivative along one direction. `tangents` has one handle per input, of the shape of the
- *  input, or NULL, which is zero; their batches broadcast with the others. `jvps` receives one owned handle per output,
- *  d output / d inputs applied to the tangents; NULL for an output of which no derivative was compiled. An output sums
- *  over the inputs for which a derivative of it was compiled (see neml2_model_derivative_info()).
- *  `outputs` is as in neml2_model_forward(), or NULL. Points that fail are NaN in all results.
- *  NEML2_ERROR_UNSUPPORTED where no derivative was compiled. The other arguments and the status as in
- *  neml2_model_forward(). Since 1.0. */
+ *  input, or NULL, which is zero; their batches broadcast with the others. `jvps` receives one owned handle per
+ *  output, d output / d inputs applied to the tangents; NULL for an output of which no derivative was compiled. An
+ *  output sums over the inputs for which a derivative of it was compiled (see neml2_model_derivative_info()).
+ *  `outputs` is as in neml2_model_forward(), or NULL. Points that fail are NaN in all results. UNSUPPORTED where no
+ *  derivative was compiled. The other arguments and the status as in neml2_model_forward().
+ *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_jvp(neml2_tensor **outputs, neml2_tensor **jvps, neml2_report **report,
                                    const neml2_model *model, neml2_tensor *const *inputs, neml2_tensor *const *tangents,
                                    neml2_tensor *const *parameters);
 
 /** Evaluate a model and the transpose of its derivative. `cotangents` has one handle per output, of the shape of the
  *  output, or NULL, which is zero. `adjoints` receives one owned handle per input, the sum over the outputs of
- *  d output / d input, transposed, applied to the cotangent; NULL for an input with respect to which no derivative was
- *  compiled. An adjoint has the shape of its input: where that is one value for many points, their sum, which is NaN
- *  where one of them failed.
- *  Otherwise as neml2_model_jvp(). Since 1.0. */
+ *  d output / d input, transposed, applied to the cotangent; NULL for an input with respect to which no derivative
+ *  was compiled. An adjoint has the shape of its input: where that is one value for many points, their sum, which is
+ *  NaN where one of them failed. Otherwise as neml2_model_jvp().
+ *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_vjp(neml2_tensor **outputs, neml2_tensor **adjoints, neml2_report **report,
                                    const neml2_model *model, neml2_tensor *const *inputs,
                                    neml2_tensor *const *cotangents, neml2_tensor *const *parameters);
 
 /** Evaluate a model and its Jacobian. `blocks` receives one owned handle per derivative with respect to an input, in
  *  the order of neml2_model_derivative_info(): (*B, *block shape), or without B where the derivative is the same for
- *  all points, of which there must be one. Otherwise as neml2_model_jvp(). Since 1.0. */
+ *  all points, of which there must be one. Otherwise as neml2_model_jvp().
+ *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_jacobian(neml2_tensor **outputs, neml2_tensor **blocks, neml2_report **report,
                                         const neml2_model *model, neml2_tensor *const *inputs,
                                         neml2_tensor *const *parameters);
 
 /** Like neml2_model_jacobian(), for the derivatives with respect to promoted parameters. A block has the batch of the
- *  evaluation, also where the parameter is one value for all points. Since 1.0. */
+ *  evaluation, also where the parameter is one value for all points.
+ *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_param_jacobian(neml2_tensor **outputs, neml2_tensor **blocks, neml2_report **report,
                                               const neml2_model *model, neml2_tensor *const *inputs,
                                               neml2_tensor *const *parameters);
 
-/** Like neml2_model_vjp(), for promoted parameters: `adjoints` has room for one handle per parameter. Since 1.0. */
+/** Like neml2_model_vjp(), for promoted parameters: `adjoints` has room for one handle per parameter.
+ *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_param_vjp(neml2_tensor **outputs, neml2_tensor **adjoints, neml2_report **report,
                                          const neml2_model *model, neml2_tensor *const *inputs,
                                          neml2_tensor *const *cotangents, neml2_tensor *const *parameters);
 
 /** A tensor of a report: shape (*B). RESIDUAL_HISTORY has (*B, miters), and is there only where the option
- *  collect_history was 1. Owned. Since 1.0. */
+ *  collect_history was 1. Owned.
+ *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_report_get(neml2_tensor **out, const neml2_report *report, int32_t kind);
 
 /** The last iterate of an unknown, of those of kind NEML2_UNKNOWN, where the solve failed: shape (*B, *point shape),
- * NaN at the points that did not fail. NEML2_ERROR_MISSING where none failed. Owned. Since 1.0. */
+ *  NaN at the points that did not fail. MISSING where none failed. Owned.
+ *  Errors: MISSING. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_report_unknown(neml2_tensor **out, const neml2_report *report, int64_t index);
 
-/** Free the handle and set it to NULL. Since 1.0. */
+/** Free the handle and set it to NULL.
+ *  Errors: it cannot fail. Threads: one. Since 1.0. */
 NEML2_CAPI void neml2_report_free(neml2_report **report);
-
-/* ---------------------------------------------------------------------------------------------
- * Evaluation in place: calls
- *
- * A call binds arrays of the host to the model's variables by name, once, and evaluates the points in them any number
- * of times.
- *
- * An array is a pointer to the first point, an element type and a *point stride*: the distance in elements from one
- * point to the next. Within a point the values are row-major and dense. A point stride of 0 means one value for all
- * points; a stride greater than the point's size lets state variables interleave, and one between is NEML2_ERROR_SHAPE.
- * A model of float64 takes NEML2_FLOAT64, and anything else is NEML2_ERROR_DTYPE. Binding again replaces; a NULL
- * pointer takes the binding back.
- * ------------------------------------------------------------------------------------------- */
-
-/** A set of bindings; one per thread. */
-typedef struct neml2_call neml2_call;
-
-/** A call without bindings. It keeps the model alive. Owned. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model);
-
-/** Bind an input. Every input must be bound when the call runs. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_input(neml2_call *call, const char *name, const void *data, int32_t dtype,
-                                         int64_t point_stride);
-
-/** Bind an output. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays of
- *  one stride may interleave, those of unequal strides must lie apart. Outputs that are not bound are not written; a
- * point stride of 0 is an error. Mind that an output over its own history (`x` over `x~1`) is changed for the points
- * that succeeded, so that a step that is tried again must begin from a saved copy. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, void *data, int32_t dtype,
-                                          int64_t point_stride);
-
-/** Bind a parameter to values of the host, which replace the stored one in this call only. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_parameter(neml2_call *call, const char *name, const void *data, int32_t dtype,
-                                             int64_t point_stride);
-
-/** Bind a derivative of `output` with respect to `variable`, an input (`kind` NEML2_INPUT) or a parameter
- *  (NEML2_PARAMETER). Its block is written for every point, also where it is the same for all; see
- *  neml2_model_derivative_info() for its shape, and neml2_call_set_block_order(). NEML2_ERROR_UNSUPPORTED where it was
- *  not compiled. It may overlap no other array. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_derivative(neml2_call *call, const char *output, int32_t kind, const char *variable,
-                                              void *data, int32_t dtype, int64_t point_stride);
-
-/** The order of the components in the blocks of a call: NEML2_OUTPUT_FIRST, the default, has [point][output][input],
- * which is (input, output, point) in Fortran; NEML2_INPUT_FIRST the transpose, (output, input, point) in Fortran, as
- *  Abaqus wants DDSDDE. Since 1.0. */
-enum { NEML2_OUTPUT_FIRST = 0, NEML2_INPUT_FIRST = 1 };
-NEML2_CAPI int32_t neml2_call_set_block_order(neml2_call *call, int32_t order);
-
-/** Bind the tangent of an input, and the derivative of an output along the tangents (see neml2_model_jvp()). A tangent
- *  that is not bound is zero. Through an implicit model it costs about one more Newton step; in a call that binds
- *  derivative blocks, too, it is their product, the same up to round-off. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_tangent(neml2_call *call, const char *input, const void *data, int32_t dtype,
-                                           int64_t point_stride);
-NEML2_CAPI int32_t neml2_call_bind_jvp(neml2_call *call, const char *output, void *data, int32_t dtype,
-                                       int64_t point_stride);
-
-/** Bind the cotangent of an output, and the adjoint of an input (`kind` NEML2_INPUT) or a parameter (NEML2_PARAMETER);
- * see neml2_model_vjp(). A cotangent that is not bound is zero. With a point stride of 0 an adjoint is the sum over all
- * points that did not fail. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_cotangent(neml2_call *call, const char *output, const void *data, int32_t dtype,
-                                             int64_t point_stride);
-NEML2_CAPI int32_t neml2_call_bind_adjoint(neml2_call *call, int32_t kind, const char *variable, void *data,
-                                           int32_t dtype, int64_t point_stride);
-
-/** Bind an array of the report, one of NEML2_REPORT_*, of the type named there, in which the point stride counts; it is
- *  1 or more, and for RESIDUAL_HISTORY at least the option miters when the call runs. It may overlap no other array.
- * NULL takes the binding back. A bound history is filled whatever the option collect_history is. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *data, int64_t point_stride);
-
-/** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
- * of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
- * were. Everything is checked before the first point; only when a package itself fails (NEML2_ERROR_RUNTIME), memory
- * ends (NEML2_ERROR_MEMORY), or a derivative along the sites of a sub-batch cannot be told for the numbers given
- * (NEML2_ERROR_UNSUPPORTED) can the results of earlier chunks of points have been written. Since 1.0. */
-NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
-
-/** Free the handle and set it to NULL. Since 1.0. */
-NEML2_CAPI void neml2_call_free(neml2_call **call);
 
 /* ---------------------------------------------------------------------------------------------
  * Solving yourself
@@ -534,89 +637,128 @@ NEML2_CAPI void neml2_call_free(neml2_call **call);
  *     }
  *     neml2_solve_end(outputs, NULL, &solve);
  *
- * Vectors are float64 arrays (npoints, n), row-major, with n numbers per point, whatever the element type of the model
- * is. All points form one batch: the option `chunk` does not count, and a promoted parameter of an implicit segment
- * must be one value for all points (else NEML2_ERROR_SHAPE). Substepping is left to you: a segment that would substep
- * gives the system of the whole increment. Of the solver options only those inside a Krylov linear solve count.
+ * Vectors are float64 arrays (npoints, n), row-major, with n numbers per point, whatever the element type of the
+ * model is. All points form one batch: the option `chunk` does not count, and a promoted parameter of an implicit
+ * segment must be one value for all points (else NEML2_ERROR_SHAPE). Substepping is left to you: a segment that
+ * would substep gives the system of the whole increment. Of the solver options only those inside a Krylov linear
+ * solve count.
  *
  * A solve belongs to one thread at a time; any number of solves of one model may be under way at once.
  * ------------------------------------------------------------------------------------------- */
 
-/** An evaluation whose nonlinear systems the caller solves. */
-typedef struct neml2_solve neml2_solve;
-
-/** The nonlinear systems of one implicit segment, at all points. */
-typedef struct neml2_system neml2_system;
-
 /** Begin a solve. `inputs` and `parameters` as in neml2_model_forward(); their values are copied. It keeps the model
- *  alive. Owned. Since 1.0. */
+ *  alive. Owned.
+ *  Errors: MISSING, SHAPE, DTYPE. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_solve_begin(neml2_solve **out, const neml2_model *model, neml2_tensor *const *inputs,
                                      neml2_tensor *const *parameters);
 
-/** Begin a solve of `npoints` points with what is bound in `call`, as neml2_call_run() would. The values of inputs and
- *  parameters are copied. All other arrays that are bound now, derivatives too, are read and written by
- *  neml2_solve_end(), and must stay where they are until then; the call itself need not. Owned. Since 1.0. */
+/** Begin a solve of `npoints` points with what is bound in `call`, as neml2_call_run() would. The values of inputs
+ *  and parameters are copied. All other arrays that are bound now, derivatives too, are read and written by
+ *  neml2_solve_end(), and must stay where they are until then; the call itself need not. Owned.
+ *  Errors: MISSING, SHAPE. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_solve_begin_call(neml2_solve **out, const neml2_call *call, int64_t npoints);
 
-/** Go on to the next implicit segment: what is explicit before it is evaluated. `system` is *borrowed from solve until
- *  the next call* of neml2_solve_next(), neml2_solve_end() or neml2_solve_free(); NULL where no system is left, and
- *  at once where there are no points. NEML2_ERROR_ARGUMENT where the last system was not accepted. Since 1.0. */
+/** Go on to the next implicit segment: what is explicit before it is evaluated. `system` is *borrowed from solve
+ *  until the next call* of neml2_solve_next(), neml2_solve_end() or neml2_solve_free(); NULL where no system is
+ *  left, and at once where there are no points. ARGUMENT where the last system was not accepted.
+ *  Errors: SHAPE, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_solve_next(neml2_system **system, neml2_solve *solve);
 
 /** End a solve for which neml2_solve_next() has given NULL. `outputs`, `report` (or NULL) and the status as in
- *  neml2_model_forward(); for a solve of a call `outputs` and `report` are NULL, and the arrays of the call are written
- *  as by neml2_call_run(). The report has what neml2_system_accept() was told, and NaN for the residual history.
- *  `solve` is *consumed* and set to NULL, unless an error (a negative status) is returned. Since 1.0. */
+ *  neml2_model_forward(); for a solve of a call `outputs` and `report` are NULL, and the arrays of the call are
+ *  written as by neml2_call_run(). The report has what neml2_system_accept() was told, and NaN for the residual
+ *  history. `solve` is *consumed* and set to NULL, unless an error (a negative status) is returned.
+ *  Errors: UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_solve_end(neml2_tensor **outputs, neml2_report **report, neml2_solve **solve);
 
-/** Free the handle and set it to NULL: a solve that is not ended is abandoned, and nothing is written. Since 1.0. */
+/** Free the handle and set it to NULL: a solve that is not ended is abandoned, and nothing is written.
+ *  Errors: it cannot fail. Threads: one. Since 1.0. */
 NEML2_CAPI void neml2_solve_free(neml2_solve **solve);
 
 /** The number of points, of numbers per point in a vector, and of unknowns, in the sense of NEML2_UNKNOWN, that these
- *  numbers belong to. Any out-parameter may be NULL. Since 1.0. */
+ *  numbers belong to. Any out-parameter may be NULL.
+ *  Errors: none more. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_size(int64_t *npoints, int64_t *n, int64_t *nunknowns, const neml2_system *system);
 
 /** Where an unknown stands in the vector of a point. `index` counts the unknowns of the system; `unknown` is its
- *  position among the model's of kind NEML2_UNKNOWN. Its values in row-major order are `pieces` pieces of `piece_size`
- *  numbers, the first at `offset` and each `piece_stride` after the one before: one piece in a dense group, and one per
- *  sub-batch site in a block group, where the unknowns interleave. A residual belongs to each place in the same way.
- *  Any out-parameter may be NULL. Since 1.0. */
+ *  position among the model's of kind NEML2_UNKNOWN. Its values in row-major order are `pieces` pieces of
+ *  `piece_size` numbers, the first at `offset` and each `piece_stride` after the one before: one piece in a dense
+ *  group, and one per sub-batch site in a block group, where the unknowns interleave. A residual belongs to each
+ *  place in the same way. Any out-parameter may be NULL.
+ *  Errors: none more. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_layout(int64_t *unknown, int64_t *offset, int64_t *pieces, int64_t *piece_stride,
                                        int64_t *piece_size, const neml2_system *system, int64_t index);
 
-/** The initial guess, from the model's predictor. Since 1.0. */
+/** The initial guess, from the model's predictor.
+ *  Errors: RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_guess(double *u, const neml2_system *system);
 
-/** The residual r(u). `r` may be the array `u`. Since 1.0. */
+/** The residual r(u). `r` may be the array `u`.
+ *  Errors: RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_residual(double *r, neml2_system *system, const double *u);
 
 /** The Newton step du = -(dr/du)^-1 r at `u`, by the model's own linear solver. `singular` (or NULL) receives, per
- *  point, 1 where dr/du is singular, and du means nothing; else 0. `du` may be the array `u`. Since 1.0. */
+ *  point, 1 where dr/du is singular, and du means nothing; else 0. `du` may be the array `u`.
+ *  Errors: RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_step(double *du, int32_t *singular, neml2_system *system, const double *u);
 
-/** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. NEML2_ERROR_UNSUPPORTED where the artifact
- * has no package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
- *  Since 1.0. */
+/** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. UNSUPPORTED where the artifact has no
+ *  package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
+ *  Errors: UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_jacobian(double *a, neml2_system *system, const double *u);
 
 /** y = dr/du v at `u`: from the matrix-free operator where there is one, else from the Jacobian, with its limits.
- *  `y` may be the array `v`. Since 1.0. */
+ *  `y` may be the array `v`.
+ *  Errors: UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_matvec(double *y, neml2_system *system, const double *u, const double *v);
 
 /** Accept `u` as the solution, once per system. `status` says for each point NEML2_OK, NEML2_NOT_CONVERGED or
- *  NEML2_SINGULAR; NULL: all is well but where the residual is not finite, which is NEML2_NOT_CONVERGED; the outputs of
- * points that failed are as in neml2_model_forward(). `iterations` (or NULL: 0) is for the report. The residual is
- * evaluated once more, for the norms in the report. Since 1.0. */
+ *  NEML2_SINGULAR; NULL: all is well but where the residual is not finite, which is NEML2_NOT_CONVERGED; the outputs
+ *  of points that failed are as in neml2_model_forward(). `iterations` (or NULL: 0) is for the report. The residual
+ *  is evaluated once more, for the norms in the report.
+ *  Errors: UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double *u, const int32_t *status,
                                        const int32_t *iterations);
 
 /** neml2_model_forward() with a solver of yours in place of the built-in one: it is called for each system, and must
  *  accept it; what neml2_system_accept() is told counts. Where it returns a negative status, the evaluation ends with
- * that status. The functions of this library may be called inside; the floating-point environment is the default one
- * there. Since 1.0. */
+ *  that status. The functions of this library may be called inside; the floating-point environment is the default one
+ *  there. `solver` is called on the calling thread.
+ *  Errors: MISSING, SHAPE, DTYPE, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_forward_with(neml2_tensor **outputs, neml2_report **report, const neml2_model *model,
                                             neml2_tensor *const *inputs, neml2_tensor *const *parameters,
                                             int32_t (*solver)(void *context, neml2_system *system), void *context);
+
+/* ---------------------------------------------------------------------------------------------
+ * Graphs
+ * ------------------------------------------------------------------------------------------- */
+
+/** Load a package. Everything that it needs is checked first: the instruction set, the C library, every function
+ *  and operator that it calls; what is missing is named. Owned.
+ *  Errors: FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
+
+/** How many tensors the graph takes and returns. Either may be NULL.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_arity(int64_t *ninputs, int64_t *noutputs, const neml2_graph *graph);
+
+/** What the graph was compiled for, of its input `index`: the element type, the number of axes, and the least and
+ *  the greatest size of each axis (equal where it is fixed). Any out-parameter may be NULL. The arrays are borrowed
+ *  from `graph`.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_input(int32_t *dtype, int64_t *ndim, const int64_t **least, const int64_t **greatest,
+                                     const neml2_graph *graph, int64_t index);
+
+/** Run the graph. `inputs` are checked against neml2_graph_input() and are borrowed; those that are not row-major
+ *  are copied. `outputs` receives `noutputs` owned handles, which may share storage with the inputs and with one
+ *  another, and need not be row-major.
+ *  Errors: SHAPE, DTYPE, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
+                                   neml2_tensor *const *inputs, int64_t ninputs);
+
+/** Free the handle and set it to NULL.
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
+NEML2_CAPI void neml2_graph_free(neml2_graph **graph);
 
 #ifdef __cplusplus
 }

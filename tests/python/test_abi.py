@@ -1,12 +1,16 @@
-"""The binary interface: what is exported, what is declared, that compilers accept the header."""
+"""The binary interface: what is exported, what is declared, what the past was promised."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
-from native import CC, CXX, INCLUDE, LIBRARIES, LINK, ROOT, TESTS, command, folder, run
+from native import CC, CXX, INCLUDE, LIBRARIES, LINK, PREBUILT, ROOT, TESTS, command, folder, run
+
+from neml2_capi._library import lib
+from neml2_capi._raw import ffi
 
 sys.path.insert(0, str(TESTS / "abi"))
 
@@ -66,3 +70,54 @@ def test_the_header_compiles_as(standard: str) -> None:
     flags = (f"-std={standard}", *warnings, f"-I{INCLUDE}", "-x", language)
     command(compiler, *flags, source, "-x", "none", "-o", program, *LINK)
     run(program)
+
+
+def test_no_structure_has_a_layout_at_the_boundary() -> None:
+    # What a program was compiled with can then not differ from what the library has.
+    code = re.sub(r"/\*.*?\*/", " ", (INCLUDE / "neml2_capi.h").read_text(), flags=re.DOTALL)
+    assert not re.search(r"\b(struct|union)\b[^;(]*\{", code)
+    handles = set(re.findall(r"typedef struct (\w+) \1;", code)) | {"DLManagedTensorVersioned"}
+    numbers = {"int32_t", "int64_t", "double", "char", "void"}
+    for line in SYMBOLS:
+        if "(" not in line:
+            continue
+        words = set(
+            re.findall(r"\b(?:neml2_\w+|DL\w+|\w+_t|double|float|char|void|long|int)\b", line)
+        )
+        assert words - {function_name(line)} <= handles | numbers, line
+        # A handle is only ever pointed to.
+        assert not re.search(rf"\b({'|'.join(handles)})\b(?!\s*\*)", line), line
+
+
+def test_the_declarations_of_cffi_are_those_of_the_header() -> None:
+    """The compiler compares the types, without `const`, which cffi does not keep."""
+    lines = ['#include "neml2_capi.h"']
+    for symbol in SYMBOLS:
+        if "(" in symbol:
+            name = function_name(symbol)
+            pointer = ffi.getctype(ffi.typeof(getattr(lib, name)), f"check_{name}")
+            lines.append(f"{pointer} = {name};")
+        else:
+            name = symbol.split()[0]
+            lines.append(f'_Static_assert({name} == {getattr(lib, name)}, "{name}");')
+    source = folder() / "declarations.c"
+    source.write_text("\n".join(lines) + "\n")
+    flags = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Dconst=", f"-I{INCLUDE}")
+    command(CC, *flags, "-c", source, "-o", folder() / "declarations.o")
+
+
+FROZEN = TESTS / "abi" / "1.0"
+
+
+@pytest.mark.parametrize("program", sorted(path.stem for path in FROZEN.glob("*.c")))
+def test_what_was_compiled_for_1_0_runs_with_this_library(program: str) -> None:
+    """The header and the programs are those of the first release of the ABI: never change them."""
+    built = folder() / f"frozen-{program}"
+    source = FROZEN / f"{program}.c"
+    command(CC, "-std=c99", "-O1", f"-I{FROZEN}", source, "-o", built, *LINK)
+    models = (PREBUILT / "elasticity", PREBUILT / "viscoplastic") if program == "example" else ()
+    run(built, *models)
+
+
+def test_the_header_of_1_0_declares_nothing_that_has_changed() -> None:
+    assert set(declarations((FROZEN / "neml2_capi.h").read_text())) <= set(SYMBOLS)
