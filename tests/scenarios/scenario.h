@@ -2,7 +2,9 @@
 #ifndef NEML2_CAPI_TESTS_SCENARIO_H
 #define NEML2_CAPI_TESTS_SCENARIO_H
 
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* feenableexcept */
+#endif
 #include <fenv.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>

@@ -1,4 +1,5 @@
 /* Four threads share one model, each with a call and points of its own. */
+#define _GNU_SOURCE
 #include <pthread.h>
 
 #include "scenario.h"
