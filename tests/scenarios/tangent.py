@@ -1,0 +1,28 @@
+"""The consistent tangent of a plastic step."""
+
+import numpy as np
+from scenario import Points, load, print_points
+
+N, STEPS, H = 3, 5, 1e-7
+
+points = Points(load("combined_hardening"), range(N), derivatives=True)
+for k in range(1, STEPS + 1):
+    if k > 1:
+        points.accept()
+    points.load(k)
+    points.call()
+tangent = points.call.derivatives["stress"]["strain"].copy()
+
+
+def stress_at(shift: np.ndarray) -> np.ndarray:
+    points.load(STEPS)
+    points.strain[...] += shift
+    return points.call()["stress"].copy()
+
+
+columns = [(stress_at(H * e) - stress_at(-H * e)) / (2 * H) for e in np.eye(6)]
+for block, difference in zip(tangent, np.stack(columns, axis=-1), strict=True):
+    norm = np.linalg.norm(block)
+    assert np.linalg.norm(block - difference) < 1e-6 * norm
+    assert np.linalg.norm(block - block.T) > 1e-4 * norm
+print_points("tangent", tangent)
