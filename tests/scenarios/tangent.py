@@ -1,22 +1,28 @@
-"""The consistent tangent of a plastic step."""
+"""The consistent tangent of a plastic step.
+
+The load turns before, and the back stresses do not follow at once: the tangent is not symmetric.
+"""
 
 import numpy as np
-from scenario import Points, load, print_points
+from scenario import DIRECTION, Points, load, print_points
 
 N, STEPS, H = 3, 5, 1e-7
 
 points = Points(load("combined_hardening"), range(N), derivatives=True)
 for k in range(1, STEPS + 1):
-    if k > 1:
-        points.accept()
     points.load(k)
     points.call()
+    points.accept()
+points.time[...] = STEPS + 1
+turn = 0.005 / (1 + 0.5 * np.arange(N))
+turned = points.strain + turn[:, np.newaxis] * DIRECTION[::-1]
+points.strain[...] = turned
+points.call()
 tangent = points.call.derivatives["stress"]["strain"].copy()
 
 
 def stress_at(shift: np.ndarray) -> np.ndarray:
-    points.load(STEPS)
-    points.strain[...] += shift
+    points.strain[...] = turned + shift
     return points.call()["stress"].copy()
 
 
