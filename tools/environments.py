@@ -33,7 +33,10 @@ SIZES = {
 
 # All that decides what is built.
 SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "capi", "include")
-SUFFIXES = {".txt", ".md", ".toml", ".cmake", ".cpp", ".h", ".map", ".f90", ".py", ".typed", ""}
+SUFFIXES = {
+    *(".txt", ".md", ".toml", ".cmake", ".in", ".cpp", ".hpp", ".h", ".map", ".f90", ".py"),
+    *(".typed", ""),
+}
 
 
 def _pyproject_list(table: str, key: str) -> list[str]:

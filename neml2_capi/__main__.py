@@ -1,0 +1,63 @@
+"""Say how to build a program with the library of this package, as pkg-config would.
+
+cc host.c $(python -m neml2_capi --cflags --libs)
+cmake -Dneml2_capi_DIR=$(python -m neml2_capi --cmakedir) ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from neml2_capi import __version__
+
+_PACKAGE = Path(__file__).resolve().parent
+_INCLUDE = _PACKAGE / "include"
+_LIBRARIES = _PACKAGE / "lib"
+
+# What each flag is for, and what it prints.
+_ANSWERS: dict[str, tuple[str, list[str]]] = {
+    "cflags": ("flags for the compiler of C or C++", [f"-I{_INCLUDE}"]),
+    "libs": (
+        "flags for the linker; the program finds the library when it runs",
+        [f"-L{_LIBRARIES}", f"-Wl,-rpath,{_LIBRARIES}", "-lneml2_capi"],
+    ),
+    "includedir": ("the folder of the headers", [f"{_INCLUDE}"]),
+    "libdir": ("the folder of the library", [f"{_LIBRARIES}"]),
+    "fortran-module": (
+        "the source of the Fortran module, to be compiled with the program",
+        [f"{_INCLUDE / 'neml2_capi.f90'}"],
+    ),
+    "cmakedir": (
+        "the folder of the CMake package, for -Dneml2_capi_DIR",
+        [f"{_LIBRARIES / 'cmake' / 'neml2_capi'}"],
+    ),
+    "pkgconfigdir": (
+        "the folder of neml2_capi.pc, for PKG_CONFIG_PATH",
+        [f"{_LIBRARIES / 'pkgconfig'}"],
+    ),
+    "version": ("the release", [__version__]),
+}
+
+
+def main() -> None:
+    """Print on one line what is asked for, in that order, quoted where a shell needs it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m neml2_capi",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, (meaning, answer) in _ANSWERS.items():
+        parser.add_argument(
+            f"--{name}", action="append_const", dest="asked", const=answer, help=meaning
+        )
+    asked: list[list[str]] | None = parser.parse_args().asked
+    if asked is None:
+        parser.print_help()
+    else:
+        print(shlex.join(word for answer in asked for word in answer))
+
+
+if __name__ == "__main__":
+    main()
