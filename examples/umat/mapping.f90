@@ -1,0 +1,187 @@
+! The mapping file of a material: which variable of the artifact is which argument of UMAT. It is a Fortran namelist;
+! `python -m neml2_capi.umat ARTIFACT` drafts it, with comments.
+!
+!   &material  artifact = 'combined_hardening', strain = 'strain', stress = 'stress', time = 't', temperature = '' /
+!   &state     name = 'X1', kind = 'symmetric', statev = 2 /     where its values begin in STATEV
+!   &parameter name = 'E', props = 1 /                           where its values begin in PROPS
+!   &field     name = 'porosity', predef = 1 /                   an input that is a predefined field
+!   &option    name = 'miters', value = 25 /                     of the solver; see neml2_capi.h
+!
+! `artifact` is relative to the file. All groups but the first may be repeated, and may be missing.
+module umat_mapping
+  use, intrinsic :: iso_fortran_env, only: iostat_end, real64
+  implicit none(type, external)
+  private
+  public :: mapping, read_mapping, variable
+
+  integer, parameter :: name_length = 256, path_length = 4096
+
+  ! A variable of the model and where it is in an array of UMAT.
+  type :: variable
+    character(name_length) :: name = ""
+    character(16) :: kind = "" ! of a state: see umat_conventions
+    integer :: first = 0
+    real(real64) :: value = 0 ! of an option
+  end type variable
+
+  type :: mapping
+    character(path_length) :: artifact = ""
+    character(name_length) :: strain = "", stress = "", time = "", temperature = ""
+    type(variable), allocatable :: states(:), parameters(:), fields(:), options(:)
+  end type mapping
+
+  character(*), parameter :: groups(5) = [character(10) :: "&material", "&state", "&parameter", "&field", "&option"]
+
+contains
+
+  ! Read a mapping file; `errmsg` is empty on success.
+  subroutine read_mapping(file, m, errmsg)
+    character(*), intent(in) :: file
+    type(mapping), intent(out) :: m
+    character(:), allocatable, intent(out) :: errmsg
+    character(512) :: problem
+    integer :: unit, error
+
+    open (newunit=unit, file=file, status="old", action="read", iostat=error, iomsg=problem)
+    if (error /= 0) then
+      errmsg = "The mapping file cannot be read: "//trim(problem)//". UMAT looks for <material name in lower " &
+               //"case>.nml in the folder that the environment variable NEML2_UMAT_PATH names. " &
+               //"To draft one: python -m neml2_capi.umat ARTIFACT --output "//file
+      return
+    end if
+    call check_groups(unit, errmsg)
+    if (errmsg == "") call read_material(unit, m, errmsg)
+    if (errmsg == "") call read_variables(unit, "state", m%states, errmsg)
+    if (errmsg == "") call read_variables(unit, "parameter", m%parameters, errmsg)
+    if (errmsg == "") call read_variables(unit, "field", m%fields, errmsg)
+    if (errmsg == "") call read_variables(unit, "option", m%options, errmsg)
+    close (unit)
+    if (errmsg /= "") errmsg = file//": "//errmsg
+  end subroutine read_mapping
+
+  ! A namelist READ passes over the groups that it does not look for: a misspelt one would never be seen.
+  subroutine check_groups(unit, errmsg)
+    integer, intent(in) :: unit
+    character(:), allocatable, intent(out) :: errmsg
+    character(path_length) :: line
+    integer :: error, last
+    errmsg = ""
+    do
+      read (unit, "(a)", iostat=error) line
+      if (error /= 0) return
+      line = adjustl(line)
+      if (line(1:1) /= "&") cycle
+      last = scan(line, " /") - 1
+      if (any(line(:last) == groups)) cycle
+      errmsg = "There is no group "//line(:last)//"; it can be &material, &state, &parameter, &field or &option."
+      return
+    end do
+  end subroutine check_groups
+
+  subroutine read_material(unit, m, errmsg)
+    integer, intent(in) :: unit
+    type(mapping), intent(inout) :: m
+    character(:), allocatable, intent(out) :: errmsg
+    character(path_length) :: artifact
+    character(name_length) :: strain, stress, time, temperature
+    namelist /material/ artifact, strain, stress, time, temperature
+    character(512) :: problem
+    integer :: error
+
+    artifact = ""
+    strain = "strain"
+    stress = "stress"
+    time = ""
+    temperature = ""
+    rewind (unit)
+    read (unit, nml=material, iostat=error, iomsg=problem)
+    errmsg = ""
+    if (error == iostat_end) errmsg = "The group &material is missing, or has no / at its end."
+    if (error /= 0 .and. error /= iostat_end) errmsg = "&material cannot be read: "//trim(problem)
+    if (error == 0 .and. artifact == "") errmsg = "&material does not name the artifact."
+    m%artifact = artifact
+    m%strain = strain
+    m%stress = stress
+    m%time = time
+    m%temperature = temperature
+  end subroutine read_material
+
+  ! All groups of one kind, in the order of the file.
+  subroutine read_variables(unit, group, variables, errmsg)
+    integer, intent(in) :: unit
+    character(*), intent(in) :: group
+    type(variable), allocatable, intent(out) :: variables(:)
+    character(:), allocatable, intent(out) :: errmsg
+    type(variable) :: next
+    character(512) :: problem
+    integer :: error
+
+    allocate (variables(0))
+    errmsg = ""
+    rewind (unit)
+    do
+      call read_variable(unit, group, next, error, problem)
+      if (error == iostat_end) return
+      if (error /= 0) then
+        errmsg = "&"//group//" cannot be read: "//trim(problem)
+      else if (next%name == "") then
+        errmsg = "A group &"//group//" has no name."
+      else if (next%first < 1) then
+        errmsg = "'"//trim(next%name)//"' needs a place, counted from 1: "//place_of(group)//"."
+      end if
+      if (errmsg /= "") return
+      variables = [variables, next]
+    end do
+  end subroutine read_variables
+
+  subroutine read_variable(unit, group, next, error, problem)
+    integer, intent(in) :: unit
+    character(*), intent(in) :: group
+    type(variable), intent(out) :: next
+    integer, intent(out) :: error
+    character(*), intent(out) :: problem
+    character(name_length) :: name
+    character(16) :: kind
+    integer :: statev, props, predef
+    real(real64) :: value
+    namelist /state/ name, kind, statev
+    namelist /parameter/ name, props
+    namelist /field/ name, predef
+    namelist /option/ name, value
+
+    name = ""
+    kind = "scalar"
+    statev = 0
+    props = 0
+    predef = 0
+    value = 0
+    problem = ""
+    select case (group)
+    case ("state")
+      read (unit, nml=state, iostat=error, iomsg=problem)
+      next%first = statev
+    case ("parameter")
+      read (unit, nml=parameter, iostat=error, iomsg=problem)
+      next%first = props
+    case ("field")
+      read (unit, nml=field, iostat=error, iomsg=problem)
+      next%first = predef
+    case default
+      read (unit, nml=option, iostat=error, iomsg=problem)
+      next%first = 1
+    end select
+    next%name = name
+    next%kind = kind
+    next%value = value
+  end subroutine read_variable
+
+  pure function place_of(group)
+    character(*), intent(in) :: group
+    character(:), allocatable :: place_of
+    select case (group)
+    case ("state"); place_of = "statev = <its first value in STATEV>"
+    case ("parameter"); place_of = "props = <its first value in PROPS>"
+    case default; place_of = "predef = <the number of the predefined field>"
+    end select
+  end function place_of
+end module umat_mapping
