@@ -1,7 +1,7 @@
 # Where things go: lib/ and include/ of a prefix, or of the Python package when a wheel is built.
 include(GNUInstallDirs)
 
-set(headers include/neml2_capi.h include/neml2_capi.f90)
+set(headers include/neml2_capi.h include/neml2_capi.hpp include/neml2_capi.f90)
 
 if(DEFINED SKBUILD)
   set(package neml2_capi/)

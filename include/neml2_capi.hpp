@@ -1,0 +1,1423 @@
+/*
+ * neml2_capi.hpp: the C++ face of neml2_capi.h.
+ *
+ * C++17, header only, over the C ABI alone: whatever compiler and standard library built libneml2_capi, this file is
+ * compiled with yours. Link the C library, nothing else. Read the introduction and the conventions of neml2_capi.h
+ * first; this file says what differs here.
+ *
+ *
+ * INTRODUCTION
+ *
+ * A finite-element host needs a model and a call: bind its arrays by name once, then evaluate blocks of material points.
+ *
+ * Example:
+ *
+ *     #include <array>
+ *     #include <cstdio>
+ *     #include <vector>
+ *
+ *     #include <neml2_capi.hpp>
+ *
+ *     int main(int argc, char** argv) try {
+ *       if (argc != 2) return 2;
+ *       std::vector<std::array<double, 6>> strain(8, {1e-3, -3e-4, -3e-4, 0, 0, 0}), stress(8);
+ *
+ *       const neml2::Model model(argv[1]); // a folder: "aoti/elasticity"
+ *       neml2::Call call(model);
+ *       call.bind_input("strain", strain);
+ *       call.bind_output("stress", stress);
+ *       if (call.run(8) != NEML2_OK) return 1; // some points failed
+ *       std::printf("%.17g\n", stress[7][0]);
+ *     } catch (const neml2::Error& error) {
+ *       std::fprintf(stderr, "%s\n", error.what());
+ *       return 1;
+ *     }
+ *
+ * A second way is evaluation with tensors, for batches of any shape and for all derivatives at once:
+ *
+ *     const neml2::Tensor strains = neml2::Tensor::wrap(strain, {8, 6});
+ *     const neml2::Result result = model.jacobian({{"strain", strains}});
+ *     const auto tangent = result.derivatives.at("stress", "strain").values<double>();
+ *
+ * Beyond them: Graph runs one package, and Solve hands out the nonlinear systems of a model to a solver of yours.
+ *
+ *
+ * CONVENTIONS
+ *
+ * Errors      What is fatal in C, a negative status, throws neml2::Error: what() says what was wrong, what was
+ *             expected and what to do, subject() names the variable, option or file. What is recoverable, a positive
+ *             status, is a result and not an error: run() returns it, and Result has it, since a host that cuts its step
+ *             asks on every step. Those who want it thrown call run_or_throw() and Result::or_throw(): then
+ *             recoverable() of the exception is true. Functions marked noexcept do not throw; all others can throw
+ *             std::bad_alloc too.
+ * Ownership   Objects own their C handle, move and do not copy; Tensor::share() makes another handle to the same storage.
+ *             get() lends the handle to a C function; a constructor takes one over; release() gives it up. An object
+ *             that was moved from refuses every use with an Error. Arguments are borrowed for the length of the call.
+ * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span, Span(p, n)
+ *             or anything else with data() and size(), of one of the element types, also nested (std::array<double, 6>
+ *             is six numbers), or a variable that is one number. Nothing is copied. What is bound must stay where it is:
+ *             a temporary is refused by the compiler, and a std::vector must not grow.
+ * Extents     A call remembers how many points each array holds. A run of more is NEML2_ERROR_SHAPE, naming the
+ *             variable, and touches nothing.
+ * Names       Kinds, element types and statuses are the NEML2_* of neml2_capi.h. Variables go by name.
+ * Threads     As in C: a Model or a Graph may be used by many threads at once, everything else by one at a time.
+ */
+#ifndef NEML2_CAPI_HPP
+#define NEML2_CAPI_HPP
+
+#include <neml2_capi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neml2 {
+
+/** Sizes of axes, or strides, in elements. */
+using Shape = std::vector<int64_t>;
+
+/** A point stride: the points of an array lie one behind the other. */
+inline constexpr int64_t dense = std::numeric_limits<int64_t>::min();
+
+/* ---------------------------------------------------------------------------------------------
+ * Version and errors
+ * ------------------------------------------------------------------------------------------- */
+
+/** The ABI of the library that is loaded, as 1000 * major + minor. */
+inline int32_t abi_version() noexcept { return neml2_abi_version(); }
+
+/** The release of the library, for example "0.1.0". */
+inline const char* version() noexcept { return neml2_version(); }
+
+/** What a function of the library could not do, or, where recoverable(), what became of some points. */
+class Error : public std::runtime_error {
+ public:
+  Error(int32_t status, const std::string& subject, const std::string& message)
+      : std::runtime_error(message), status_(status), subject_(std::make_shared<const std::string>(subject)) {}
+
+  /** One of NEML2_ERROR_* or, where recoverable, of the positive ones. */
+  int32_t status() const noexcept { return status_; }
+
+  /** The variable, parameter, option, segment or file that the error is about; empty where there is none. */
+  const std::string& subject() const noexcept { return *subject_; }
+
+  /** Some points failed and the others hold good results: cut the step and try again. */
+  bool recoverable() const noexcept { return status_ > NEML2_OK; }
+
+ private:
+  int32_t status_;
+  std::shared_ptr<const std::string> subject_; /* an exception must be copied without throwing */
+};
+
+namespace detail {
+
+/* The text that a function copies to a buffer, capacity and needed size. */
+template <class Copy>
+std::string text(Copy&& copy) {
+  int64_t needed = 0;
+  copy(nullptr, int64_t{0}, &needed);
+  std::string result(static_cast<std::size_t>(needed), '\0');
+  copy(&result[0], needed, &needed);
+  result.resize(std::strlen(result.c_str()));
+  return result;
+}
+
+/* The last error of this thread. */
+inline Error last_error(int32_t status) { return {status, text(neml2_error_subject), text(neml2_error_message)}; }
+
+/* What is fatal is thrown; NEML2_OK or what is recoverable is returned. */
+inline int32_t checked(int32_t status) {
+  if (status < NEML2_OK) throw last_error(status);
+  return status;
+}
+
+/* The one owner of a C handle. */
+template <class T, void (*free)(T**)>
+class Handle {
+ public:
+  Handle() noexcept = default;
+
+  /** Take over a handle of the C library. */
+  explicit Handle(T* owned) noexcept : handle_(owned) {}
+
+  /** The handle, borrowed; NULL after a move. */
+  T* get() const noexcept { return handle_.get(); }
+
+  /** Give the handle up: it is yours to free. */
+  T* release() noexcept { return handle_.release(); }
+
+  /** Whether there is something to use. */
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+ private:
+  struct Free {
+    void operator()(T* handle) const noexcept { free(&handle); }
+  };
+  std::unique_ptr<T, Free> handle_;
+};
+
+/* a + b c of what is not negative; what is too great becomes the greatest number. */
+inline int64_t multiply_add(int64_t a, int64_t b, int64_t c) {
+  constexpr int64_t greatest = std::numeric_limits<int64_t>::max();
+  return c > 0 && b > (greatest - a) / c ? greatest : a + b * c;
+}
+
+/* How many elements there are; less than 0 where a size is. */
+inline int64_t product(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) {
+    if (size <= 0) return size;
+    count = multiply_add(0, count, size);
+  }
+  return count;
+}
+
+/* NEML2_FLOAT64 and so on, of a C++ type. */
+template <class T>
+constexpr int32_t dtype_of() {
+  constexpr bool is_signed = std::is_integral_v<T> && std::is_signed_v<T>;
+  if constexpr (std::is_same_v<T, double>)
+    return NEML2_FLOAT64;
+  else if constexpr (std::is_same_v<T, float>)
+    return NEML2_FLOAT32;
+  else if constexpr (std::is_same_v<T, bool>)
+    return NEML2_BOOL;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return NEML2_UINT8;
+  else if constexpr (is_signed && sizeof(T) == 8)
+    return NEML2_INT64;
+  else if constexpr (is_signed && sizeof(T) == 4)
+    return NEML2_INT32;
+  else if constexpr (is_signed && sizeof(T) == 2)
+    return NEML2_INT16;
+  else {
+    static_assert(is_signed && sizeof(T) == 1, "the library has no such element type");
+    return NEML2_INT8;
+  }
+}
+
+inline const char* name_of(int32_t dtype) {
+  constexpr const char* names[] = {"float64", "float32", "int64", "int32",   "int16",
+                                   "int8",    "uint8",   "bool",  "float16", "bfloat16"};
+  return dtype >= NEML2_FLOAT64 && dtype <= NEML2_BFLOAT16 ? names[dtype - 1] : "an unknown type";
+}
+
+/* The number type at the bottom of nested arrays. */
+template <class T>
+struct Bottom {
+  using type = T;
+};
+template <class T, std::size_t n>
+struct Bottom<T[n]> : Bottom<T> {};
+template <class T, std::size_t n>
+struct Bottom<std::array<T, n>> : Bottom<T> {};
+template <class T, std::size_t n>
+struct Bottom<const std::array<T, n>> : Bottom<const T> {};
+
+/* What the data() of a container points to, and the numbers in it. */
+template <class Container>
+using Item = std::remove_pointer_t<decltype(std::data(std::declval<Container&>()))>;
+template <class Container>
+using Number = typename Bottom<Item<Container>>::type;
+
+template <class Container>
+Number<Container>* first_number(Container& container) {
+  static_assert(sizeof(Item<Container>) % sizeof(Number<Container>) == 0, "nested arrays must be dense");
+  return reinterpret_cast<Number<Container>*>(std::data(container));
+}
+
+/* Whether a container only looks at what it gives: it is no longer const where the container is. */
+template <class Container>
+inline constexpr bool is_view = std::is_const_v<Item<Container>> || !std::is_const_v<Item<const Container>>;
+
+template <class Container>
+std::size_t count_numbers(const Container& container) {
+  return static_cast<std::size_t>(std::size(container)) * (sizeof(Item<Container>) / sizeof(Number<Container>));
+}
+
+}  // namespace detail
+
+/* ---------------------------------------------------------------------------------------------
+ * Arrays of the host
+ * ------------------------------------------------------------------------------------------- */
+
+/** Numbers that lie one behind the other in memory of someone else: std::span, for C++17. */
+template <class T>
+class Span {
+ public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+  using iterator = T*;
+
+  constexpr Span() noexcept = default;
+  constexpr Span(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+
+  /** All numbers of a container, also of nested arrays. */
+  template <class Container, class = std::enable_if_t<std::is_convertible_v<
+                                 detail::Number<std::remove_reference_t<Container>> (*)[], T (*)[]>>>
+  Span(Container&& container) : Span(detail::first_number(container), detail::count_numbers(container)) {}
+
+  constexpr T* data() const noexcept { return data_; }
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+  constexpr T* begin() const noexcept { return data_; }
+  constexpr T* end() const noexcept { return data_ + size_; }
+  constexpr T& operator[](std::size_t i) const noexcept { return data_[i]; }
+
+  /** All but the first numbers: where a variable begins in an array of states. */
+  Span from(std::size_t first) const {
+    if (first > size_)
+      throw Error(NEML2_ERROR_ARGUMENT, "first",
+                  "A span of " + std::to_string(size_) + " numbers cannot begin at " + std::to_string(first) + ".");
+    return {data_ + first, size_ - first};
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+template <class T, class Size>
+Span(T*, Size) -> Span<T>;
+template <class Container>
+Span(Container&&) -> Span<detail::Number<std::remove_reference_t<Container>>>;
+
+/** An array of the host that the library reads: where, of what, and how many numbers. nullptr: no array. */
+class ConstArray {
+ public:
+  ConstArray(std::nullptr_t) noexcept {}
+
+  /** A container of numbers, or a variable that is one number. */
+  template <class Values, class Plain = std::remove_cv_t<std::remove_reference_t<Values>>,
+            class = std::enable_if_t<!std::is_base_of_v<ConstArray, Plain> && !std::is_null_pointer_v<Plain>>>
+  ConstArray(Values&& values) {
+    if constexpr (std::is_arithmetic_v<Plain>) {
+      static_assert(std::is_lvalue_reference_v<Values>, "a temporary is gone before it is used: give it a name");
+      assign(&values, 1);
+    } else {
+      static_assert(std::is_lvalue_reference_v<Values> || detail::is_view<Plain>,
+                    "a temporary is gone before it is used: give it a name");
+      assign(detail::first_number(values), detail::count_numbers(values));
+    }
+  }
+
+  const void* data() const noexcept { return data_; }
+
+  /** NEML2_FLOAT64 and so on; 0 where there is no array. */
+  int32_t dtype() const noexcept { return dtype_; }
+
+  /** How many numbers there are. */
+  int64_t size() const noexcept { return size_; }
+
+ private:
+  template <class T>
+  void assign(T* data, std::size_t size) {
+    data_ = data;
+    dtype_ = detail::dtype_of<std::remove_cv_t<T>>();
+    size_ = static_cast<int64_t>(size);
+  }
+
+  const void* data_ = nullptr;
+  int32_t dtype_ = 0;
+  int64_t size_ = 0;
+};
+
+/** An array of the host that the library writes. */
+class Array : public ConstArray {
+ public:
+  Array(std::nullptr_t) noexcept : ConstArray(nullptr) {}
+
+  template <class Values, class Plain = std::remove_cv_t<std::remove_reference_t<Values>>,
+            class = std::enable_if_t<!std::is_base_of_v<ConstArray, Plain> && !std::is_null_pointer_v<Plain>>>
+  Array(Values&& values) : ConstArray(std::forward<Values>(values)) {
+    if constexpr (std::is_arithmetic_v<Plain>)
+      static_assert(!std::is_const_v<std::remove_reference_t<Values>>, "what the library writes must not be const");
+    else
+      static_assert(!std::is_const_v<detail::Number<std::remove_reference_t<Values>>>,
+                    "what the library writes must not be const");
+  }
+
+  void* data() const noexcept { return const_cast<void*>(ConstArray::data()); }
+};
+
+/* ---------------------------------------------------------------------------------------------
+ * Tensors
+ * ------------------------------------------------------------------------------------------- */
+
+/** The numbers of a row-major tensor, with its shape, which is borrowed from the tensor. */
+template <class T>
+class View : public Span<T> {
+ public:
+  View(Span<T> values, Span<const int64_t> shape) noexcept : Span<T>(values), shape_(shape) {}
+
+  Span<const int64_t> shape() const noexcept { return shape_; }
+
+  /** The element at one index per axis, which are not checked against the shape. */
+  template <class... Indices>
+  T& operator()(Indices... indices) const {
+    if (sizeof...(indices) != shape_.size())
+      throw Error(NEML2_ERROR_ARGUMENT, "indices",
+                  "A tensor of " + std::to_string(shape_.size()) + " axes needs as many indices; got " +
+                      std::to_string(sizeof...(indices)) + ".");
+    std::size_t offset = 0, axis = 0;
+    ((offset = offset * static_cast<std::size_t>(shape_[axis++]) + static_cast<std::size_t>(indices)), ...);
+    return (*this)[offset];
+  }
+
+ private:
+  Span<const int64_t> shape_;
+};
+
+/** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
+class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
+ public:
+  using Handle::Handle;
+
+  /** Zeros, row-major, of the type T. */
+  template <class T>
+  static Tensor zeros(const Shape& shape) {
+    return zeros(detail::dtype_of<T>(), shape);
+  }
+
+  /** The same, with the element type, one of NEML2_FLOAT64 and so on, told at run time. */
+  static Tensor zeros(int32_t dtype, const Shape& shape) {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_tensor_create(&out, dtype, axes(shape), shape.data()));
+    return Tensor(out);
+  }
+
+  /** A tensor over an array, which must stay valid until the last handle that shares it is gone. No `strides`: row-major.
+   *  NEML2_ERROR_SHAPE where the array is too short. */
+  static Tensor wrap(const Array& values, const Shape& shape, const Shape& strides = {}) {
+    return over(values, shape, strides, nullptr, nullptr);
+  }
+
+  /** A tensor with a copy of the values, which are row-major. */
+  static Tensor copy(const ConstArray& values, const Shape& shape) {
+    require_reach(values, shape, {});
+    Tensor made = zeros(values.dtype(), shape);
+    void* data = made.data();
+    if (const int64_t count = detail::product(shape); count > 0)
+      std::memcpy(data, values.data(), static_cast<std::size_t>(count) * size_of(values.dtype()));
+    return made;
+  }
+
+  /** A tensor that takes over a container, a std::vector for example, without a copy. */
+  template <class Container>
+  static Tensor own(Container container, const Shape& shape) {
+    auto held = std::make_unique<Container>(std::move(container));
+    const auto free = [](void* context) { delete static_cast<Container*>(context); };
+    Tensor made = over(Array(*held), shape, {}, free, held.get());
+    static_cast<void>(held.release());
+    return made;
+  }
+
+  /** Take over a DLPack tensor without a copy; where this throws, it is still yours. */
+  static Tensor from_dlpack(DLManagedTensorVersioned* managed) {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_tensor_from_dlpack(&out, managed));
+    return Tensor(out);
+  }
+
+  /** Hand the storage to a DLPack consumer without a copy; it lives until the deleter of what is returned is called. */
+  DLManagedTensorVersioned* to_dlpack() const {
+    DLManagedTensorVersioned* managed = nullptr;
+    detail::checked(neml2_tensor_to_dlpack(&managed, get()));
+    return managed;
+  }
+
+  /** Another handle to the same storage: a write through one is seen through the other. */
+  Tensor share() const {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_tensor_share(&out, get()));
+    return Tensor(out);
+  }
+
+  /** Element type: one of NEML2_FLOAT64 and so on. */
+  int32_t dtype() const {
+    int32_t out = 0;
+    detail::checked(neml2_tensor_dtype(&out, get()));
+    return out;
+  }
+
+  /** Sizes of the axes, borrowed from this handle. */
+  Span<const int64_t> shape() const {
+    int64_t ndim = 0;
+    const int64_t* sizes = nullptr;
+    detail::checked(neml2_tensor_shape(&ndim, &sizes, nullptr, get()));
+    return {sizes, static_cast<std::size_t>(ndim)};
+  }
+
+  /** Strides of the axes in elements, borrowed from this handle. */
+  Span<const int64_t> strides() const {
+    int64_t ndim = 0;
+    const int64_t* distances = nullptr;
+    detail::checked(neml2_tensor_shape(&ndim, nullptr, &distances, get()));
+    return {distances, static_cast<std::size_t>(ndim)};
+  }
+
+  /** How many elements there are. */
+  int64_t size() const {
+    int64_t count = 1;
+    for (const int64_t length : shape()) count *= length;
+    return count;
+  }
+
+  /** The first element, of any type; for those that are not row-major, see strides(). */
+  void* data() const {
+    void* out = nullptr;
+    detail::checked(neml2_tensor_data(&out, get()));
+    return out;
+  }
+
+  /** The values, borrowed from this handle. NEML2_ERROR_DTYPE where T is not their type, and NEML2_ERROR_SHAPE where they
+   *  are not row-major. */
+  template <class T>
+  View<T> values() const {
+    constexpr int32_t wanted = detail::dtype_of<std::remove_cv_t<T>>();
+    if (const int32_t held = dtype(); held != wanted)
+      throw Error(NEML2_ERROR_DTYPE, "",
+                  std::string("The tensor holds ") + detail::name_of(held) + "; " + detail::name_of(wanted) +
+                      " was asked for.");
+    if (!is_row_major())
+      throw Error(NEML2_ERROR_SHAPE, "", "The tensor is not row-major: read it with data(), shape() and strides().");
+    return {{static_cast<T*>(data()), static_cast<std::size_t>(size())}, shape()};
+  }
+
+  /** Whether the elements lie in the order of their indices, without gaps. */
+  bool is_row_major() const {
+    const Span<const int64_t> sizes = shape(), distances = strides();
+    int64_t expected = 1;
+    bool dense_so_far = true;
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      if (sizes[i] == 0) return true;
+      if (sizes[i] > 1 && distances[i] != expected) dense_so_far = false;
+      expected *= sizes[i];
+    }
+    return dense_so_far;
+  }
+
+ private:
+  static int64_t axes(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
+
+  static std::size_t size_of(int32_t dtype) {
+    constexpr std::size_t bytes[] = {8, 4, 8, 4, 2, 1, 1, 1};
+    return bytes[dtype - 1];
+  }
+
+  static Tensor over(const Array& values, const Shape& shape, const Shape& strides, void (*deleter)(void*),
+                     void* context) {
+    require_reach(values, shape, strides);
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_tensor_wrap(&out, values.data(), values.dtype(), axes(shape), shape.data(),
+                                      strides.empty() ? nullptr : strides.data(), deleter, context));
+    return Tensor(out);
+  }
+
+  /* The library sees no extents: an array that is too short must be found here. */
+  static void require_reach(const ConstArray& values, const Shape& shape, const Shape& strides) {
+    if (!strides.empty() && strides.size() != shape.size())
+      throw Error(NEML2_ERROR_SHAPE, "strides",
+                  "There must be one stride per axis: " + std::to_string(shape.size()) + ", not " +
+                      std::to_string(strides.size()) + ".");
+    int64_t reach = detail::product(shape);
+    if (reach > 0 && !strides.empty()) {
+      reach = 1;
+      for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (strides[i] < 0)
+          throw Error(NEML2_ERROR_SHAPE, "strides",
+                      "A stride must be 0 or more: an array begins with its first element.");
+        reach = detail::multiply_add(reach, shape[i] - 1, strides[i]);
+      }
+    }
+    if (reach > values.size())
+      throw Error(NEML2_ERROR_SHAPE, "values",
+                  "The shape needs " + std::to_string(reach) + " elements; the array has " +
+                      std::to_string(values.size()) + ".");
+  }
+};
+
+/** The tensor that stands for a name in an evaluation; it is borrowed for the length of the call. */
+struct Argument {
+  Argument(std::string variable, const Tensor& value) : name(std::move(variable)), tensor(value.get()) {}
+
+  std::string name;
+  neml2_tensor* tensor;
+};
+
+/** Tensors by name: {{"strain", strain}, {"t", t}}. */
+using Arguments = std::vector<Argument>;
+
+/** Tensors that an evaluation gave, each of a variable, or of an output and what it was differentiated by. */
+class Tensors {
+ public:
+  struct Entry {
+    std::string name, by;
+    Tensor tensor;
+  };
+
+  /** The tensor of a variable, or of a pair. NEML2_ERROR_NAME where there is none. */
+  const Tensor& at(const std::string& name, const std::string& by = {}) const {
+    std::string there;
+    for (const Entry& entry : entries_) {
+      if (entry.name == name && entry.by == by) return entry.tensor;
+      there += (there.empty() ? "'" : ", '") + label(entry.name, entry.by) + "'";
+    }
+    throw Error(NEML2_ERROR_NAME, label(name, by),
+                "There is no '" + label(name, by) + "' among the results. " +
+                    (there.empty() ? "There are none." : "There are " + there + "."));
+  }
+
+  /** The same, to move it out: std::move(result.outputs.at("stress")). */
+  Tensor& at(const std::string& name, const std::string& by = {}) {
+    return const_cast<Tensor&>(std::as_const(*this).at(name, by));
+  }
+
+  std::size_t size() const noexcept { return entries_.size(); }
+  std::vector<Entry>::const_iterator begin() const noexcept { return entries_.begin(); }
+  std::vector<Entry>::const_iterator end() const noexcept { return entries_.end(); }
+
+ private:
+  friend class Model;
+  friend class Solve;
+
+  static std::string label(const std::string& name, const std::string& by) {
+    return by.empty() ? name : name + ":" + by;
+  }
+
+  void expect(std::string name, std::string by = {}) { entries_.push_back({std::move(name), std::move(by), {}}); }
+
+  /* Take over one handle per name; NULL: there is no such tensor. */
+  void receive(const std::vector<neml2_tensor*>& handles) noexcept {
+    for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].tensor = Tensor(handles[i]);
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.tensor; }),
+                   entries_.end());
+  }
+
+  std::vector<Entry> entries_;
+};
+
+/* ---------------------------------------------------------------------------------------------
+ * Graphs
+ * ------------------------------------------------------------------------------------------- */
+
+/** One AOTInductor package (.pt2), ready to run: tensors in, tensors out. */
+class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
+ public:
+  using Handle::Handle;
+
+  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. */
+  struct Input {
+    int32_t dtype;
+    Shape least, greatest;
+  };
+
+  explicit Graph(const std::string& path) : Handle(loaded(path)) {}
+
+  int64_t input_count() const {
+    int64_t count = 0;
+    detail::checked(neml2_graph_arity(&count, nullptr, get()));
+    return count;
+  }
+
+  int64_t output_count() const {
+    int64_t count = 0;
+    detail::checked(neml2_graph_arity(nullptr, &count, get()));
+    return count;
+  }
+
+  Input input(int64_t index) const {
+    int32_t dtype = 0;
+    int64_t ndim = 0;
+    const int64_t *least = nullptr, *greatest = nullptr;
+    detail::checked(neml2_graph_input(&dtype, &ndim, &least, &greatest, get(), index));
+    return {dtype, Shape(least, least + ndim), Shape(greatest, greatest + ndim)};
+  }
+
+  /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. */
+  std::vector<Tensor> run(const std::vector<std::reference_wrapper<const Tensor>>& inputs) const {
+    std::vector<neml2_tensor*> given, made(static_cast<std::size_t>(output_count()));
+    for (const Tensor& input : inputs) given.push_back(input.get());
+    std::vector<Tensor> outputs(made.size());
+    detail::checked(neml2_graph_run(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
+                                    static_cast<int64_t>(given.size())));
+    std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
+    return outputs;
+  }
+
+ private:
+  static neml2_graph* loaded(const std::string& path) {
+    neml2_graph* out = nullptr;
+    detail::checked(neml2_graph_load(&out, path.c_str()));
+    return out;
+  }
+};
+
+/* ---------------------------------------------------------------------------------------------
+ * Models
+ * ------------------------------------------------------------------------------------------- */
+
+/** What an evaluation with tensors can tell of each material point. */
+class Report : public detail::Handle<neml2_report, neml2_report_free> {
+ public:
+  using Handle::Handle;
+
+  /** One of NEML2_REPORT_*: shape (*B), or (*B, miters) for the residual history, which is there only where the option
+   *  collect_history is 1. */
+  Tensor get_tensor(int32_t kind) const {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_report_get(&out, get(), kind));
+    return Tensor(out);
+  }
+
+  Tensor status() const { return get_tensor(NEML2_REPORT_STATUS); }                     /**< int32 */
+  Tensor iterations() const { return get_tensor(NEML2_REPORT_ITERATIONS); }             /**< int32 */
+  Tensor residual_norm() const { return get_tensor(NEML2_REPORT_RESIDUAL_NORM); }       /**< float64 */
+  Tensor residual_history() const { return get_tensor(NEML2_REPORT_RESIDUAL_HISTORY); } /**< float64 */
+  Tensor suggested_cut() const { return get_tensor(NEML2_REPORT_SUGGESTED_CUT); }       /**< float64 */
+
+  /** The last iterate of an unknown, counted among Model::variables(NEML2_UNKNOWN), where the solve failed. */
+  Tensor unknown(int64_t index) const {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_report_unknown(&out, get(), index));
+    return Tensor(out);
+  }
+};
+
+/** What an evaluation with tensors gave. */
+struct Result {
+  int32_t status = NEML2_OK; /**< NEML2_OK, or the greatest status of any point */
+  std::string message;       /**< which points failed and how, where some did */
+  Tensors outputs;           /**< of each output, at("stress"); values of failed points are NaN */
+  Tensors derivatives;       /**< where they were asked for */
+  Report report;
+
+  /** Throw an Error that is recoverable() where a point failed. */
+  Result& or_throw() & {
+    if (status != NEML2_OK) throw Error(status, "", message);
+    return *this;
+  }
+  Result or_throw() && { return std::move(or_throw()); }
+};
+
+/** A variable of a model. */
+struct Variable {
+  std::string name;
+  std::string type; /**< as NEML2 names it: "SR2", "Scalar"; empty for parameters */
+  int32_t dtype;    /**< its element type */
+  Shape shape;      /**< of one point: sub-batch axes, then base axes */
+  int64_t sub_ndim; /**< how many of them are sub-batch axes */
+
+  /** Numbers per point. */
+  int64_t size() const { return detail::product(shape); }
+};
+
+/** A derivative that was compiled. */
+struct Derivative {
+  std::string output, variable;
+  bool batched; /**< false where the block is the same for all points */
+  Shape shape;  /**< of the block of one point: (output's point shape..., variable's point shape...) */
+};
+
+/** An input `x~n`, and what it becomes at the next step; empty where the model has no such variable. */
+struct History {
+  std::string input;
+  int64_t age;         /**< n */
+  std::string output;  /**< `x`, of the outputs */
+  std::string current; /**< `x`, of the inputs: a force */
+};
+
+/** A solver option: a number with its bounds, or a text with its choices. */
+struct Option {
+  std::string name;
+  double least, greatest;
+  std::string choices; /**< separated by spaces; empty for a number */
+};
+
+class System;
+
+/** A compiled material model. Any number of threads may use it at once. */
+class Model {
+ public:
+  /** Load an artifact: its folder, its metadata file, or the HIT stub of one model. `device` and `dtype` choose the
+   *  packages. */
+  explicit Model(const std::string& path, const std::string& device = "cpu", const std::string& dtype = "float64")
+      : Model(loaded(path, device, dtype)) {}
+
+  /** Take over a handle of the C library. */
+  explicit Model(neml2_model* owned) : handle_(owned, [](neml2_model* handle) { neml2_model_free(&handle); }) {}
+
+  Model(Model&&) noexcept = default;
+  Model& operator=(Model&&) noexcept = default;
+
+  /** The handle, borrowed; NULL after a move. */
+  neml2_model* get() const noexcept { return handle_.get(); }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  /** What the model holds, as a JSON document. */
+  std::string describe() const {
+    return detail::text([&](char* buffer, int64_t capacity, int64_t* needed) {
+      detail::checked(neml2_model_describe(buffer, capacity, needed, get()));
+    });
+  }
+
+  /** The element type of the floating-point variables. */
+  int32_t dtype() const {
+    int32_t out = 0;
+    detail::checked(neml2_model_dtype(&out, get()));
+    return out;
+  }
+
+  /** The variables of a kind: NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER or NEML2_UNKNOWN. */
+  std::vector<Variable> variables(int32_t kind) const {
+    std::vector<Variable> list;
+    for (int64_t i = 0, n = count(kind); i < n; ++i) list.push_back(variable(kind, i));
+    return list;
+  }
+
+  std::vector<Variable> inputs() const { return variables(NEML2_INPUT); }
+  std::vector<Variable> outputs() const { return variables(NEML2_OUTPUT); }
+  std::vector<Variable> parameters() const { return variables(NEML2_PARAMETER); }
+
+  /** One variable by its name. */
+  Variable variable(int32_t kind, const std::string& name) const { return variable(kind, find(kind, name)); }
+
+  /** The derivatives that were compiled with respect to inputs, or to parameters (NEML2_PARAMETER). */
+  std::vector<Derivative> derivatives(int32_t kind = NEML2_INPUT) const {
+    int64_t n = 0;
+    detail::checked(neml2_model_derivative_count(&n, get(), kind));
+    std::vector<Derivative> list;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t output = 0, by = 0, ndim = 0;
+      int32_t batched = 0;
+      const int64_t* shape = nullptr;
+      detail::checked(neml2_model_derivative_info(&output, &by, &batched, &ndim, &shape, get(), kind, i));
+      list.push_back({name(NEML2_OUTPUT, output), name(kind, by), batched != 0, Shape(shape, shape + ndim)});
+    }
+    return list;
+  }
+
+  /** The inputs that are history. */
+  std::vector<History> histories() const {
+    int64_t n = 0;
+    detail::checked(neml2_model_history_count(&n, get()));
+    std::vector<History> list;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t input = 0, age = 0, output = 0, current = 0;
+      detail::checked(neml2_model_history_info(&input, &age, &output, &current, get(), i));
+      list.push_back({name(NEML2_INPUT, input), age, output < 0 ? "" : name(NEML2_OUTPUT, output),
+                      current < 0 ? "" : name(NEML2_INPUT, current)});
+    }
+    return list;
+  }
+
+  /** The stored value of a parameter: a handle to its storage, so that a write through it takes effect from the next
+   *  evaluation on. Such a write must not coincide with an evaluation on another thread. */
+  Tensor parameter(const std::string& name) const {
+    neml2_tensor* out = nullptr;
+    detail::checked(neml2_model_parameter_get(&out, get(), name.c_str()));
+    return Tensor(out);
+  }
+
+  /** Replace the value of a parameter by a copy of `value`, of shape (*B, *base). */
+  void set_parameter(const std::string& name, const Tensor& value) {
+    detail::checked(neml2_model_parameter_set(get(), name.c_str(), value.get()));
+  }
+
+  /** The same for one number. */
+  void set_parameter(const std::string& name, double value) {
+    const Tensor scalar = Tensor::zeros(dtype(), {});
+    if (scalar.dtype() == NEML2_FLOAT32)
+      *scalar.values<float>().data() = static_cast<float>(value);
+    else
+      *scalar.values<double>().data() = value;
+    set_parameter(name, scalar);
+  }
+
+  /** The solver options; neml2_capi.h says what they mean. */
+  std::vector<Option> options() const {
+    int64_t n = 0;
+    detail::checked(neml2_model_option_count(&n, get()));
+    std::vector<Option> list;
+    for (int64_t i = 0; i < n; ++i) {
+      const char *name = nullptr, *choices = nullptr;
+      double least = 0, greatest = 0;
+      detail::checked(neml2_model_option_info(&name, &least, &greatest, &choices, get(), i));
+      list.push_back({name, least, greatest, choices ? choices : ""});
+    }
+    return list;
+  }
+
+  void set_option(const std::string& name, double value) {
+    detail::checked(neml2_model_option_set_number(get(), name.c_str(), value));
+  }
+  void set_option(const std::string& name, const std::string& value) {
+    detail::checked(neml2_model_option_set_text(get(), name.c_str(), value.c_str()));
+  }
+
+  double number_option(const std::string& name) const {
+    double out = 0;
+    detail::checked(neml2_model_option_get_number(&out, get(), name.c_str()));
+    return out;
+  }
+  std::string text_option(const std::string& name) const {
+    const char* out = nullptr;
+    detail::checked(neml2_model_option_get_text(&out, get(), name.c_str()));
+    return out;
+  }
+
+  /* Evaluation with tensors. An input has the shape (*B, *point shape), and the batches B broadcast; `parameters` replace
+   * the stored ones in this evaluation. Points that fail are told by the Result. */
+
+  /** Evaluate the model. */
+  [[nodiscard]] Result forward(const Arguments& inputs, const Arguments& parameters = {}) const {
+    const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
+    return evaluate({}, [&](neml2_tensor** out, neml2_tensor**, neml2_report** report) {
+      return neml2_model_forward(out, report, get(), in.data(), replaced.data());
+    });
+  }
+
+  /** With the derivative along `tangents`, of inputs; those not given are zero. Result::derivatives has one tensor per
+   *  output of which a derivative was compiled: at("stress"). */
+  [[nodiscard]] Result jvp(const Arguments& inputs, const Arguments& tangents, const Arguments& parameters = {}) const {
+    const auto in = handles(NEML2_INPUT, inputs), along = handles(NEML2_INPUT, tangents);
+    const auto replaced = handles(NEML2_PARAMETER, parameters);
+    return evaluate(named(NEML2_OUTPUT), [&](neml2_tensor** out, neml2_tensor** jvps, neml2_report** report) {
+      return neml2_model_jvp(out, jvps, report, get(), in.data(), along.data(), replaced.data());
+    });
+  }
+
+  /** With the transposed derivative applied to `cotangents`, of outputs; those not given are zero. Result::derivatives
+   *  has one tensor per input by which a derivative was compiled: at("strain"). */
+  [[nodiscard]] Result vjp(const Arguments& inputs, const Arguments& cotangents,
+                           const Arguments& parameters = {}) const {
+    return adjoint(neml2_model_vjp, NEML2_INPUT, inputs, cotangents, parameters);
+  }
+
+  /** The same with respect to parameters: at("elasticity.E"). */
+  [[nodiscard]] Result param_vjp(const Arguments& inputs, const Arguments& cotangents,
+                                 const Arguments& parameters = {}) const {
+    return adjoint(neml2_model_param_vjp, NEML2_PARAMETER, inputs, cotangents, parameters);
+  }
+
+  /** With all derivatives that were compiled with respect to inputs: at("stress", "strain"), of shape (*B, *block), or
+   *  without B where the block is the same for all points. */
+  [[nodiscard]] Result jacobian(const Arguments& inputs, const Arguments& parameters = {}) const {
+    return blocks(neml2_model_jacobian, NEML2_INPUT, inputs, parameters);
+  }
+
+  /** The same with respect to parameters: at("stress", "elasticity.E"). */
+  [[nodiscard]] Result param_jacobian(const Arguments& inputs, const Arguments& parameters = {}) const {
+    return blocks(neml2_model_param_jacobian, NEML2_PARAMETER, inputs, parameters);
+  }
+
+  /** forward() with a solver of yours in place of the built-in one: solver(System&) is called for each nonlinear system,
+   *  and must accept it. What it throws ends the evaluation, and is thrown again from here. */
+  template <class Solver>
+  [[nodiscard]] Result forward_with(const Arguments& inputs, Solver&& solver, const Arguments& parameters = {}) const;
+
+ private:
+  friend class Call;
+  friend class Solve;
+
+  explicit Model(std::shared_ptr<neml2_model> shared) noexcept : handle_(std::move(shared)) {}
+
+  static neml2_model* loaded(const std::string& path, const std::string& device, const std::string& dtype) {
+    neml2_model* out = nullptr;
+    detail::checked(neml2_model_load(&out, path.c_str(), device.c_str(), dtype.c_str()));
+    return out;
+  }
+
+  int64_t count(int32_t kind) const {
+    int64_t out = 0;
+    detail::checked(neml2_model_variable_count(&out, get(), kind));
+    return out;
+  }
+
+  int64_t find(int32_t kind, const std::string& name) const {
+    int64_t index = 0;
+    detail::checked(neml2_model_variable_find(&index, get(), kind, name.c_str()));
+    return index;
+  }
+
+  std::string name(int32_t kind, int64_t index) const {
+    const char* out = nullptr;
+    detail::checked(neml2_model_variable_name(&out, nullptr, get(), kind, index));
+    return out;
+  }
+
+  Variable variable(int32_t kind, int64_t index) const {
+    const char *label = nullptr, *type = nullptr;
+    int64_t ndim = 0, sub_ndim = 0;
+    const int64_t* shape = nullptr;
+    int32_t dtype = 0;
+    detail::checked(neml2_model_variable_name(&label, &type, get(), kind, index));
+    detail::checked(neml2_model_variable_shape(&ndim, &shape, &sub_ndim, get(), kind, index));
+    detail::checked(neml2_model_variable_dtype(&dtype, get(), kind, index));
+    return {label, type, dtype, Shape(shape, shape + ndim), sub_ndim};
+  }
+
+  /* A result to come, of each variable of a kind. */
+  Tensors named(int32_t kind) const {
+    Tensors list;
+    for (int64_t i = 0, n = count(kind); i < n; ++i) list.expect(name(kind, i));
+    return list;
+  }
+
+  /* The handles of arguments in the order of the model's variables; NULL: not given. Never without a pointer. */
+  std::vector<neml2_tensor*> handles(int32_t kind, const Arguments& arguments) const {
+    std::vector<neml2_tensor*> list(static_cast<std::size_t>(count(kind)) + 1);
+    for (const Argument& argument : arguments) {
+      neml2_tensor*& place = list[static_cast<std::size_t>(find(kind, argument.name))];
+      if (place) throw Error(NEML2_ERROR_ARGUMENT, argument.name, "'" + argument.name + "' is given twice.");
+      if (!argument.tensor)
+        throw Error(NEML2_ERROR_ARGUMENT, argument.name, "'" + argument.name + "' is a tensor that was moved away.");
+      place = argument.tensor;
+    }
+    return list;
+  }
+
+  /* Names and room are there before the library hands tensors out: nothing is lost where memory ends. */
+  template <class Function>
+  Result evaluate(Tensors derivatives, Function&& function) const {
+    Result result;
+    result.outputs = named(NEML2_OUTPUT);
+    result.derivatives = std::move(derivatives);
+    std::vector<neml2_tensor*> out(result.outputs.size() + 1), more(result.derivatives.size() + 1);
+    neml2_report* report = nullptr;
+    result.status = detail::checked(function(out.data(), more.data(), &report));
+    result.outputs.receive(out);
+    result.derivatives.receive(more);
+    result.report = Report(report);
+    if (result.status != NEML2_OK) result.message = detail::text(neml2_error_message);
+    return result;
+  }
+
+  template <class Function>
+  Result adjoint(Function* function, int32_t kind, const Arguments& inputs, const Arguments& cotangents,
+                 const Arguments& parameters) const {
+    const auto in = handles(NEML2_INPUT, inputs), from = handles(NEML2_OUTPUT, cotangents);
+    const auto replaced = handles(NEML2_PARAMETER, parameters);
+    return evaluate(named(kind), [&](neml2_tensor** out, neml2_tensor** adjoints, neml2_report** report) {
+      return function(out, adjoints, report, get(), in.data(), from.data(), replaced.data());
+    });
+  }
+
+  template <class Function>
+  Result blocks(Function* function, int32_t kind, const Arguments& inputs, const Arguments& parameters) const {
+    const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
+    Tensors pairs;
+    for (const Derivative& pair : derivatives(kind)) pairs.expect(pair.output, pair.variable);
+    return evaluate(std::move(pairs), [&](neml2_tensor** out, neml2_tensor** made, neml2_report** report) {
+      return function(out, made, report, get(), in.data(), replaced.data());
+    });
+  }
+
+  std::shared_ptr<neml2_model> handle_; /* shared with the calls, which ask it about the variables */
+};
+
+/** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact. */
+inline Model load_model(const std::string& stub, const std::string& name, const std::string& device = "cpu",
+                        const std::string& dtype = "float64") {
+  neml2_model* out = nullptr;
+  detail::checked(neml2_model_load_stub(&out, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str()));
+  return Model(out);
+}
+
+/** What the artifact at `path` holds, as a JSON document; no package is loaded. */
+inline std::string describe(const std::string& path, const std::string& device = "cpu",
+                            const std::string& dtype = "float64") {
+  return detail::text([&](char* buffer, int64_t capacity, int64_t* needed) {
+    detail::checked(neml2_artifact_describe(buffer, capacity, needed, path.c_str(), device.c_str(), dtype.c_str()));
+  });
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Calls
+ * ------------------------------------------------------------------------------------------- */
+
+/** Arrays of the host bound to a model's variables, for any number of runs; one per thread. It keeps the model alive.
+ *
+ * Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to the
+ * next. Without one, the points are dense; 0 is one value for all points. Where variables interleave in an array of
+ * states, say where one begins: call.bind_output("X1", neml2::Span(state).from(7), 19). Binding again replaces; nullptr
+ * takes the binding back. NEML2_ERROR_SHAPE where the array holds not one point. */
+class Call : public detail::Handle<neml2_call, neml2_call_free> {
+ public:
+  explicit Call(const Model& model) : Handle(created(model)), model_(model.handle_) {}
+
+  /** Every input must be bound when the call runs. */
+  Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense) {
+    return bind(variable("input", NEML2_INPUT, name), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_input(get(), name.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /** Outputs that are not bound are not written. One may be the very array of an input. */
+  Call& bind_output(const std::string& name, const Array& array, int64_t stride = dense) {
+    return bind(variable("output", NEML2_OUTPUT, name), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_output(get(), name.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /** Values that replace the stored ones of a parameter in this call. */
+  Call& bind_parameter(const std::string& name, const ConstArray& array, int64_t stride = dense) {
+    return bind(variable("parameter", NEML2_PARAMETER, name), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_parameter(get(), name.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /** The derivative of an output with respect to an input: one block per point, see set_block_order(). */
+  Call& bind_derivative(const std::string& output, const std::string& input, const Array& array,
+                        int64_t stride = dense) {
+    return bind_block(NEML2_INPUT, output, input, array, stride);
+  }
+
+  /** The derivative of an output with respect to a parameter. */
+  Call& bind_parameter_derivative(const std::string& output, const std::string& parameter, const Array& array,
+                                  int64_t stride = dense) {
+    return bind_block(NEML2_PARAMETER, output, parameter, array, stride);
+  }
+
+  /** NEML2_OUTPUT_FIRST, the default: a block is [output][input]; NEML2_INPUT_FIRST: the transpose. */
+  Call& set_block_order(int32_t order) {
+    detail::checked(neml2_call_set_block_order(get(), order));
+    return *this;
+  }
+
+  /** A direction of an input, and the derivative of an output along all of them. Those not bound are zero. */
+  Call& bind_tangent(const std::string& input, const ConstArray& array, int64_t stride = dense) {
+    return bind(variable("tangent of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_tangent(get(), input.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+  Call& bind_jvp(const std::string& output, const Array& array, int64_t stride = dense) {
+    return bind(variable("jvp of", NEML2_OUTPUT, output), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_jvp(get(), output.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /** A cotangent of an output, and the adjoint of an input or a parameter: with the stride 0, the sum over all points. */
+  Call& bind_cotangent(const std::string& output, const ConstArray& array, int64_t stride = dense) {
+    return bind(variable("cotangent of", NEML2_OUTPUT, output), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_cotangent(get(), output.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+  Call& bind_adjoint(const std::string& input, const Array& array, int64_t stride = dense) {
+    return bind(variable("adjoint of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_adjoint(get(), NEML2_INPUT, input.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+  Call& bind_parameter_adjoint(const std::string& parameter, const Array& array, int64_t stride = dense) {
+    return bind(variable("adjoint of", NEML2_PARAMETER, parameter), array, stride, [&](int64_t distance) {
+      return neml2_call_bind_adjoint(get(), NEML2_PARAMETER, parameter.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /** An array of the report, one of NEML2_REPORT_*: int32_t for status and iterations, double for the others. Without a
+   *  stride, the points of a residual history are as far apart as the option miters is now. */
+  Call& bind_report(int32_t kind, const Array& array, int64_t stride = dense) {
+    const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
+    const int32_t wanted = counts ? NEML2_INT32 : NEML2_FLOAT64;
+    const std::string label = report_name(kind);
+    if (array.dtype() != 0 && array.dtype() != wanted)
+      throw Error(NEML2_ERROR_DTYPE, label,
+                  "The report '" + label + "' must be " + detail::name_of(wanted) + "; got " +
+                      detail::name_of(array.dtype()) + ".");
+    int64_t size = 1;
+    if (kind == NEML2_REPORT_RESIDUAL_HISTORY)
+      size = stride == dense ? static_cast<int64_t>(model_.number_option("miters")) : std::max<int64_t>(stride, 1);
+    return bind({"report", label, size}, array, stride,
+                [&](int64_t distance) { return neml2_call_bind_report(get(), kind, array.data(), distance); });
+  }
+
+  /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point: the outputs of points that
+   *  did not converge are left as they were, and those of the others are good. */
+  [[nodiscard]] int32_t run(int64_t npoints) {
+    require_points(npoints);
+    return detail::checked(neml2_call_run(get(), npoints));
+  }
+
+  /** The same for those who take failed points for an error: it is recoverable(). */
+  void run_or_throw(int64_t npoints) {
+    if (const int32_t status = run(npoints); status != NEML2_OK) throw detail::last_error(status);
+  }
+
+ private:
+  friend class Solve;
+
+  /* What an array is bound to. */
+  struct Place {
+    std::string role, name;
+    int64_t point_size;
+  };
+
+  /* An array that is bound, and the points that it holds. */
+  struct Extent {
+    std::string role, name;
+    int64_t points;
+  };
+
+  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+  static neml2_call* created(const Model& model) {
+    neml2_call* out = nullptr;
+    detail::checked(neml2_call_create(&out, model.get()));
+    return out;
+  }
+
+  static const char* report_name(int32_t kind) {
+    constexpr const char* names[] = {"status", "iterations", "residual norm", "residual history", "suggested cut"};
+    return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_SUGGESTED_CUT ? names[kind] : "";
+  }
+
+  Place variable(const char* role, int32_t kind, const std::string& name) const {
+    const Variable found = model_.variable(kind, name); /* with its whole name, that of a parameter too */
+    return {role, found.name, found.size()};
+  }
+
+  Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride) {
+    const std::string name = model_.variable(NEML2_OUTPUT, output).name + ":" + model_.variable(kind, by).name;
+    Place place{"derivative", name, 1}; /* the library refuses one that was not compiled */
+    for (const Derivative& known : model_.derivatives(kind))
+      if (known.output + ":" + known.variable == name) place.point_size = detail::product(known.shape);
+    return bind(place, array, stride, [&](int64_t distance) {
+      return neml2_call_bind_derivative(get(), output.c_str(), kind, by.c_str(), array.data(), array.dtype(), distance);
+    });
+  }
+
+  /* How many points of `size` values lie `stride` apart in `length` values. */
+  static int64_t points_held(int64_t length, int64_t size, int64_t stride) {
+    if (length < size) return 0;
+    return stride <= 0 || size == 0 ? unlimited : 1 + (length - size) / stride;
+  }
+
+  template <class Bind>
+  Call& bind(Place place, const ConstArray& array, int64_t stride, Bind&& function) {
+    const int64_t distance = stride == dense ? place.point_size : stride;
+    const bool given = array.dtype() != 0; /* an empty array is that of a block without points */
+    const int64_t points = given ? points_held(array.size(), place.point_size, distance) : unlimited;
+    if (points == 0 && array.size() > 0)
+      throw Error(NEML2_ERROR_SHAPE, place.name,
+                  "The array of " + place.role + " '" + place.name + "' holds not one point: one has " +
+                      std::to_string(place.point_size) + " values, and the array has " + std::to_string(array.size()) +
+                      ".");
+    extents_.reserve(extents_.size() + 1);
+    detail::checked(function(distance));
+    extents_.erase(std::remove_if(extents_.begin(), extents_.end(),
+                                  [&](const Extent& e) { return e.role == place.role && e.name == place.name; }),
+                   extents_.end());
+    if (points < unlimited) extents_.push_back({std::move(place.role), std::move(place.name), points});
+    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) { return a.points < b.points; });
+    return *this;
+  }
+
+  /* The library sees no extents: an array that is too short must be found here. */
+  void require_points(int64_t npoints) const {
+    if (extents_.empty() || extents_.front().points >= npoints) return;
+    const Extent& shortest = extents_.front();
+    throw Error(NEML2_ERROR_SHAPE, shortest.name,
+                "The array of " + shortest.role + " '" + shortest.name + "' holds " + std::to_string(shortest.points) +
+                    " points; the run is of " + std::to_string(npoints) + ".");
+  }
+
+  Model model_;
+  std::vector<Extent> extents_; /* the shortest first */
+};
+
+/* ---------------------------------------------------------------------------------------------
+ * Solving yourself
+ * ------------------------------------------------------------------------------------------- */
+
+/** The nonlinear systems r(u) = 0 of one implicit segment, one per point: vectors are (points, size), row-major. It is
+ *  borrowed from its Solve until the next step of that. Arrays of another length are NEML2_ERROR_SHAPE. */
+class System {
+ public:
+  /** Where an unknown stands in the vector of a point; see neml2_system_layout(). */
+  struct Layout {
+    int64_t unknown; /**< among Model::variables(NEML2_UNKNOWN) */
+    int64_t offset, pieces, piece_stride, piece_size;
+  };
+
+  System() noexcept = default;
+  explicit System(neml2_system* borrowed) : handle_(borrowed) {
+    if (handle_) detail::checked(neml2_system_size(&points_, &size_, &unknowns_, handle_));
+  }
+
+  neml2_system* get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  int64_t points() const noexcept { return points_; }
+  int64_t size() const noexcept { return size_; } /**< numbers per point */
+
+  /** One per unknown of the system. */
+  std::vector<Layout> layout() const {
+    std::vector<Layout> list;
+    for (int64_t i = 0; i < unknowns_; ++i) {
+      Layout at{};
+      detail::checked(
+          neml2_system_layout(&at.unknown, &at.offset, &at.pieces, &at.piece_stride, &at.piece_size, handle_, i));
+      list.push_back(at);
+    }
+    return list;
+  }
+
+  /** The initial guess, from the model's predictor. */
+  void guess(Span<double> u) const { detail::checked(neml2_system_guess(vector("u", u), handle_)); }
+
+  /** The residual r(u). */
+  void residual(Span<double> r, Span<const double> u) {
+    detail::checked(neml2_system_residual(vector("r", r), handle_, vector("u", u)));
+  }
+
+  /** The Newton step du = -(dr/du)^-1 r, and where it is wanted, for each point whether dr/du is singular. */
+  void step(Span<double> du, Span<const double> u, Span<int32_t> singular = {}) {
+    detail::checked(neml2_system_step(vector("du", du), flags("singular", singular), handle_, vector("u", u)));
+  }
+
+  /** The Jacobian dr/du: (points, size, size), with one row per residual. */
+  void jacobian(Span<double> a, Span<const double> u) {
+    detail::checked(neml2_system_jacobian(sized("a", a, points_ * size_ * size_), handle_, vector("u", u)));
+  }
+
+  /** y = dr/du v. */
+  void matvec(Span<double> y, Span<const double> u, Span<const double> v) {
+    detail::checked(neml2_system_matvec(vector("y", y), handle_, vector("u", u), vector("v", v)));
+  }
+
+  /** Accept `u` as the solution, once per system, with the status and the iterations of each point. */
+  void accept(Span<const double> u, Span<const int32_t> status = {}, Span<const int32_t> iterations = {}) {
+    detail::checked(
+        neml2_system_accept(handle_, vector("u", u), flags("status", status), flags("iterations", iterations)));
+  }
+
+ private:
+  template <class T>
+  T* sized(const char* name, Span<T> values, int64_t expected) const {
+    if (static_cast<int64_t>(values.size()) != expected)
+      throw Error(NEML2_ERROR_SHAPE, name,
+                  std::string("'") + name + "' must have " + std::to_string(expected) + " values, for " +
+                      std::to_string(points_) + " points of " + std::to_string(size_) + " unknowns; got " +
+                      std::to_string(values.size()) + ".");
+    return values.data();
+  }
+
+  template <class T>
+  T* vector(const char* name, Span<T> values) const {
+    return sized(name, values, points_ * size_);
+  }
+
+  /* One number per point, or none. */
+  template <class T>
+  T* flags(const char* name, Span<T> values) const {
+    return values.empty() ? nullptr : sized(name, values, points_);
+  }
+
+  neml2_system* handle_ = nullptr;
+  int64_t points_ = 0, size_ = 0, unknowns_ = 0;
+};
+
+/** An evaluation whose nonlinear systems you solve:
+ *
+ *     neml2::Solve solve(model, {{"strain", strain}, ...});
+ *     while (neml2::System system = solve.next()) {
+ *       system.guess(u);
+ *       ...
+ *       system.accept(u);
+ *     }
+ *     neml2::Result result = solve.end();
+ */
+class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
+ public:
+  /** Begin with tensors, whose values are copied. */
+  Solve(const Model& model, const Arguments& inputs, const Arguments& parameters = {})
+      : Handle(begun(model, inputs, parameters)), of_tensors_(true) {
+    result_.outputs = model.named(NEML2_OUTPUT);
+  }
+
+  /** Begin `npoints` points with what is bound in a call. The arrays other than inputs and parameters are written by end(),
+   *  and must stay where they are until then. */
+  Solve(const Call& call, int64_t npoints) : Handle(begun(call, npoints)) {}
+
+  /** The next system; false where none is left. */
+  System next() {
+    neml2_system* system = nullptr;
+    detail::checked(neml2_solve_next(&system, get()));
+    return System(system);
+  }
+
+  /** End the solve. Of one of a call the Result has the status only. */
+  [[nodiscard]] Result end() {
+    std::vector<neml2_tensor*> outputs(result_.outputs.size() + 1);
+    neml2_report* report = nullptr;
+    neml2_solve* solve = get();
+    result_.status = detail::checked(
+        neml2_solve_end(of_tensors_ ? outputs.data() : nullptr, of_tensors_ ? &report : nullptr, &solve));
+    static_cast<void>(release()); /* it was consumed */
+    result_.outputs.receive(outputs);
+    result_.report = Report(report);
+    if (result_.status != NEML2_OK) result_.message = detail::text(neml2_error_message);
+    return std::move(result_);
+  }
+
+ private:
+  static neml2_solve* begun(const Model& model, const Arguments& inputs, const Arguments& parameters) {
+    const auto in = model.handles(NEML2_INPUT, inputs), replaced = model.handles(NEML2_PARAMETER, parameters);
+    neml2_solve* out = nullptr;
+    detail::checked(neml2_solve_begin(&out, model.get(), in.data(), replaced.data()));
+    return out;
+  }
+
+  static neml2_solve* begun(const Call& call, int64_t npoints) {
+    call.require_points(npoints);
+    neml2_solve* out = nullptr;
+    detail::checked(neml2_solve_begin_call(&out, call.get(), npoints));
+    return out;
+  }
+
+  Result result_;
+  bool of_tensors_ = false;
+};
+
+template <class Solver>
+Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Arguments& parameters) const {
+  struct Context {
+    std::remove_reference_t<Solver>& solver;
+    std::exception_ptr thrown;
+  };
+  /* An exception must not pass through C. */
+  const auto callback = [](void* pointer, neml2_system* borrowed) noexcept -> int32_t {
+    Context& context = *static_cast<Context*>(pointer);
+    try {
+      System system(borrowed);
+      context.solver(system);
+      return NEML2_OK;
+    } catch (...) {
+      context.thrown = std::current_exception();
+      return NEML2_ERROR_RUNTIME;
+    }
+  };
+  Context context{solver, nullptr};
+  const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
+  return evaluate({}, [&](neml2_tensor** out, neml2_tensor**, neml2_report** report) {
+    const int32_t status = neml2_model_forward_with(out, report, get(), in.data(), replaced.data(), callback, &context);
+    if (context.thrown) std::rethrow_exception(context.thrown);
+    return status;
+  });
+}
+
+}  // namespace neml2
+
+#endif
