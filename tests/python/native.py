@@ -52,11 +52,11 @@ def command(*arguments: str | Path, cwd: Path | None = None) -> str:
 
 
 @cache
-def c_program(*sources: Path, flags: Sequence[str] = ()) -> Path:
+def c_program(*sources: Path, flags: Sequence[str] = (), compiler: str = CC) -> Path:
     """A program of C99 sources; `flags` go to the linker too."""
     program = folder() / "-".join(source.stem for source in sources)
     command(
-        CC,
+        compiler,
         "-std=c99",
         "-O1",
         "-g",
@@ -72,6 +72,15 @@ def c_program(*sources: Path, flags: Sequence[str] = ()) -> Path:
 
 
 @cache
+def cpp_program(source: Path) -> Path:
+    """A program of one C++17 source."""
+    program = folder() / f"cpp_{source.stem}"
+    build = (CXX, "-std=c++17", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}")
+    command(*build, source, "-o", program, *LINK)
+    return program
+
+
+@cache
 def fortran_module(source: Path) -> Path:
     """The object of a Fortran module; its .mod file lies beside it."""
     made = folder() / f"{source.stem}.o"
@@ -80,17 +89,20 @@ def fortran_module(source: Path) -> Path:
 
 
 @cache
-def fortran_program(source: Path, *modules: Path, flags: Sequence[str] = ()) -> Path:
+def fortran_program(
+    source: Path, *modules: Path, flags: Sequence[str] = (), compiler: str | None = FORTRAN
+) -> Path:
     """A program that uses the Fortran module of the package, and other modules."""
     objects = [fortran_module(module) for module in (INCLUDE / "neml2_capi.f90", *modules)]
     program = folder() / f"fortran_{source.stem}"
-    command(*_fortran(), *flags, source, *objects, "-o", program, *LINK, cwd=folder())
+    build = _fortran(compiler)
+    command(*build, *flags, source, *objects, "-o", program, *LINK, cwd=folder())
     return program
 
 
-def _fortran() -> tuple[str, ...]:
-    assert FORTRAN is not None
-    return (FORTRAN, "-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
+def _fortran(compiler: str | None = FORTRAN) -> tuple[str, ...]:
+    assert compiler is not None
+    return (compiler, "-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 
 
 def run(program: str | Path, *arguments: str | Path, **environment: str) -> str:
@@ -111,3 +123,16 @@ def run(program: str | Path, *arguments: str | Path, **environment: str) -> str:
 def python(script: str, *arguments: str | Path, **environment: str) -> str:
     """Run a script of tests/hosts in a process of its own, like a program."""
     return run(sys.executable, HOSTS / script, *arguments, **environment)
+
+
+def bits(printed: str) -> list[list[str]]:
+    """The words of each line that a program printed, with numbers in hexadecimal: 17 digits, however
+    they are written, become the one value that they mean."""
+    return [[_bits(word) for word in line.split()] for line in printed.splitlines()]
+
+
+def _bits(word: str) -> str:
+    try:
+        return float(word).hex()
+    except ValueError:
+        return word
