@@ -126,8 +126,10 @@ def python(script: str, *arguments: str | Path, **environment: str) -> str:
 
 
 def bits(printed: str) -> list[list[str]]:
-    """The words of each line that a program printed, with numbers in hexadecimal: 17 digits, however
-    they are written, become the one value that they mean."""
+    """The words of each line that a program printed, with numbers in hexadecimal.
+
+    17 digits, however they are written, become the one value that they mean.
+    """
     return [[_bits(word) for word in line.split()] for line in printed.splitlines()]
 
 

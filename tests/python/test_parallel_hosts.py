@@ -1,0 +1,57 @@
+"""Hosts with threads or processes of their own: their results are those of a serial one."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+from native import HOSTS, TESTS, bits, c_program, fortran_program, needs_fortran, run
+
+MODULES = (TESTS / "fortran" / "checks.f90", HOSTS / "material_points.f90")
+MPICC, MPIFORT, MPIRUN = (shutil.which(name) for name in ("mpicc", "mpifort", "mpirun"))
+
+# In a container, with more ranks than processors; for Open MPI.
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+
+
+@cache
+def elements_in_c() -> str:
+    return run(c_program(HOSTS / "openmp_elements.c", flags=("-fopenmp",)))
+
+
+def test_openmp_threads_share_a_model() -> None:
+    assert len(elements_in_c().splitlines()) == 8
+
+
+@needs_fortran
+def test_openmp_threads_share_a_model_in_fortran() -> None:
+    program = fortran_program(HOSTS / "openmp_elements.f90", *MODULES, flags=("-fopenmp",))
+    assert bits(run(program)) == bits(elements_in_c())
+
+
+def ranks_in_c(ranks: int) -> str:
+    return on_ranks(c_program(HOSTS / "mpi_ranks.c", compiler=str(MPICC)), ranks)
+
+
+def on_ranks(program: Path, ranks: int) -> str:
+    return run(str(MPIRUN), "-n", str(ranks), program, **MPI)
+
+
+@pytest.mark.skipif(not (MPICC and MPIRUN), reason="mpicc and mpirun were not found")
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_mpi_ranks_have_a_model_each(ranks: int) -> None:
+    assert len(ranks_in_c(ranks).splitlines()) == 64
+
+
+@needs_fortran
+@pytest.mark.skipif(not (MPICC and MPIFORT and MPIRUN), reason="mpifort and mpirun were not found")
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_mpi_ranks_have_a_model_each_in_fortran(ranks: int) -> None:
+    program = fortran_program(HOSTS / "mpi_ranks.f90", *MODULES, compiler=MPIFORT)
+    assert bits(on_ranks(program, ranks)) == bits(ranks_in_c(1))
