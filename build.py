@@ -6,6 +6,7 @@ python3 build.py demo --compile    the same, compiling the models first
 python3 build.py test [ARGS]       every test; ARGS go to pytest
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
+python3 build.py umat ARTIFACT     the mapping file by which Abaqus' UMAT drives an artifact
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py check             generated files, formatting, lint and types
@@ -41,6 +42,13 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("build", help="the library, the tests and the examples")
     commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    umat = commands.add_parser(
+        "umat",
+        help="the mapping file by which Abaqus' UMAT drives an artifact; unknown arguments go to "
+        "neml2_capi.umat",
+    )
+    umat.add_argument("artifact", help="its folder")
+    umat.add_argument("--output", default="", metavar="FILE", help="instead of the screen")
     bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
     bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
     bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
@@ -62,7 +70,7 @@ def main() -> int:
         )
         return 2
     arguments, others = parser().parse_known_args()
-    if others and arguments.command != "test":
+    if others and arguments.command not in ("test", "umat"):
         parser().error("unknown arguments: " + " ".join(others))
     if not prerequisites.met(arguments.command):
         return 1

@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "test": lambda: test(arguments.interpreters, others),
         "build": build,
         "wheel": wheel,
+        "umat": lambda: umat(arguments.artifact, arguments.output, others),
         "generate": generate,
         "check": lambda: check(arguments.fix),
         "bench": lambda: bench(arguments.quick, arguments.only, Path(arguments.output).absolute()),
@@ -236,6 +237,18 @@ def wheel() -> int:
     newest = max(dist.glob("neml2_capi-*.whl"), key=lambda path: path.stat().st_mtime)
     print(f"{newest.relative_to(ROOT)}\n{newest.stem.split('-')[-1]}")
     return 0
+
+
+def umat(artifact: str, output: str, others: list[str]) -> int:
+    """The mapping file of examples/umat for an artifact, drafted by the installed package."""
+    wheel_file = built_wheel()
+    environment = prepare("run", requirements(), ["build"])
+    environment.install_wheel(wheel_file)
+    # Isolated: the package of the checkout has no library. Commands run in the checkout.
+    options: Command = [Path(artifact).absolute(), *others]
+    if output:
+        options += ["--output", Path(output).absolute()]
+    return openly([environment.python, "-I", "-m", "neml2_capi.umat", *options])
 
 
 def _check_environment() -> Environment:
