@@ -244,11 +244,10 @@ def umat(artifact: str, output: str, others: list[str]) -> int:
     wheel_file = built_wheel()
     environment = prepare("run", requirements(), ["build"])
     environment.install_wheel(wheel_file)
+    place: Command = ["--output", Path(output).absolute()] if output else []
     # Isolated: the package of the checkout has no library. Commands run in the checkout.
-    options: Command = [Path(artifact).absolute(), *others]
-    if output:
-        options += ["--output", Path(output).absolute()]
-    return openly([environment.python, "-I", "-m", "neml2_capi.umat", *options])
+    program: Command = [environment.python, "-I", "-m", "neml2_capi.umat"]
+    return openly([*program, Path(artifact).absolute(), *place, *others])
 
 
 def _check_environment() -> Environment:
