@@ -143,6 +143,14 @@ inline int32_t checked(int32_t status) {
   return status;
 }
 
+/* What a function gives through its first parameter. */
+template <class Out, class... Parameters, class... Arguments>
+Out made(int32_t (*function)(Out*, Parameters...), Arguments... arguments) {
+  Out out{};
+  checked(function(&out, arguments...));
+  return out;
+}
+
 /* The one owner of a C handle. */
 template <class T, void (*free)(T**)>
 class Handle {
@@ -393,9 +401,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
 
   /** The same, with the element type, one of NEML2_FLOAT64 and so on, told at run time. */
   static Tensor zeros(int32_t dtype, const Shape& shape) {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_tensor_create(&out, dtype, axes(shape), shape.data()));
-    return Tensor(out);
+    return Tensor(detail::made(neml2_tensor_create, dtype, axes(shape), shape.data()));
   }
 
   /** A tensor over an array, which must stay valid until the last handle that shares it is gone. No `strides`: row-major.
@@ -426,31 +432,17 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
 
   /** Take over a DLPack tensor without a copy; where this throws, it is still yours. */
   static Tensor from_dlpack(DLManagedTensorVersioned* managed) {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_tensor_from_dlpack(&out, managed));
-    return Tensor(out);
+    return Tensor(detail::made(neml2_tensor_from_dlpack, managed));
   }
 
   /** Hand the storage to a DLPack consumer without a copy; it lives until the deleter of what is returned is called. */
-  DLManagedTensorVersioned* to_dlpack() const {
-    DLManagedTensorVersioned* managed = nullptr;
-    detail::checked(neml2_tensor_to_dlpack(&managed, get()));
-    return managed;
-  }
+  DLManagedTensorVersioned* to_dlpack() const { return detail::made(neml2_tensor_to_dlpack, get()); }
 
   /** Another handle to the same storage: a write through one is seen through the other. */
-  Tensor share() const {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_tensor_share(&out, get()));
-    return Tensor(out);
-  }
+  Tensor share() const { return Tensor(detail::made(neml2_tensor_share, get())); }
 
   /** Element type: one of NEML2_FLOAT64 and so on. */
-  int32_t dtype() const {
-    int32_t out = 0;
-    detail::checked(neml2_tensor_dtype(&out, get()));
-    return out;
-  }
+  int32_t dtype() const { return detail::made(neml2_tensor_dtype, get()); }
 
   /** Sizes of the axes, borrowed from this handle. */
   Span<const int64_t> shape() const {
@@ -476,11 +468,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   }
 
   /** The first element, of any type; for those that are not row-major, see strides(). */
-  void* data() const {
-    void* out = nullptr;
-    detail::checked(neml2_tensor_data(&out, get()));
-    return out;
-  }
+  void* data() const { return detail::made(neml2_tensor_data, get()); }
 
   /** The values, borrowed from this handle. NEML2_ERROR_DTYPE where T is not their type, and NEML2_ERROR_SHAPE where they
    *  are not row-major. */
@@ -520,10 +508,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   static Tensor over(const Array& values, const Shape& shape, const Shape& strides, void (*deleter)(void*),
                      void* context) {
     require_reach(values, shape, strides);
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_tensor_wrap(&out, values.data(), values.dtype(), axes(shape), shape.data(),
-                                      strides.empty() ? nullptr : strides.data(), deleter, context));
-    return Tensor(out);
+    return Tensor(detail::made(neml2_tensor_wrap, values.data(), values.dtype(), axes(shape), shape.data(),
+                               strides.empty() ? nullptr : strides.data(), deleter, context));
   }
 
   /* The library sees no extents: an array that is too short must be found here. */
@@ -624,13 +610,9 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     Shape least, greatest;
   };
 
-  explicit Graph(const std::string& path) : Handle(loaded(path)) {}
+  explicit Graph(const std::string& path) : Handle(detail::made(neml2_graph_load, path.c_str())) {}
 
-  int64_t input_count() const {
-    int64_t count = 0;
-    detail::checked(neml2_graph_arity(&count, nullptr, get()));
-    return count;
-  }
+  int64_t input_count() const { return detail::made(neml2_graph_arity, nullptr, get()); }
 
   int64_t output_count() const {
     int64_t count = 0;
@@ -656,13 +638,6 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
     return outputs;
   }
-
- private:
-  static neml2_graph* loaded(const std::string& path) {
-    neml2_graph* out = nullptr;
-    detail::checked(neml2_graph_load(&out, path.c_str()));
-    return out;
-  }
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -676,11 +651,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
 
   /** One of NEML2_REPORT_*: shape (*B), or (*B, miters) for the residual history, which is there only where the option
    *  collect_history is 1. */
-  Tensor get_tensor(int32_t kind) const {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_report_get(&out, get(), kind));
-    return Tensor(out);
-  }
+  Tensor get_tensor(int32_t kind) const { return Tensor(detail::made(neml2_report_get, get(), kind)); }
 
   Tensor status() const { return get_tensor(NEML2_REPORT_STATUS); }                     /**< int32 */
   Tensor iterations() const { return get_tensor(NEML2_REPORT_ITERATIONS); }             /**< int32 */
@@ -689,11 +660,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
   Tensor suggested_cut() const { return get_tensor(NEML2_REPORT_SUGGESTED_CUT); }       /**< float64 */
 
   /** The last iterate of an unknown, counted among Model::variables(NEML2_UNKNOWN), where the solve failed. */
-  Tensor unknown(int64_t index) const {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_report_unknown(&out, get(), index));
-    return Tensor(out);
-  }
+  Tensor unknown(int64_t index) const { return Tensor(detail::made(neml2_report_unknown, get(), index)); }
 };
 
 /** What an evaluation with tensors gave. */
@@ -754,7 +721,7 @@ class Model {
   /** Load an artifact: its folder, its metadata file, or the HIT stub of one model. `device` and `dtype` choose the
    *  packages. */
   explicit Model(const std::string& path, const std::string& device = "cpu", const std::string& dtype = "float64")
-      : Model(loaded(path, device, dtype)) {}
+      : Model(detail::made(neml2_model_load, path.c_str(), device.c_str(), dtype.c_str())) {}
 
   /** Take over a handle of the C library. */
   explicit Model(neml2_model* owned) : handle_(owned, [](neml2_model* handle) { neml2_model_free(&handle); }) {}
@@ -774,11 +741,7 @@ class Model {
   }
 
   /** The element type of the floating-point variables. */
-  int32_t dtype() const {
-    int32_t out = 0;
-    detail::checked(neml2_model_dtype(&out, get()));
-    return out;
-  }
+  int32_t dtype() const { return detail::made(neml2_model_dtype, get()); }
 
   /** The variables of a kind: NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER or NEML2_UNKNOWN. */
   std::vector<Variable> variables(int32_t kind) const {
@@ -796,10 +759,8 @@ class Model {
 
   /** The derivatives that were compiled with respect to inputs, or to parameters (NEML2_PARAMETER). */
   std::vector<Derivative> derivatives(int32_t kind = NEML2_INPUT) const {
-    int64_t n = 0;
-    detail::checked(neml2_model_derivative_count(&n, get(), kind));
     std::vector<Derivative> list;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0, n = detail::made(neml2_model_derivative_count, get(), kind); i < n; ++i) {
       int64_t output = 0, by = 0, ndim = 0;
       int32_t batched = 0;
       const int64_t* shape = nullptr;
@@ -811,10 +772,8 @@ class Model {
 
   /** The inputs that are history. */
   std::vector<History> histories() const {
-    int64_t n = 0;
-    detail::checked(neml2_model_history_count(&n, get()));
     std::vector<History> list;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0, n = detail::made(neml2_model_history_count, get()); i < n; ++i) {
       int64_t input = 0, age = 0, output = 0, current = 0;
       detail::checked(neml2_model_history_info(&input, &age, &output, &current, get(), i));
       list.push_back({name(NEML2_INPUT, input), age, output < 0 ? "" : name(NEML2_OUTPUT, output),
@@ -826,9 +785,7 @@ class Model {
   /** The stored value of a parameter: a handle to its storage, so that a write through it takes effect from the next
    *  evaluation on. Such a write must not coincide with an evaluation on another thread. */
   Tensor parameter(const std::string& name) const {
-    neml2_tensor* out = nullptr;
-    detail::checked(neml2_model_parameter_get(&out, get(), name.c_str()));
-    return Tensor(out);
+    return Tensor(detail::made(neml2_model_parameter_get, get(), name.c_str()));
   }
 
   /** Replace the value of a parameter by a copy of `value`, of shape (*B, *base). */
@@ -848,10 +805,8 @@ class Model {
 
   /** The solver options; neml2_capi.h says what they mean. */
   std::vector<Option> options() const {
-    int64_t n = 0;
-    detail::checked(neml2_model_option_count(&n, get()));
     std::vector<Option> list;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0, n = detail::made(neml2_model_option_count, get()); i < n; ++i) {
       const char *name = nullptr, *choices = nullptr;
       double least = 0, greatest = 0;
       detail::checked(neml2_model_option_info(&name, &least, &greatest, &choices, get(), i));
@@ -868,14 +823,10 @@ class Model {
   }
 
   double number_option(const std::string& name) const {
-    double out = 0;
-    detail::checked(neml2_model_option_get_number(&out, get(), name.c_str()));
-    return out;
+    return detail::made(neml2_model_option_get_number, get(), name.c_str());
   }
   std::string text_option(const std::string& name) const {
-    const char* out = nullptr;
-    detail::checked(neml2_model_option_get_text(&out, get(), name.c_str()));
-    return out;
+    return detail::made(neml2_model_option_get_text, get(), name.c_str());
   }
 
   /* Evaluation with tensors. An input has the shape (*B, *point shape), and the batches B broadcast; `parameters` replace
@@ -934,28 +885,14 @@ class Model {
 
   explicit Model(std::shared_ptr<neml2_model> shared) noexcept : handle_(std::move(shared)) {}
 
-  static neml2_model* loaded(const std::string& path, const std::string& device, const std::string& dtype) {
-    neml2_model* out = nullptr;
-    detail::checked(neml2_model_load(&out, path.c_str(), device.c_str(), dtype.c_str()));
-    return out;
-  }
-
-  int64_t count(int32_t kind) const {
-    int64_t out = 0;
-    detail::checked(neml2_model_variable_count(&out, get(), kind));
-    return out;
-  }
+  int64_t count(int32_t kind) const { return detail::made(neml2_model_variable_count, get(), kind); }
 
   int64_t find(int32_t kind, const std::string& name) const {
-    int64_t index = 0;
-    detail::checked(neml2_model_variable_find(&index, get(), kind, name.c_str()));
-    return index;
+    return detail::made(neml2_model_variable_find, get(), kind, name.c_str());
   }
 
   std::string name(int32_t kind, int64_t index) const {
-    const char* out = nullptr;
-    detail::checked(neml2_model_variable_name(&out, nullptr, get(), kind, index));
-    return out;
+    return detail::made(neml2_model_variable_name, nullptr, get(), kind, index);
   }
 
   Variable variable(int32_t kind, int64_t index) const {
@@ -1031,9 +968,7 @@ class Model {
 /** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact. */
 inline Model load_model(const std::string& stub, const std::string& name, const std::string& device = "cpu",
                         const std::string& dtype = "float64") {
-  neml2_model* out = nullptr;
-  detail::checked(neml2_model_load_stub(&out, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str()));
-  return Model(out);
+  return Model(detail::made(neml2_model_load_stub, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str()));
 }
 
 /** What the artifact at `path` holds, as a JSON document; no package is loaded. */
@@ -1056,27 +991,21 @@ inline std::string describe(const std::string& path, const std::string& device =
  * takes the binding back. NEML2_ERROR_SHAPE where the array holds not one point. */
 class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
-  explicit Call(const Model& model) : Handle(created(model)), model_(model.handle_) {}
+  explicit Call(const Model& model) : Handle(detail::made(neml2_call_create, model.get())), model_(model.handle_) {}
 
   /** Every input must be bound when the call runs. */
   Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense) {
-    return bind(variable("input", NEML2_INPUT, name), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_input(get(), name.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_input, "input", NEML2_INPUT, name, array, stride);
   }
 
   /** Outputs that are not bound are not written. One may be the very array of an input. */
   Call& bind_output(const std::string& name, const Array& array, int64_t stride = dense) {
-    return bind(variable("output", NEML2_OUTPUT, name), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_output(get(), name.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_output, "output", NEML2_OUTPUT, name, array, stride);
   }
 
   /** Values that replace the stored ones of a parameter in this call. */
   Call& bind_parameter(const std::string& name, const ConstArray& array, int64_t stride = dense) {
-    return bind(variable("parameter", NEML2_PARAMETER, name), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_parameter(get(), name.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_parameter, "parameter", NEML2_PARAMETER, name, array, stride);
   }
 
   /** The derivative of an output with respect to an input: one block per point, see set_block_order(). */
@@ -1099,29 +1028,23 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   /** A direction of an input, and the derivative of an output along all of them. Those not bound are zero. */
   Call& bind_tangent(const std::string& input, const ConstArray& array, int64_t stride = dense) {
-    return bind(variable("tangent of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_tangent(get(), input.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_tangent, "tangent of", NEML2_INPUT, input, array, stride);
   }
   Call& bind_jvp(const std::string& output, const Array& array, int64_t stride = dense) {
-    return bind(variable("jvp of", NEML2_OUTPUT, output), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_jvp(get(), output.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_jvp, "jvp of", NEML2_OUTPUT, output, array, stride);
   }
 
   /** A cotangent of an output, and the adjoint of an input or a parameter: with the stride 0, the sum over all points. */
   Call& bind_cotangent(const std::string& output, const ConstArray& array, int64_t stride = dense) {
-    return bind(variable("cotangent of", NEML2_OUTPUT, output), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_cotangent(get(), output.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(neml2_call_bind_cotangent, "cotangent of", NEML2_OUTPUT, output, array, stride);
   }
   Call& bind_adjoint(const std::string& input, const Array& array, int64_t stride = dense) {
-    return bind(variable("adjoint of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
+    return bind(place_of("adjoint of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
       return neml2_call_bind_adjoint(get(), NEML2_INPUT, input.c_str(), array.data(), array.dtype(), distance);
     });
   }
   Call& bind_parameter_adjoint(const std::string& parameter, const Array& array, int64_t stride = dense) {
-    return bind(variable("adjoint of", NEML2_PARAMETER, parameter), array, stride, [&](int64_t distance) {
+    return bind(place_of("adjoint of", NEML2_PARAMETER, parameter), array, stride, [&](int64_t distance) {
       return neml2_call_bind_adjoint(get(), NEML2_PARAMETER, parameter.c_str(), array.data(), array.dtype(), distance);
     });
   }
@@ -1132,7 +1055,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
     const int32_t wanted = counts ? NEML2_INT32 : NEML2_FLOAT64;
     const std::string label = report_name(kind);
-    if (array.dtype() != 0 && array.dtype() != wanted)
+    if (!label.empty() && array.dtype() != 0 && array.dtype() != wanted)
       throw Error(NEML2_ERROR_DTYPE, label,
                   "The report '" + label + "' must be " + detail::name_of(wanted) + "; got " +
                       detail::name_of(array.dtype()) + ".");
@@ -1172,20 +1095,22 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-  static neml2_call* created(const Model& model) {
-    neml2_call* out = nullptr;
-    detail::checked(neml2_call_create(&out, model.get()));
-    return out;
-  }
-
   static const char* report_name(int32_t kind) {
     constexpr const char* names[] = {"status", "iterations", "residual norm", "residual history", "suggested cut"};
     return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_SUGGESTED_CUT ? names[kind] : "";
   }
 
-  Place variable(const char* role, int32_t kind, const std::string& name) const {
-    const Variable found = model_.variable(kind, name); /* with its whole name, that of a parameter too */
+  /* With the whole name of the variable, that of a parameter too. */
+  Place place_of(const char* role, int32_t kind, const std::string& name) const {
+    const Variable found = model_.variable(kind, name);
     return {role, found.name, found.size()};
+  }
+
+  template <class Function, class HostArray>
+  Call& bind_variable(Function* function, const char* role, int32_t kind, const std::string& name,
+                      const HostArray& array, int64_t stride) {
+    return bind(place_of(role, kind, name), array, stride,
+                [&](int64_t distance) { return function(get(), name.c_str(), array.data(), array.dtype(), distance); });
   }
 
   Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride) {
@@ -1352,11 +1277,7 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
   Solve(const Call& call, int64_t npoints) : Handle(begun(call, npoints)) {}
 
   /** The next system; false where none is left. */
-  System next() {
-    neml2_system* system = nullptr;
-    detail::checked(neml2_solve_next(&system, get()));
-    return System(system);
-  }
+  System next() { return System(detail::made(neml2_solve_next, get())); }
 
   /** End the solve. Of one of a call the Result has the status only. */
   [[nodiscard]] Result end() {
@@ -1375,16 +1296,12 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
  private:
   static neml2_solve* begun(const Model& model, const Arguments& inputs, const Arguments& parameters) {
     const auto in = model.handles(NEML2_INPUT, inputs), replaced = model.handles(NEML2_PARAMETER, parameters);
-    neml2_solve* out = nullptr;
-    detail::checked(neml2_solve_begin(&out, model.get(), in.data(), replaced.data()));
-    return out;
+    return detail::made(neml2_solve_begin, model.get(), in.data(), replaced.data());
   }
 
   static neml2_solve* begun(const Call& call, int64_t npoints) {
     call.require_points(npoints);
-    neml2_solve* out = nullptr;
-    detail::checked(neml2_solve_begin_call(&out, call.get(), npoints));
-    return out;
+    return detail::made(neml2_solve_begin_call, call.get(), npoints);
   }
 
   Result result_;
