@@ -117,11 +117,6 @@ def guess(
     model: Model, strain: str = "", stress: str = "", time: str = "", temperature: str = ""
 ) -> Mapping:
     """Which variable is which argument of UMAT, by what it is called and what it becomes."""
-    if model.dtype != np.float64:
-        raise DraftError(
-            f"The artifact is compiled for {model.dtype}, and Abaqus has float64: compile it "
-            "without --dtype."
-        )
     histories = {history.input: history for history in model.histories}
     for history in histories.values():
         if history.age > 1:

@@ -16,8 +16,9 @@ module umat_conventions
 
   ! The Mandel component that is Abaqus' component i, and the other way round: the permutation is its own inverse.
   integer, parameter :: place(6) = [1, 2, 3, 6, 5, 4]
-  ! A component of stress in Abaqus' order is multiplied by this, one of strain divided.
+  ! What a component of stress, in Abaqus' order, is multiplied by; and one of strain, whose shear is doubled.
   real(real64), parameter :: factor(6) = [1.0_real64, 1.0_real64, 1.0_real64, root, root, root]
+  real(real64), parameter :: strain_factor(6) = [1.0_real64, 1.0_real64, 1.0_real64, root / 2, root / 2, root / 2]
 
   ! The rows and columns of Abaqus' components.
   integer, parameter :: row(6) = [1, 2, 3, 1, 1, 2], column(6) = [1, 2, 3, 2, 3, 3]
@@ -30,7 +31,7 @@ contains
     real(real64) :: mandel(6), full(6)
     full = 0
     full(:size(strain)) = strain
-    mandel(place) = full / factor
+    mandel(place) = full * strain_factor
   end function mandel_of_strain
 
   ! From 4 or 6 components of stress.

@@ -1,0 +1,245 @@
+"""Run the driver of examples/umat, and evaluate the same increments without it.
+
+The conversions between Abaqus' notation and that of the model are written here a second time, with
+full tensors of second and fourth order.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from native import INCLUDE, LINK, ROOT, command, folder, fortran_module
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from neml2_capi import Model
+
+Array = NDArray[np.float64]
+
+UMAT = ROOT / "examples" / "umat"
+SOURCES = ("conventions", "lock", "fatal", "mapping", "materials", "umat")
+DRIVER = ("abaqus", "case", "host", "driver")
+CHECKS = (
+    *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
+    *("-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-dummy-argument", "-Werror"),
+)
+
+#: Abaqus' components.
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+#: Those of Mandel's notation.
+MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
+
+
+@cache
+def program(source: Path | None = None) -> Path:
+    """The driver, or another program over the UMAT, with all checks of the compiler."""
+    sources = [UMAT / f"{name}.f90" for name in SOURCES]
+    main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
+    made = folder() / f"umat_{source.stem if source else 'driver'}"
+    module = fortran_module(INCLUDE / "neml2_capi.f90")
+    modules = folder() / f"{made.name}_modules"
+    modules.mkdir()
+    options = (*CHECKS, "-fopenmp", f"-I{folder()}", f"-J{modules}")
+    command(os.environ.get("FC", "gfortran"), *options, *sources, *main, module, "-o", made, *LINK)
+    return made
+
+
+@dataclass(frozen=True)
+class Step:
+    """As the driver understands it."""
+
+    strain: Sequence[float] = (0.0,) * 6
+    free: str = "FFFFFF"
+    time: float = 1.0
+    increments: int = 1
+    rotation: Sequence[float] = (0.0, 0.0, 0.0)
+    temperature: float = 0.0
+    fields: Sequence[float] = (0.0,)
+
+
+@dataclass(frozen=True)
+class Case:
+    material: str
+    steps: Sequence[Step]
+    props: Sequence[float] = (200e3, 150.0)
+    nstatv: int = 13
+    ntens: int = 6
+    points: int = 1
+
+    def text(self) -> str:
+        def numbers(values: Sequence[float]) -> str:
+            return ", ".join(repr(value) for value in values)
+
+        lines = [
+            f"&material name = '{self.material.upper()}', nstatv = {self.nstatv},",
+            f"  ntens = {self.ntens}, points = {self.points}, nprops = {len(self.props)}",
+            *([f"  props = {numbers(self.props)}"] if self.props else []),
+            "/",
+        ]
+        for step in self.steps:
+            lines += [
+                f"&step time = {step.time!r}, increments = {step.increments},",
+                f"  strain = {numbers(step.strain)}, free = {', '.join(step.free)},",
+                f"  rotation = {numbers(step.rotation)}, temperature = {step.temperature!r},",
+                f"  fields = {numbers(step.fields)}",
+                "/",
+            ]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Increment:
+    """What the driver printed of one, in Abaqus' notation."""
+
+    time: float
+    dtime: float
+    stran: Array = field(default_factory=lambda: np.empty(0))
+    stress: Array = field(default_factory=lambda: np.empty(0))
+    ddsdde: Array = field(default_factory=lambda: np.empty(0))
+    statev: Array = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass
+class Result:
+    """The history of each point, and the factors that its increments were cut by."""
+
+    text: str
+    points: list[list[Increment]]
+    cuts: list[list[float]]
+
+
+def drive(case: Case, maps: Path, threads: int = 1) -> Result:
+    """Run the driver to success."""
+    done = attempt(case, maps, threads)
+    assert done.returncode == 0, f"{done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+    points: list[list[Increment]] = [[] for _ in range(case.points)]
+    cuts: list[list[float]] = [[] for _ in range(case.points)]
+    for line in done.stdout.splitlines():
+        word, number, *texts = line.split()
+        values = np.array([float(text) for text in texts])
+        point = int(number) - 1
+        if word == "cut":
+            cuts[point].append(values[1])
+        elif word == "time":
+            points[point].append(Increment(*values))
+        elif word == "ddsdde":
+            points[point][-1].ddsdde = values.reshape(case.ntens, case.ntens).T  # by columns
+        else:
+            setattr(points[point][-1], word, values)
+    return Result(done.stdout, points, cuts)
+
+
+def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedProcess[str]:
+    file = maps / f"{case.material}-{os.getpid()}.case"
+    file.write_text(case.text())
+    environment = {
+        **os.environ,
+        "NEML2_UMAT_PATH": str(maps),
+        "OMP_NUM_THREADS": str(threads),
+        "OMP_DYNAMIC": "false",
+    }
+    return subprocess.run(
+        [program(), file], capture_output=True, text=True, env=environment, timeout=300
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# The same without the UMAT
+# ------------------------------------------------------------------------------------------------
+
+
+def tensor(components: Array, shear: float = 1.0) -> Array:
+    """The matrix of 4 or 6 components, whose shear is `shear` times that of the matrix."""
+    matrix = np.zeros((3, 3))
+    for (i, j), value in zip(PAIRS, components, strict=False):
+        matrix[i, j] = matrix[j, i] = value if i == j else value / shear
+    return matrix
+
+
+def mandel(matrix: Array) -> Array:
+    return np.array([matrix[i, j] * (1.0 if i == j else np.sqrt(2.0)) for i, j in MANDEL])
+
+
+def from_mandel(vector: Array) -> Array:
+    matrix = np.zeros((3, 3))
+    for (i, j), value in zip(MANDEL, vector, strict=True):
+        matrix[i, j] = matrix[j, i] = value / (1.0 if i == j else np.sqrt(2.0))
+    return matrix
+
+
+def fourth_order(block: Array) -> Array:
+    """C_ijkl of a tangent in Mandel notation, with both minor symmetries."""
+    tangent = np.zeros((3, 3, 3, 3))
+    for a, (i, j) in enumerate(MANDEL):
+        for b, (k, m) in enumerate(MANDEL):
+            value = block[a, b] / np.sqrt((1.0 if i == j else 2.0) * (1.0 if k == m else 2.0))
+            for p, q in ((i, j), (j, i)):
+                tangent[p, q, k, m] = tangent[p, q, m, k] = value
+    return tangent
+
+
+def components(matrix: Array) -> Array:
+    return np.array([matrix[i, j] for i, j in PAIRS])
+
+
+def engineering(tangent: Array) -> Array:
+    """d stress / d (11, 22, 33, 2 12, 2 13, 2 23) of C_ijkl: with gamma_kl = 2 eps_kl, the sum
+    C_ijkl d eps_kl + C_ijlk d eps_lk is C_ijkl d gamma_kl."""
+    return np.array([[tangent[i, j, k, m] for k, m in PAIRS] for i, j in PAIRS])
+
+
+def rotations(case: Case, increments: Sequence[Increment]) -> Iterator[Array]:
+    """DROT of each increment."""
+    ends = np.cumsum([step.time for step in case.steps])
+    for increment in increments:
+        middle = increment.time - increment.dtime / 2
+        step = case.steps[int(np.searchsorted(ends, middle))]
+        turn = np.array(step.rotation) * increment.dtime / step.time
+        yield Rotation.from_rotvec(turn).as_matrix()
+
+
+def direct(
+    model: Model, case: Case, increments: Sequence[Increment], states: Mapping[str, int]
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Stress, tangent and STATEV of each increment, by a call of the model from where the UMAT was.
+
+    `states` says where each of the model's states begins in STATEV, counted from 0.
+    """
+    last = Increment(0.0, 0.0, np.zeros(6), np.zeros(6), statev=np.zeros(case.nstatv))
+    for now, drot in zip(increments, rotations(case, increments), strict=True):
+        turned = {
+            "strain": drot @ tensor(last.stran, 2.0) @ drot.T,
+            "stress": drot @ tensor(last.stress) @ drot.T,
+        }
+        inputs: dict[str, Array] = {
+            "strain": mandel(tensor(now.stran, 2.0)),
+            "strain~1": mandel(turned["strain"]),
+            "stress~1": mandel(turned["stress"]),
+            "t": np.array(now.time),
+            "t~1": np.array(last.time),
+        }
+        for name, first in states.items():
+            if model.outputs[model.outputs.resolve(name)].base_shape == ():
+                inputs[f"{name}~1"] = last.statev[first]
+            else:
+                state = tensor(last.statev[first : first + 6])
+                inputs[f"{name}~1"] = mandel(drot @ state @ drot.T)
+        wanted = {name: inputs[name] for name in model.input_names}
+        outputs, blocks = model.jacobian(wanted)
+        statev = np.zeros(case.nstatv)
+        for name, first in states.items():
+            value = outputs[name]
+            if value.ndim == 0:
+                statev[first] = value
+            else:
+                statev[first : first + 6] = components(from_mandel(value))
+        stress = components(from_mandel(outputs["stress"]))[: case.ntens]
+        tangent = engineering(fourth_order(blocks["stress"]["strain"]))
+        yield stress, tangent[: case.ntens, : case.ntens], statev
+        last = now

@@ -1,0 +1,379 @@
+"""The UMAT of examples/umat, called as Abaqus calls it, and the drafts of its mapping files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from abaqus import (
+    UMAT,
+    Case,
+    Result,
+    Step,
+    attempt,
+    direct,
+    drive,
+    engineering,
+    program,
+    rotations,
+    tensor,
+)
+from native import PREBUILT, TESTS, folder, needs_fortran
+from scipy.spatial.transform import Rotation
+
+from neml2_capi import FatalError, Model
+from neml2_capi.umat import DraftError, draft, main
+
+STATES = {"equivalent_plastic_strain": 0, "X1": 1, "X2": 7}
+
+SHEAR = (4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3)  # six distinct components
+BACK = (-3e-3, 4e-3, 1e-3, -6e-3, 2e-3, 5e-3)  # another direction: the tangent is not symmetric
+PATH = (Step(SHEAR, increments=4), Step(BACK, increments=4))
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> Path:
+    """A folder with the mappings of two artifacts, as drafted."""
+    for name in ("combined_hardening", "elasticity"):
+        file = tmp_path / f"{name}.nml"
+        file.write_text(draft(PREBUILT / name, file))
+    return tmp_path
+
+
+def edit(maps: Path, old: str, new: str) -> None:
+    """Change what was drafted for combined_hardening."""
+    file = maps / "combined_hardening.nml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def near(actual: object, expected: object, tolerance: float = 1e-14) -> None:
+    """Within `tolerance` of the greatest component."""
+    scale = float(np.max(np.abs(np.asarray(expected)), initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)  # type: ignore[arg-type]
+
+
+def assert_equals_the_direct_call(
+    case: Case, result: Result, model: Model, states: Mapping[str, int] = STATES
+) -> None:
+    for increments in result.points:
+        expected = direct(model, case, increments, states)
+        for now, (stress, tangent, statev) in zip(increments, expected, strict=True):
+            near(now.stress, stress)
+            near(now.ddsdde, tangent)
+            for first, last in ((0, 1), (1, 7), (7, 13)):
+                near(now.statev[first:last], statev[first:last])
+
+
+@needs_fortran
+@pytest.mark.parametrize("ntens", [6, 4])
+def test_stress_and_tangent_equal_the_direct_call(maps: Path, ntens: int) -> None:
+    case = Case("combined_hardening", PATH, ntens=ntens)
+    result = drive(case, maps)
+    assert_equals_the_direct_call(case, result, Model(PREBUILT / "combined_hardening"))
+    tangent = result.points[0][-1].ddsdde
+    assert np.abs(tangent - tangent.T).max() > 1e-3 * np.abs(tangent).max()
+
+
+@needs_fortran
+def test_uniaxial_tension_has_one_stress(maps: Path) -> None:
+    step = Step((1e-2, 0, 0, 0, 0, 0), free="FTTTTT", increments=5)
+    case = Case("combined_hardening", [step])
+    result = drive(case, maps)
+    assert_equals_the_direct_call(case, result, Model(PREBUILT / "combined_hardening"))
+    last = result.points[0][-1]
+    assert last.time == pytest.approx(1.0)
+    assert last.stress[0] > 150
+    assert np.abs(last.stress[1:]).max() < 1e-9 * last.stress[0]
+    assert last.stran[1] == pytest.approx(last.stran[2])
+    assert -0.5e-2 < last.stran[1] < -0.3e-2  # between plastic and elastic
+
+
+@needs_fortran
+def test_a_turned_material_gives_the_turned_result(maps: Path) -> None:
+    """Stress, strain and back stresses turn with DROT; the law is isotropic, and cannot tell."""
+    turn = (0.3, -0.7, 0.5)
+    matrix = Rotation.from_rotvec(turn).as_matrix()
+    turned_back = matrix @ tensor(np.array(BACK), 2.0) @ matrix.T
+    strain = [float(2 * turned_back[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    strain = [*(float(value) for value in np.diag(turned_back)), *strain]
+    first, hold = PATH[0], Step(increments=3)
+    still = Case("combined_hardening", [first, hold, PATH[1]])
+    turning = replace(
+        still, steps=[first, replace(hold, rotation=turn), Step(strain, increments=4)]
+    )
+    result = drive(turning, maps)
+    assert_equals_the_direct_call(turning, result, Model(PREBUILT / "combined_hardening"))
+    mine, other = result.points[0][-1], drive(still, maps).points[0][-1]
+    tolerance = 1e-9  # that of the Newton solve, and the step of its last iteration
+    near(tensor(mine.stress), matrix @ tensor(other.stress) @ matrix.T, tolerance)
+    for start in (1, 7):
+        state, expected = (point.statev[start : start + 6] for point in (mine, other))
+        near(tensor(state), matrix @ tensor(expected) @ matrix.T, tolerance)
+    assert mine.statev[0] == pytest.approx(other.statev[0], rel=tolerance)
+
+
+@needs_fortran
+def test_the_third_axis_turns_in_plane_strain(maps: Path) -> None:
+    hold = Step(increments=2, rotation=(0, 0, 0.4))
+    case = Case("combined_hardening", [PATH[0], hold, PATH[1]], ntens=4)
+    result = drive(case, maps)
+    assert_equals_the_direct_call(case, result, Model(PREBUILT / "combined_hardening"))
+    turns = list(rotations(case, result.points[0]))
+    assert not np.allclose(turns[4], np.eye(3))
+
+
+@needs_fortran
+def test_a_failure_cuts_the_step_and_finishes_the_history(maps: Path) -> None:
+    case = Case("combined_hardening", [Step((0.2, -0.2, 0.2, 0, 0, 0.2))])
+    result = drive(case, maps)
+    assert result.cuts[0] and all(0 < cut < 1 for cut in result.cuts[0])
+    assert result.points[0][-1].time == pytest.approx(1.0)
+    assert len(result.points[0]) > 1
+    assert_equals_the_direct_call(case, result, Model(PREBUILT / "combined_hardening"))
+
+
+@needs_fortran
+def test_a_failure_leaves_the_arguments_as_they_were(maps: Path) -> None:
+    done = subprocess.run(
+        [program(TESTS / "umat" / "test_failed_increment.f90")],
+        env={**os.environ, "NEML2_UMAT_PATH": str(maps)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@needs_fortran
+def test_vectors_and_tensors_turn_with_the_material() -> None:
+    subprocess.run([program(TESTS / "umat" / "test_conventions.f90")], check=True)
+
+
+@needs_fortran
+def test_props_change_the_result_as_set_parameter_does(maps: Path) -> None:
+    case = Case("combined_hardening", PATH)
+    softer = replace(case, props=(180e3, 120.0))
+    result = drive(softer, maps)
+    model = Model(PREBUILT / "combined_hardening")
+    model.set_parameter("E", 180e3)
+    model.set_parameter("yield_stress", 120.0)
+    assert_equals_the_direct_call(softer, result, model)
+    stress = drive(case, maps).points[0][-1].stress
+    assert np.abs(result.points[0][-1].stress - stress).max() > 1
+
+
+@needs_fortran
+def test_a_law_without_state_takes_parameters_from_props(maps: Path) -> None:
+    case = Case("elasticity", [Step(SHEAR)], props=(70e3,), nstatv=0)
+    now = drive(case, maps).points[0][-1]
+    shear, lame = 70e3 / 2.6, 70e3 * 0.3 / (1.3 * 0.4)
+    unit = np.eye(3)
+    hooke = lame * np.einsum("ij,kl->ijkl", unit, unit)
+    hooke += shear * np.einsum("ik,jl->ijkl", unit, unit)
+    hooke += shear * np.einsum("il,jk->ijkl", unit, unit)
+    near(now.ddsdde, engineering(hooke))
+    near(tensor(now.stress), np.einsum("ijkl,kl", hooke, tensor(np.array(SHEAR), 2.0)))
+
+
+@needs_fortran
+def test_eight_threads_give_the_bits_of_one(maps: Path) -> None:
+    """Each run is a process of its own, whose first calls come from all threads at once."""
+    case = Case("combined_hardening", PATH, points=16)
+    serial = drive(case, maps).text
+    for _ in range(5):
+        assert drive(case, maps, threads=8).text == serial
+
+
+@needs_fortran
+def test_time_can_come_as_temperature_or_as_a_field(maps: Path) -> None:
+    """There is no artifact with a temperature here; time is told by another argument."""
+    ends = [replace(s, temperature=k + 1.0, fields=(0.0, k + 1.0)) for k, s in enumerate(PATH)]
+    case = Case("combined_hardening", ends)
+    stress = drive(case, maps).points[0][-1].stress
+    edit(maps, "time = 't'", "time = ''")
+    edit(maps, "temperature = ''", "temperature = 't'")
+    near(drive(case, maps).points[0][-1].stress, stress, 1e-9)
+    edit(maps, "temperature = 't'", "temperature = ''")
+    with (maps / "combined_hardening.nml").open("a") as file:
+        file.write("&field name = 't', predef = 2 /\n")
+    near(drive(case, maps).points[0][-1].stress, stress, 1e-9)
+
+
+@needs_fortran
+def test_the_whole_stress_can_be_kept_as_a_state(maps: Path) -> None:
+    case = Case("combined_hardening", [PATH[0], replace(PATH[1], rotation=(0.1, 0.2, 0.3))])
+    expected = drive(case, maps).points[0][-1]
+    with (maps / "combined_hardening.nml").open("a") as file:
+        file.write("&state name = 'stress', kind = 'symmetric', statev = 14 /\n")
+    now = drive(replace(case, nstatv=19), maps).points[0][-1]
+    near(now.stress, expected.stress, 1e-9)
+    assert np.array_equal(now.statev[13:], now.stress)
+
+
+@needs_fortran
+def test_an_option_of_the_solver_is_set(maps: Path) -> None:
+    with (maps / "combined_hardening.nml").open("a") as file:
+        file.write("&option name = 'miters', value = 4 /\n")
+    result = drive(Case("combined_hardening", PATH), maps)
+    assert result.cuts[0]
+
+
+WRONG = {
+    "plane stress": ({"ntens": 3}, "NTENS = 3"),
+    "few states": ({"nstatv": 12}, "needs 13: set *DEPVAR"),
+    "few constants": ({"props": (200e3,)}, "needs 2: give them to *USER MATERIAL"),
+    "no mapping": ({"material": "steel"}, "steel.nml"),
+}
+
+
+@needs_fortran
+@pytest.mark.parametrize("changes, message", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_call_is_told(maps: Path, changes: dict[str, object], message: str) -> None:
+    case = replace(Case("combined_hardening", PATH), **changes)  # type: ignore[arg-type]
+    done = attempt(case, maps)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert f"material {case.material.upper()}" in done.stderr
+
+
+MISTAKES = {
+    "group": ("&parameter", "&parametr", "There is no group &parametr"),
+    "key": ("props = 1", "prop = 1", "prop"),
+    "place": ("props = 1", "props = 0", "needs a place"),
+    "artifact": ("/combined_hardening'", "/nothing'", "nothing"),
+    "input": ("time = 't'", "time = 'time'", "input 't' is not in the mapping"),
+    "state": ("'X2'", "'X3'", "no output 'X3'"),
+    "parameter": ("'yield_stress'", "'strength'", "no parameter 'strength'"),
+    "kind": ("kind = 'scalar'", "kind = 'spinor'", "can be scalar, vector, symmetric or tensor"),
+    "size": ("kind = 'scalar'", "kind = 'symmetric'", "has 1 values"),
+    "overlap": ("statev = 8", "statev = 7", "overlaps another"),
+    "strain": ("strain = 'strain'", "strain = 'X1~1'", "input 'strain' is not in the mapping"),
+}
+
+
+@needs_fortran
+@pytest.mark.parametrize("old, new, message", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_in_the_mapping_is_told(maps: Path, old: str, new: str, message: str) -> None:
+    edit(maps, old, new)
+    done = attempt(Case("combined_hardening", PATH), maps)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+@needs_fortran
+def test_the_commands_of_the_readme_build_the_driver(maps: Path) -> None:
+    text = (UMAT / "README.md").read_text()
+    block = re.search(r"```sh\n(gfortran.*?)```", text, re.DOTALL)
+    assert block
+    made = folder() / "readme"
+    made.mkdir()
+    (made / "python").symlink_to(sys.executable)
+    done = subprocess.run(
+        [
+            "sh",
+            "-e",
+            "-c",
+            f"cd {shlex.quote(str(made))}\n" + block[1].replace("examples/umat", str(UMAT)),
+        ],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    case = made / "case.nml"
+    case.write_text(Case("combined_hardening", PATH).text())
+    done = subprocess.run(
+        [made / "umat_driver", case],
+        env={**os.environ, "NEML2_UMAT_PATH": str(maps)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "ddsdde" in done.stdout, done.stderr
+
+
+# ------------------------------------------------------------------------------------------------
+# Drafts
+# ------------------------------------------------------------------------------------------------
+
+
+def test_the_draft_of_a_law_with_history_is_complete(tmp_path: Path) -> None:
+    lines = draft(PREBUILT / "combined_hardening", tmp_path / "steel.nml").splitlines()
+    for line in (
+        "!   *MATERIAL, NAME=STEEL",
+        "!   *DEPVAR",
+        "!   13,",
+        "!   *USER MATERIAL, CONSTANTS=2, UNSYMM",
+        "!   200000, 150",
+        "!   1          equivalent_plastic_strain: scalar",
+        "!   2 to 7     X1: symmetric; 11, 22, 33, 12, 13, 23; shear not doubled",
+        "  strain = 'strain'  ! STRAN + DSTRAN",
+        "  stress = 'stress'",
+        "  time = 't'  ! TIME(2) + DTIME",
+        "&state name = 'equivalent_plastic_strain', kind = 'scalar', statev = 1 /",
+        "&state name = 'X1', kind = 'symmetric', statev = 2 /",
+        "&state name = 'X2', kind = 'symmetric', statev = 8 /",
+        "&parameter name = 'E', props = 1 /",
+        "&parameter name = 'yield_stress', props = 2 /",
+    ):
+        assert line in lines
+    assert not any("predef" in line for line in lines)
+
+
+def test_the_draft_of_a_law_without_history_has_no_states(tmp_path: Path) -> None:
+    text = draft(PREBUILT / "elasticity", tmp_path / "elasticity.nml")
+    assert "*DEPVAR" not in text and "&state" not in text
+    assert "&parameter name = 'elasticity.E', props = 1 /" in text
+
+
+def test_a_model_without_tangent_is_refused_with_what_to_compile() -> None:
+    with pytest.raises(DraftError, match="neml2-compile -d stress:strain"):
+        draft(PREBUILT / "viscoplastic")
+
+
+def test_names_can_be_said(artifacts: Mapping[str, Path], tmp_path: Path) -> None:
+    text = draft(artifacts["radial_return"], tmp_path / "steel.nml")
+    assert "strain = 'total_strain'" in text and "stress = 'cauchy_stress'" in text
+    with pytest.raises(DraftError, match="No output can be the stress"):
+        draft(artifacts["radial_return"], stress="gamma")
+
+
+REFUSED = {
+    "crystal": "'t~2' is the value 2 steps before",
+    "polycrystal": "No output can be the stress",
+    "grains": "No input can be the strain",
+}
+
+
+@pytest.mark.parametrize("name, message", REFUSED.items())
+def test_what_umat_cannot_drive_is_refused(
+    artifacts: Mapping[str, Path], name: str, message: str
+) -> None:
+    with pytest.raises(DraftError, match=message):
+        draft(artifacts[name])
+
+
+def test_an_artifact_of_another_type_is_refused(artifacts: Mapping[str, Path]) -> None:
+    with pytest.raises(FatalError, match="not compiled for cpu/float64"):
+        draft(artifacts["elasticity_float32"])
+
+
+def test_the_command_writes_a_file_or_says_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "steel.nml"
+    assert main([str(PREBUILT / "elasticity"), "--output", str(file)]) == 0
+    assert "NAME=STEEL" in file.read_text()
+    assert main([str(PREBUILT / "elasticity"), "--output", str(tmp_path / "Steel.nml")]) == 1
+    assert "call the file steel.nml" in capsys.readouterr().err
+    assert main([str(PREBUILT / "viscoplastic")]) == 1
+    assert main(["nowhere"]) == 1
+    assert "nowhere" in capsys.readouterr().err

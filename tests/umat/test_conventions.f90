@@ -1,0 +1,50 @@
+! How states of each kind are kept and turned, on a quarter turn about the third axis: 1 becomes 2, and 2 becomes -1.
+program test_conventions
+  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use umat_conventions, only: state_of_statev, statev_of_state
+  implicit none(type, external)
+  real(real64), parameter :: turn(3, 3) = reshape([0, 1, 0, -1, 0, 0, 0, 0, 1], [3, 3])
+  real(real64), parameter :: still(3, 3) = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1], [3, 3])
+  real(real64), parameter :: root = sqrt(2.0_real64)
+  real(real64) :: twice(12)
+
+  call check(state_of_statev("scalar", values([5, 6]), turn), values([5, 6]), "scalars do not turn")
+  call check(state_of_statev("vector", values([1, 2, 3]), turn), values([-2, 1, 3]), "a vector turns")
+
+  ! 11 21 31 ...: the components of A are 10 i + j; those of the turned one are A(2, 2), -A(2, 1), -A(2, 3), ...
+  call check(state_of_statev("tensor", values([11, 12, 13, 21, 22, 23, 31, 32, 33]), turn), &
+             values([22, -21, -23, -12, 11, 13, -32, 31, 33]), "a tensor turns, and is kept by rows")
+
+  ! Mandel's order is 11, 22, 33, 23, 13, 12.
+  call check(state_of_statev("symmetric", values([1, 2, 3, 4, 5, 6]), turn), &
+             [2.0_real64, 1.0_real64, 3.0_real64, root * 5, root * (-6), root * (-4)], "a symmetric tensor turns")
+  call check(statev_of_state("symmetric", [1.0_real64, 2.0_real64, 3.0_real64, root * 6, root * 5, root * 4]), &
+             values([1, 2, 3, 4, 5, 6]), "the shear components are kept as they are, in Abaqus' order")
+
+  ! Each site by itself.
+  twice = values([1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60])
+  call check(statev_of_state("symmetric", state_of_statev("symmetric", twice, still)), twice, "sites stand side by side")
+
+contains
+
+  pure function values(integers)
+    integer, intent(in) :: integers(:)
+    real(real64) :: values(size(integers))
+    values = integers
+  end function values
+
+  subroutine check(actual, expected, what)
+    real(real64), intent(in) :: actual(:), expected(:)
+    character(*), intent(in) :: what
+    if (all(abs(actual - expected) <= 1e-14_real64 * maxval(abs(expected)))) return
+    write (error_unit, "(2a)") "failed: ", what
+    stop 1, quiet=.true.
+  end subroutine check
+end program test_conventions
+
+! Linked, and never called.
+subroutine stdb_abqerr()
+end subroutine stdb_abqerr
+
+subroutine xit()
+end subroutine xit
