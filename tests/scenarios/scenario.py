@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from neml2_capi import Call, Model
 
@@ -20,7 +20,7 @@ YOUNG, POISSON = 200e3, 0.3
 
 # The state of a viscoplastic point in one array.
 STATE_SIZE = 19
-STATE = {
+STATE: dict[str, slice | int] = {
     "stress": slice(0, 6),
     "equivalent_plastic_strain": 6,
     "X1": slice(7, 13),
@@ -37,14 +37,15 @@ def elastic_strains(points: int) -> Array:
     return 1e-3 * DIRECTION * (1 + 0.1 * p)
 
 
-def cycle_strains(points: Sequence[int] | NDArray[np.int64], k: int) -> Array:
+def cycle_strains(points: Sequence[int], k: int) -> Array:
     """The strains of `points` in step k of the cycle."""
     triangle = k / 5 if k <= 5 else 2 - k / 5 if k <= 15 else k / 5 - 4
-    amplitude = 0.01 * triangle / (1 + 0.5 * np.asarray(points))
-    return amplitude[:, np.newaxis] * DIRECTION
+    amplitude = 0.01 * triangle / (1 + 0.5 * np.asarray(points)[:, np.newaxis])
+    strain: Array = amplitude * DIRECTION
+    return strain
 
 
-def hooke(young: Array | float, strain: Array) -> Array:
+def hooke(young: ArrayLike, strain: Array) -> Array:
     """Hooke's law in Mandel notation; one modulus, or one per point."""
     young = np.asarray(young)[..., np.newaxis]
     trace = strain[:, :3].sum(axis=1, keepdims=True)

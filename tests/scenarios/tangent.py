@@ -4,7 +4,7 @@ The load turns before, and the back stresses do not follow at once: the tangent 
 """
 
 import numpy as np
-from scenario import DIRECTION, Points, load, print_points
+from scenario import DIRECTION, Array, Points, load, print_points
 
 N, STEPS, H = 3, 5, 1e-7
 
@@ -21,9 +21,11 @@ points.call()
 tangent = points.call.derivatives["stress"]["strain"].copy()
 
 
-def stress_at(shift: np.ndarray) -> np.ndarray:
+def stress_at(shift: Array) -> Array:
     points.strain[...] = turned + shift
-    return points.call()["stress"].copy()
+    points.call()
+    stress: Array = points.state[:, :6].copy()
+    return stress
 
 
 columns = [(stress_at(H * e) - stress_at(-H * e)) / (2 * H) for e in np.eye(6)]
