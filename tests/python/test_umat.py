@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from abaqus import (
     UMAT,
+    Array,
     Case,
     Result,
     Step,
@@ -56,10 +57,10 @@ def edit(maps: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-def near(actual: object, expected: object, tolerance: float = 1e-14) -> None:
+def near(actual: Array, expected: Array, tolerance: float = 1e-14) -> None:
     """Within `tolerance` of the greatest component."""
-    scale = float(np.max(np.abs(np.asarray(expected)), initial=0.0))
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)  # type: ignore[arg-type]
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
 def assert_equals_the_direct_call(
@@ -154,7 +155,7 @@ def test_a_failure_leaves_the_arguments_as_they_were(maps: Path) -> None:
 
 
 @needs_fortran
-def test_vectors_and_tensors_turn_with_the_material() -> None:
+def test_each_component_has_its_place_and_turns_with_the_material() -> None:
     subprocess.run([program(TESTS / "umat" / "test_conventions.f90")], check=True)
 
 
