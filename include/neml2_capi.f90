@@ -1,33 +1,109 @@
-! The Fortran face of neml2_capi, written over the C ABI of neml2_capi.h alone: read its introduction and its
-! conventions first. What differs here:
+! The Fortran face of neml2_capi: compiled material models from Fortran 2018, over the C ABI of neml2_capi.h alone.
 !
-! Source    Compile this file with your program: module files fit one compiler only.
-! Status    Every procedure that can fail has `stat`: 0 is success, positive is recoverable (some points failed: cut
-!           the step and try again), negative is fatal. `errmsg`, where given, receives the message, and is empty on
-!           success. Nothing here stops the program.
-! Arrays    C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order, and
-!           variables and options are counted from 1.
-! Binding   An array that is bound must have the TARGET attribute, be contiguous, and stay where it is until the last
-!           run. A section with a stride, state(1:6, :), is refused by the compiler: bind `state` with `first=1`.
-!           How many points an array holds is remembered: a run of more is neml2_error_shape, and touches nothing.
-! Tensors   Evaluation with tensors is for arrays of batches, and for all derivatives at once; a finite-element host
-!           needs only a neml2_call. An array that is wrapped is used where it is, and a result is read where it is.
-! Handles   Objects of all types are freed with their last copy: `b = a` makes another name for the same object. The
-!           copies are counted without a lock: make and drop them on one thread. A thread needs a call of its own, and
-!           no copy of the model. In types of yours, hold them by pointer or assign them one by one
-!           (`b%model = a%model`): in `b = a` gfortran 12 finalizes a component once too often.
-! Not here  Of the C header: graphs, tensors of other memory layouts, the list of the options, and the element types of
-!           models and variables. What is bound or wrapped is real64.
+!
+! A FIRST PROGRAM
+!
+! Elasticity, for 8 material points:
+!
+! >>> first.f90
+!     program first
+!       use, intrinsic :: iso_fortran_env, only: int32, real64
+!       use neml2_capi, only: neml2_call, neml2_model, neml2_ok
+!       implicit none
+!       type(neml2_model) :: model
+!       type(neml2_call) :: evaluation
+!       real(real64), target :: strain(6, 8), stress(6, 8) ! Mandel: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy
+!       character(:), allocatable :: errmsg
+!       integer(int32) :: stat
+!
+!       strain = 0
+!       strain(1, :) = 1e-3_real64
+!       call model%load("aoti/elasticity", stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%create(model, stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%bind_input("strain", strain, stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%bind_output("stress", stress, stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%run(8, stat, errmsg)
+!       if (stat == neml2_ok) then
+!         print "(6es14.6)", stress(:, 1)
+!       else
+!         print "(a)", errmsg
+!       end if
+!     end program first
+! <<<
+!
+! Compile this file with your program, for module files fit one compiler only:
+!
+!     gfortran -I DIR/include DIR/include/neml2_capi.f90 first.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
+!
+!
+! A FINITE-ELEMENT HOST
+!
+! needs a neml2_model, which all threads share, and in each thread a neml2_call. A call binds arrays by name once, and
+! evaluates the points in them any number of times, where they are:
+!
+!     call evaluation%bind_input("strain~1", old_strain)             ! x~1: x at the previous step
+!     call evaluation%bind_output("stress", state(1:6, :))           ! variables may share one array of state,
+!     call evaluation%bind_output("plastic_strain", state(7, :))     ! here state(7, n)
+!     call evaluation%bind_input("t", time)                          ! a scalar is one value for all points
+!     call evaluation%bind_input("stress~1", zero, stride=0)         ! so is an array with a stride of 0
+!     call evaluation%bind_parameter("elasticity.E", modulus)        ! in this call only; model%set_parameter for all
+!     call evaluation%bind_derivative("stress", "strain", tangent)   ! (strain, stress, point)
+!     call evaluation%set_block_order(neml2_input_first)             ! (stress, strain, point), as Abaqus has DDSDDE
+!     call evaluation%bind_status(status)                            ! of each point; there are more reports
+!     call evaluation%run(n, stat)
+!     if (stat > 0) ...                                              ! some points failed: cut the step, try again
+!
+! More advanced: directional derivatives (bind_tangent with bind_jvp, bind_cotangent with bind_adjoint); evaluation with
+! tensors of any batch shape (neml2_model%forward, jvp, vjp, jacobian); a Newton loop of your own (neml2_solve); and any
+! AOTInductor package, not only NEML2's (neml2_graph).
+!
+!
+! CONVENTIONS
+!
+! Status      Every procedure that can fail has the optional arguments `stat` and `errmsg`. stat = 0 is success;
+!             positive is recoverable: what became of some points, where the others hold good results; negative is
+!             fatal: the request was wrong, and nothing was changed. errmsg says what was wrong, what was expected and
+!             what to do, and is empty on success. Nothing here stops or prints: who passes no stat asks
+!             neml2_error_message, or, with character variables of fixed length, neml2_get_error_message. They give the
+!             last error of the thread, and success does not clear it. What fails leaves its other arguments as they
+!             were, unless said otherwise.
+! Shapes      C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order.
+!             Variables, options, unknowns and elements of an array are counted from 1.
+! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind real64 or, for a model of
+!             float32, real32; tensors and graphs also have int64 and int32. It is read and written where it is until it
+!             is bound anew or unbound. The compiler refuses an array without TARGET, and an expression. A null pointer
+!             takes the binding back.
+!             `stride` is the distance from one point to the next in elements: the product of all extents but the
+!             last unless it is given; with 0 there is one value for all points or, of an adjoint, their sum. An array
+!             (6, quadrature point, element) has stride=6. `first` is the position of the first value in the array.
+!             A section with gaps may be bound where the values of a point lie side by side, and the points at one
+!             distance: state(1:6, :), state(7, :), strain(:, 2, :). How many points an array holds is remembered: a
+!             run of more is neml2_error_shape, and touches nothing.
+! Ownership   Objects are freed with their last copy: `b = a` makes another name for the same object, and `free` drops
+!             one. There are subroutines to create objects and no functions, for gfortran does not finalize their
+!             results. Variables of the main program live until its end; `free` them to see a clean valgrind.
+!             Objects as components: `b%model = a%model` shares as above; give a type of yours that contains objects an
+!             assignment(=) which does so for each, as tests/fortran/test_handles.f90 does. Its intrinsic assignment
+!             is not to be used with gfortran 12, which finalizes an unnamed copy besides.
+! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
+!             time. Make and drop copies of one object on one thread at a time: they are counted without a lock.
+!             Creating a call makes no copy of the model. Errors are kept per thread.
+! Floating    Traps, rounding and flush-to-zero are set to their defaults inside the library and restored on return:
+!   point     hosts that are compiled with -ffpe-trap can call.
+! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
 module neml2_capi
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int32_t, c_int64_t, c_loc, &
-                                         c_null_char, c_null_ptr, c_ptr, c_size_t
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, c_loc, c_null_char, &
+                                         c_null_ptr, c_ptr, c_size_t, int32 => c_int32_t, int64 => c_int64_t, &
+                                         real32 => c_float, real64 => c_double
   implicit none(type, external)
   private
 
-  public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve
-  public :: neml2_abi_version, neml2_version, neml2_error_message, neml2_error_subject, neml2_artifact_describe
+  public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
+  public :: neml2_abi_version, neml2_version, neml2_artifact_describe
+  public :: neml2_error_status, neml2_error_message, neml2_error_subject
+  public :: neml2_get_error_message, neml2_get_error_subject
 
+  ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
@@ -44,22 +120,34 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_memory = -10
   integer(int32), parameter, public :: neml2_error_internal = -11
 
+  ! Element types. Arrays of Fortran have the first four.
+  integer(int32), parameter, public :: neml2_float64 = 1
+  integer(int32), parameter, public :: neml2_float32 = 2
+  integer(int32), parameter, public :: neml2_int64 = 3
+  integer(int32), parameter, public :: neml2_int32 = 4
+  integer(int32), parameter, public :: neml2_int16 = 5
+  integer(int32), parameter, public :: neml2_int8 = 6
+  integer(int32), parameter, public :: neml2_uint8 = 7
+  integer(int32), parameter, public :: neml2_bool = 8
+  integer(int32), parameter, public :: neml2_float16 = 9
+  integer(int32), parameter, public :: neml2_bfloat16 = 10
+
+  ! Kinds of variables; unknowns are what implicit segments solve for.
   integer(int32), parameter, public :: neml2_input = 0
   integer(int32), parameter, public :: neml2_output = 1
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
 
+  ! Arrays of a report.
   integer(int32), parameter, public :: neml2_report_status = 0
   integer(int32), parameter, public :: neml2_report_iterations = 1
   integer(int32), parameter, public :: neml2_report_residual_norm = 2
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
 
+  ! Orders of the components in the blocks of a call: (variable, output, point) and (output, variable, point).
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
-
-  integer(int32), parameter :: float64 = 1
-  integer(int32), parameter :: int32_values = 4
 
   ! What an array can be bound as: a variable of one of the kinds above, or one of these.
   integer(int32), parameter :: report = 3
@@ -75,9 +163,22 @@ module neml2_capi
   character(*), parameter :: role_names(neml2_input:parameter_derivative) = &
     [character(12) :: "input", "output", "parameter", "report", "tangent of", "cotangent of", "jvp of", "adjoint of", &
                       "adjoint of", "derivative", "derivative"]
-  ! The arrays of a report, in the order of their kinds.
   character(*), parameter :: report_names(neml2_report_status:neml2_report_suggested_cut) = &
     [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
+  character(*), parameter :: kind_names(neml2_float64:neml2_int32) = &
+    [character(6) :: "real64", "real32", "int64", "int32"]
+  ! Begins a record of an error that was found here.
+  character(*), parameter :: record_mark = "neml2_capi.f90"//new_line("a")
+  integer(int64), parameter :: bytes(neml2_float64:neml2_int32) = [8, 4, 8, 4]
+
+  ! An array of the host as it lies in memory. Extents and strides, in elements, are not allocated where it is a null
+  ! pointer, nor are the strides where they cannot be told.
+  type :: layout
+    type(c_ptr) :: base = c_null_ptr
+    integer(int32) :: dtype = neml2_float64
+    logical :: dense = .true.
+    integer(int64), allocatable :: extents(:), strides(:)
+  end type layout
 
   ! What a call knows of an array that it can bind: the values of one point, and the points that it holds. A derivative
   ! has the name "output:variable".
@@ -88,118 +189,145 @@ module neml2_capi
     integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
   end type extent
 
-  ! A handle of the C library, the number of Fortran objects that refer to it and, of a call, all that can be bound.
+  abstract interface
+    subroutine free_handle(handle) bind(c)
+      import
+      type(c_ptr), intent(inout) :: handle
+    end subroutine
+  end interface
+
+  ! A handle of the C library, and the number of Fortran objects that refer to it.
   type :: shared_handle
     type(c_ptr) :: c = c_null_ptr
+    procedure(free_handle), pointer, nopass :: free => null()
     integer :: uses = 1
-    type(extent), allocatable :: extents(:)
+    type(extent), allocatable :: extents(:) ! of a call, all that can be bound
     type(c_ptr) :: system = c_null_ptr ! of a solve, the current one
+    integer(int64) :: outputs = 0 ! of a solve with tensors, how many it gives
   end type shared_handle
 
-  ! A compiled material model. Any number of threads may evaluate it at once.
-  type :: neml2_model
+  ! What all objects have in common: they refer to a handle, and the last one frees it.
+  type :: object
     private
     type(shared_handle), pointer :: shared => null()
+  contains
+    procedure :: is_set => object_is_set
+    procedure :: free => object_free
+    final :: object_final
+  end type object
+
+  ! A compiled material model. Any number of threads may evaluate it at once.
+  type, extends(object) :: neml2_model
   contains
     procedure :: load => model_load
     procedure :: load_stub => model_load_stub
     procedure :: is_loaded => model_is_loaded
+    procedure :: dtype => model_dtype
     procedure :: variable_count => model_variable_count
     procedure :: variable_find => model_variable_find
     procedure :: variable_name => model_variable_name
     procedure :: variable_shape => model_variable_shape
+    procedure :: variable_dtype => model_variable_dtype
     procedure :: derivative_count => model_derivative_count
     procedure :: derivative_info => model_derivative_info
     procedure :: history_count => model_history_count
     procedure :: history_info => model_history_info
     procedure :: describe => model_describe
+    procedure :: option_count => model_option_count
+    procedure :: option_info => model_option_info
+    generic :: set_option => set_option_number, set_option_text
+    generic :: get_option => get_option_number, get_option_text
+    generic :: set_parameter => set_parameter_real64, set_parameter_real32
+    generic :: get_parameter => get_parameter_real64, get_parameter_real32
     procedure :: forward => model_forward
+    procedure :: forward_with => model_forward_with
     procedure :: jvp => model_jvp
     procedure :: vjp => model_vjp
     procedure :: jacobian => model_jacobian
     procedure :: param_jacobian => model_param_jacobian
     procedure :: param_vjp => model_param_vjp
-    procedure :: get_parameter => model_get_parameter
-    generic :: set_parameter => set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
-    generic :: set_option => set_option_number, set_option_text
-    generic :: get_option => get_option_number, get_option_text
-    procedure :: free => model_free
     generic :: assignment(=) => model_assign
-    procedure, private :: set_parameter_0, set_parameter_1, set_parameter_2, set_parameter_3
     procedure, private :: set_option_number, set_option_text, get_option_number, get_option_text
+    procedure, private :: set_parameter_real64, set_parameter_real32, get_parameter_real64, get_parameter_real32
     procedure, private :: model_assign
-    final :: model_final
   end type neml2_model
 
   ! An array of any rank: of the host, wrapped without a copy, or a result.
-  type :: neml2_tensor
-    private
-    type(shared_handle), pointer :: shared => null()
+  type, extends(object) :: neml2_tensor
   contains
-    generic :: wrap => wrap_0, wrap_1, wrap_2, wrap_3
-    procedure :: is_set => tensor_is_set
+    procedure :: create => tensor_create
+    generic :: wrap => wrap_real64, wrap_real32, wrap_int64, wrap_int32
     procedure :: shape => tensor_shape
-    generic :: values => values_real64, values_int32
-    procedure :: free => tensor_free
+    procedure :: dtype => tensor_dtype
+    generic :: values => values_real64, values_real32, values_int64, values_int32
+    generic :: copy => copy_real64, copy_real32, copy_int64, copy_int32
     generic :: assignment(=) => tensor_assign
-    procedure, private :: wrap_0, wrap_1, wrap_2, wrap_3
-    procedure, private :: values_real64, values_int32
+    procedure, private :: wrap_real64, wrap_real32, wrap_int64, wrap_int32
+    procedure, private :: values_real64, values_real32, values_int64, values_int32
+    procedure, private :: copy_real64, copy_real32, copy_int64, copy_int32
     procedure, private :: tensor_assign
-    final :: tensor_final
   end type neml2_tensor
 
   ! The report of one evaluation with tensors.
-  type :: neml2_report
-    private
-    type(shared_handle), pointer :: shared => null()
+  type, extends(object) :: neml2_report
   contains
     procedure :: get => report_get
     procedure :: unknown => report_unknown
-    procedure :: free => report_free
     generic :: assignment(=) => report_assign
     procedure, private :: report_assign
-    final :: report_final
   end type neml2_report
 
+  ! One AOTInductor package: tensors in, tensors out. Any number of threads may run it at once.
+  type, extends(object) :: neml2_graph
+  contains
+    procedure :: load => graph_load
+    procedure :: is_loaded => graph_is_loaded
+    procedure :: arity => graph_arity
+    procedure :: input_info => graph_input_info
+    procedure :: run => graph_run
+    generic :: assignment(=) => graph_assign
+    procedure, private :: graph_assign
+  end type neml2_graph
+
   ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
-  !
-  ! An array of a variable or a derivative has any rank up to 3. `stride` is the distance from one point to the next in
-  ! elements: the product of all extents but the last unless it is given, 0 for a scalar, which is one value for all
-  ! points, or of an adjoint their sum. `first` is the position in the array, counted from 1, of the first value: with
-  ! it, variables interleave in one array of state.
-  type :: neml2_call
-    private
-    type(shared_handle), pointer :: shared => null()
+  type, extends(object) :: neml2_call
   contains
     procedure :: create => call_create
-    generic :: bind_input => bind_input_0, bind_input_1, bind_input_2, bind_input_3
-    generic :: bind_output => bind_output_1, bind_output_2, bind_output_3
-    generic :: bind_parameter => bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
-    generic :: bind_tangent => bind_tangent_0, bind_tangent_1, bind_tangent_2, bind_tangent_3
-    generic :: bind_jvp => bind_jvp_1, bind_jvp_2, bind_jvp_3
-    generic :: bind_cotangent => bind_cotangent_0, bind_cotangent_1, bind_cotangent_2, bind_cotangent_3
-    generic :: bind_derivative => bind_derivative_1, bind_derivative_2, bind_derivative_3
-    generic :: bind_adjoint => bind_adjoint_0, bind_adjoint_1, bind_adjoint_2, bind_adjoint_3
+    generic :: bind_input => bind_input_real64, bind_input_real32
+    generic :: bind_output => bind_output_real64, bind_output_real32
+    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32
+    generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
+    generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
+    generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
+    generic :: bind_derivative => bind_derivative_real64, bind_derivative_real32
+    generic :: bind_adjoint => bind_adjoint_real64, bind_adjoint_real32
     procedure :: set_block_order => call_set_block_order
     procedure :: bind_status => call_bind_status
     procedure :: bind_iterations => call_bind_iterations
     procedure :: bind_residual_norm => call_bind_residual_norm
     procedure :: bind_residual_history => call_bind_residual_history
     procedure :: bind_suggested_cut => call_bind_suggested_cut
+    procedure :: unbind_input => call_unbind_input
+    procedure :: unbind_output => call_unbind_output
+    procedure :: unbind_parameter => call_unbind_parameter
+    procedure :: unbind_tangent => call_unbind_tangent
+    procedure :: unbind_jvp => call_unbind_jvp
+    procedure :: unbind_cotangent => call_unbind_cotangent
+    procedure :: unbind_derivative => call_unbind_derivative
+    procedure :: unbind_adjoint => call_unbind_adjoint
+    procedure :: unbind_report => call_unbind_report
     generic :: run => run_int32, run_int64
-    procedure :: free => call_free
     generic :: assignment(=) => call_assign
-    procedure, private :: bind_input_0, bind_input_1, bind_input_2, bind_input_3
-    procedure, private :: bind_output_1, bind_output_2, bind_output_3
-    procedure, private :: bind_parameter_0, bind_parameter_1, bind_parameter_2, bind_parameter_3
-    procedure, private :: bind_tangent_0, bind_tangent_1, bind_tangent_2, bind_tangent_3
-    procedure, private :: bind_jvp_1, bind_jvp_2, bind_jvp_3
-    procedure, private :: bind_cotangent_0, bind_cotangent_1, bind_cotangent_2, bind_cotangent_3
-    procedure, private :: bind_derivative_1, bind_derivative_2, bind_derivative_3
-    procedure, private :: bind_adjoint_0, bind_adjoint_1, bind_adjoint_2, bind_adjoint_3
+    procedure, private :: bind_input_real64, bind_input_real32
+    procedure, private :: bind_output_real64, bind_output_real32
+    procedure, private :: bind_parameter_real64, bind_parameter_real32
+    procedure, private :: bind_tangent_real64, bind_tangent_real32
+    procedure, private :: bind_jvp_real64, bind_jvp_real32
+    procedure, private :: bind_cotangent_real64, bind_cotangent_real32
+    procedure, private :: bind_derivative_real64, bind_derivative_real32
+    procedure, private :: bind_adjoint_real64, bind_adjoint_real32
     procedure, private :: run_int32, run_int64
     procedure, private :: call_assign
-    final :: call_final
   end type neml2_call
 
   ! An evaluation of a call whose nonlinear systems r(u) = 0 you solve, one implicit segment after another:
@@ -216,11 +344,9 @@ module neml2_capi
   !
   ! Vectors are arrays (n, npoints), with n from `size`. Inputs are copied at the beginning; all other arrays that are
   ! bound in the call are read and written at the end, and must stay until then. In neml2_capi.h see "Solving yourself".
-  type :: neml2_solve
-    private
-    type(shared_handle), pointer :: shared => null()
+  type, extends(object) :: neml2_solve
   contains
-    generic :: begin => begin_int32, begin_int64
+    generic :: begin => begin_int32, begin_int64, begin_tensors
     procedure :: next => solve_next
     procedure :: size => solve_size
     procedure :: layout => solve_layout
@@ -231,473 +357,414 @@ module neml2_capi
     procedure :: matvec => solve_matvec
     procedure :: accept => solve_accept
     procedure :: finish => solve_finish
-    procedure :: free => solve_free
     generic :: assignment(=) => solve_assign
-    procedure, private :: begin_int32, begin_int64
+    procedure, private :: begin_int32, begin_int64, begin_tensors
     procedure, private :: solve_assign
-    final :: solve_final
   end type neml2_solve
 
-  interface
-    ! The ABI of the library that is loaded: 1000 * major + minor.
-    function neml2_abi_version() bind(c, name="neml2_abi_version") result(version)
-      import :: c_int32_t
-      integer(c_int32_t) :: version
-    end function
-
-    function c_version() bind(c, name="neml2_version") result(text)
-      import :: c_ptr
-      type(c_ptr) :: text
-    end function
-
-    function c_error_message(buffer, capacity, needed) bind(c, name="neml2_error_message") result(stat)
-      import :: c_char, c_int32_t, c_int64_t
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(c_int64_t), value :: capacity
-      integer(c_int64_t), intent(out) :: needed
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_error_subject(buffer, capacity, needed) bind(c, name="neml2_error_subject") result(stat)
-      import :: c_char, c_int32_t, c_int64_t
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(c_int64_t), value :: capacity
-      integer(c_int64_t), intent(out) :: needed
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) &
-      bind(c, name="neml2_tensor_wrap") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: data
-      integer(c_int32_t), value :: dtype
-      integer(c_int64_t), value :: ndim
-      integer(c_int64_t), intent(in) :: shape(*)
-      type(c_ptr), value :: strides, deleter, context
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_tensor_shape(ndim, shape, strides, tensor) bind(c, name="neml2_tensor_shape") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(out) :: ndim
-      type(c_ptr), intent(out) :: shape
-      type(c_ptr), value :: strides, tensor
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_tensor_dtype(out, tensor) bind(c, name="neml2_tensor_dtype") result(stat)
-      import :: c_int32_t, c_ptr
-      integer(c_int32_t), intent(out) :: out
-      type(c_ptr), value :: tensor
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_tensor_data(out, tensor) bind(c, name="neml2_tensor_data") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), intent(out) :: out
-      type(c_ptr), value :: tensor
-      integer(c_int32_t) :: stat
-    end function
-
-    subroutine c_tensor_free(tensor) bind(c, name="neml2_tensor_free")
-      import :: c_ptr
-      type(c_ptr), intent(inout) :: tensor
-    end subroutine
-
-    function c_model_load(out, path, device, dtype) bind(c, name="neml2_model_load") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_load_stub(out, stub, name, device, dtype) bind(c, name="neml2_model_load_stub") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: stub(*), name(*)
-      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_variable_count(out, model, kind) bind(c, name="neml2_model_variable_count") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find") result(stat)
-      import :: c_char, c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: index
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      character(kind=c_char), intent(in) :: name(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_variable_name(name, type, model, kind, index) bind(c, name="neml2_model_variable_name") &
-      result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), intent(inout) :: name, type
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_variable_shape(ndim, shape, sub_ndim, model, kind, index) &
-      bind(c, name="neml2_model_variable_shape") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: ndim
-      type(c_ptr), intent(inout) :: shape
-      integer(c_int64_t), intent(inout) :: sub_ndim
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_derivative_count(out, model, kind) bind(c, name="neml2_model_derivative_count") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_derivative_info(output, variable, batched, ndim, shape, model, kind, index) &
-      bind(c, name="neml2_model_derivative_info") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: output, variable
-      integer(c_int32_t), intent(inout) :: batched
-      integer(c_int64_t), intent(inout) :: ndim
-      type(c_ptr), intent(inout) :: shape
-      type(c_ptr), value :: model
-      integer(c_int32_t), value :: kind
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_history_count(out, model) bind(c, name="neml2_model_history_count") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_history_info(input, age, output, current, model, index) &
-      bind(c, name="neml2_model_history_info") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: input, age, output, current
-      type(c_ptr), value :: model
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_describe(buffer, capacity, needed, model) bind(c, name="neml2_model_describe") result(stat)
-      import :: c_char, c_int32_t, c_int64_t, c_ptr
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(c_int64_t), value :: capacity
-      integer(c_int64_t), intent(inout) :: needed
-      type(c_ptr), value :: model
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_artifact_describe(buffer, capacity, needed, path, device, dtype) &
-      bind(c, name="neml2_artifact_describe") result(stat)
-      import :: c_char, c_int32_t, c_int64_t
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(c_int64_t), value :: capacity
-      integer(c_int64_t), intent(inout) :: needed
-      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      type(c_ptr), value :: value
-      integer(c_int32_t) :: stat
-    end function
-
-    subroutine c_model_free(model) bind(c, name="neml2_model_free")
-      import :: c_ptr
-      type(c_ptr), intent(inout) :: model
-    end subroutine
-
-    function c_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number") result(stat)
-      import :: c_char, c_double, c_int32_t, c_ptr
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      real(c_double), value :: value
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number") result(stat)
-      import :: c_char, c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*), value(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text") result(stat)
-      import :: c_char, c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_create(out, model) bind(c, name="neml2_call_create") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_bind_derivative(call, output, kind, variable, data, dtype, point_stride) &
-      bind(c, name="neml2_call_bind_derivative") result(stat)
-      import :: c_char, c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), value :: call
-      character(kind=c_char), intent(in) :: output(*)
-      integer(c_int32_t), value :: kind
-      character(kind=c_char), intent(in) :: variable(*)
-      type(c_ptr), value :: data
-      integer(c_int32_t), value :: dtype
-      integer(c_int64_t), value :: point_stride
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_bind_adjoint(call, kind, variable, data, dtype, point_stride) &
-      bind(c, name="neml2_call_bind_adjoint") result(stat)
-      import :: c_char, c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), value :: call
-      integer(c_int32_t), value :: kind
-      character(kind=c_char), intent(in) :: variable(*)
-      type(c_ptr), value :: data
-      integer(c_int32_t), value :: dtype
-      integer(c_int64_t), value :: point_stride
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_set_block_order(call, order) bind(c, name="neml2_call_set_block_order") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: call
-      integer(c_int32_t), value :: order
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), value :: call
-      integer(c_int32_t), value :: kind
-      type(c_ptr), value :: data
-      integer(c_int64_t), value :: point_stride
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_call_run(call, npoints) bind(c, name="neml2_call_run") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), value :: call
-      integer(c_int64_t), value :: npoints
-      integer(c_int32_t) :: stat
-    end function
-
-    subroutine c_call_free(call) bind(c, name="neml2_call_free")
-      import :: c_ptr
-      type(c_ptr), intent(inout) :: call
-    end subroutine
-
-    function c_report_get(out, report, kind) bind(c, name="neml2_report_get") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: report
-      integer(c_int32_t), value :: kind
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_report_unknown(out, report, index) bind(c, name="neml2_report_unknown") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: report
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    subroutine c_report_free(report) bind(c, name="neml2_report_free")
-      import :: c_ptr
-      type(c_ptr), intent(inout) :: report
-    end subroutine
-
-    function c_model_forward(outputs, report, model, inputs, parameters) bind(c, name="neml2_model_forward") &
-      result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: outputs, report, model, inputs, parameters
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_strlen(text) bind(c, name="strlen") result(length)
-      import :: c_ptr, c_size_t
-      type(c_ptr), value :: text
-      integer(c_size_t) :: length
-    end function
-  end interface
-
-  ! The functions that bind an array by the name of one variable have one signature.
   abstract interface
-    function c_call_bind(call, name, data, dtype, point_stride) bind(c) result(stat)
-      import :: c_char, c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), value :: call
-      character(kind=c_char), intent(in) :: name(*)
-      type(c_ptr), value :: data
-      integer(c_int32_t), value :: dtype
-      integer(c_int64_t), value :: point_stride
-      integer(c_int32_t) :: stat
-    end function
-  end interface
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_tangent") :: c_call_bind_tangent
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_jvp") :: c_call_bind_jvp
-  procedure(c_call_bind), bind(c, name="neml2_call_bind_cotangent") :: c_call_bind_cotangent
-
-  interface
-    function c_solve_begin_call(out, call, npoints) bind(c, name="neml2_solve_begin_call") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: call
-      integer(c_int64_t), value :: npoints
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_solve_next(system, solve) bind(c, name="neml2_solve_next") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), intent(inout) :: system
-      type(c_ptr), value :: solve
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_solve_end(outputs, report, solve) bind(c, name="neml2_solve_end") result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: outputs, report
-      type(c_ptr), intent(inout) :: solve
-      integer(c_int32_t) :: stat
-    end function
-
-    subroutine c_solve_free(solve) bind(c, name="neml2_solve_free")
-      import :: c_ptr
-      type(c_ptr), intent(inout) :: solve
+    ! A solver of yours for neml2_model%forward_with: it is called for each system, and must accept it. With a negative
+    ! stat the evaluation ends with that status. `system` is valid until it returns.
+    subroutine neml2_solver(system, stat)
+      import
+      type(neml2_solve), intent(inout) :: system
+      integer(int32), intent(out) :: stat
     end subroutine
-
-    function c_system_size(npoints, n, nunknowns, system) bind(c, name="neml2_system_size") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: npoints, n, nunknowns
-      type(c_ptr), value :: system
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_layout(unknown, offset, pieces, piece_stride, piece_size, system, index) &
-      bind(c, name="neml2_system_layout") result(stat)
-      import :: c_int32_t, c_int64_t, c_ptr
-      integer(c_int64_t), intent(inout) :: unknown, offset, pieces, piece_stride, piece_size
-      type(c_ptr), value :: system
-      integer(c_int64_t), value :: index
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_guess(u, system) bind(c, name="neml2_system_guess") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: u(*)
-      type(c_ptr), value :: system
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_residual(r, system, u) bind(c, name="neml2_system_residual") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: r(*)
-      type(c_ptr), value :: system
-      real(c_double), intent(in) :: u(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_step(du, singular, system, u) bind(c, name="neml2_system_step") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: du(*)
-      integer(c_int32_t), intent(inout), optional :: singular(*)
-      type(c_ptr), value :: system
-      real(c_double), intent(in) :: u(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_jacobian(a, system, u) bind(c, name="neml2_system_jacobian") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: a(*)
-      type(c_ptr), value :: system
-      real(c_double), intent(in) :: u(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_matvec(y, system, u, v) bind(c, name="neml2_system_matvec") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      real(c_double), intent(inout) :: y(*)
-      type(c_ptr), value :: system
-      real(c_double), intent(in) :: u(*), v(*)
-      integer(c_int32_t) :: stat
-    end function
-
-    function c_system_accept(system, u, status, iterations) bind(c, name="neml2_system_accept") result(stat)
-      import :: c_double, c_int32_t, c_ptr
-      type(c_ptr), value :: system
-      real(c_double), intent(in) :: u(*)
-      integer(c_int32_t), intent(in), optional :: status(*), iterations(*)
-      integer(c_int32_t) :: stat
-    end function
   end interface
 
-  ! The functions that differentiate have one of two signatures.
-  abstract interface
-    function c_jacobian(outputs, blocks, report, model, inputs, parameters) bind(c) result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: outputs, blocks, report, model, inputs, parameters
-      integer(c_int32_t) :: stat
-    end function
+  type :: solver_context
+    procedure(neml2_solver), pointer, nopass :: solver => null()
+  end type solver_context
 
-    function c_product(outputs, products, report, model, inputs, directions, parameters) bind(c) result(stat)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: outputs, products, report, model, inputs, directions, parameters
-      integer(c_int32_t) :: stat
-    end function
-  end interface
-  procedure(c_jacobian), bind(c, name="neml2_model_jacobian") :: c_model_jacobian
-  procedure(c_jacobian), bind(c, name="neml2_model_param_jacobian") :: c_model_param_jacobian
-  procedure(c_product), bind(c, name="neml2_model_jvp") :: c_model_jvp
-  procedure(c_product), bind(c, name="neml2_model_vjp") :: c_model_vjp
-  procedure(c_product), bind(c, name="neml2_model_param_vjp") :: c_model_param_vjp
+  ! How an array of any rank lies in memory.
+  interface layout_of
+    procedure :: layout_real64, layout_real32, layout_int64, layout_int32
+  end interface layout_of
 
   ! What values() points to where there are none.
   real(real64), target :: no_real64(0)
+  real(real32), target :: no_real32(0)
+  integer(int64), target :: no_int64(0)
   integer(int32), target :: no_int32(0)
+
+  ! ------------------------------------------------------------------------------------------
+  ! The functions of neml2_capi.h. Those of one signature share an interface.
+  ! ------------------------------------------------------------------------------------------
+
+  abstract interface
+    integer(int32) function read_text(buffer, capacity, needed) bind(c)
+      import
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(out) :: needed
+    end function
+    integer(int32) function count_kind(out, model, kind) bind(c)
+      import
+      integer(int64), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+    end function
+    integer(int32) function count_all(out, model) bind(c)
+      import
+      integer(int64), intent(inout) :: out
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function read_dtype(out, handle) bind(c)
+      import
+      integer(int32), intent(inout) :: out
+      type(c_ptr), value :: handle
+    end function
+    integer(int32) function bind_by_name(call, name, data, dtype, point_stride) bind(c)
+      import
+      type(c_ptr), value :: call, data
+      character(kind=c_char), intent(in) :: name(*)
+      integer(int32), value :: dtype
+      integer(int64), value :: point_stride
+    end function
+    integer(int32) function differentiate(outputs, blocks, report, model, inputs, parameters) bind(c)
+      import
+      type(c_ptr), value :: outputs, blocks, report, model, inputs, parameters
+    end function
+    integer(int32) function multiply(outputs, products, report, model, inputs, directions, parameters) bind(c)
+      import
+      type(c_ptr), value :: outputs, products, report, model, inputs, directions, parameters
+    end function
+    integer(int32) function of_vector(out, system, u) bind(c)
+      import
+      real(real64), intent(inout) :: out(*)
+      type(c_ptr), value :: system
+      real(real64), intent(in) :: u(*)
+    end function
+  end interface
+
+  procedure(free_handle), bind(c, name="neml2_model_free") :: c_model_free
+  procedure(free_handle), bind(c, name="neml2_call_free") :: c_call_free
+  procedure(free_handle), bind(c, name="neml2_tensor_free") :: c_tensor_free
+  procedure(free_handle), bind(c, name="neml2_report_free") :: c_report_free
+  procedure(free_handle), bind(c, name="neml2_solve_free") :: c_solve_free
+  procedure(free_handle), bind(c, name="neml2_graph_free") :: c_graph_free
+  procedure(read_text), bind(c, name="neml2_error_message") :: c_error_message
+  procedure(read_text), bind(c, name="neml2_error_subject") :: c_error_subject
+  procedure(count_kind), bind(c, name="neml2_model_variable_count") :: c_model_variable_count
+  procedure(count_kind), bind(c, name="neml2_model_derivative_count") :: c_model_derivative_count
+  procedure(count_all), bind(c, name="neml2_model_history_count") :: c_model_history_count
+  procedure(count_all), bind(c, name="neml2_model_option_count") :: c_model_option_count
+  procedure(read_dtype), bind(c, name="neml2_model_dtype") :: c_model_dtype
+  procedure(read_dtype), bind(c, name="neml2_tensor_dtype") :: c_tensor_dtype
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_tangent") :: c_call_bind_tangent
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_jvp") :: c_call_bind_jvp
+  procedure(bind_by_name), bind(c, name="neml2_call_bind_cotangent") :: c_call_bind_cotangent
+  procedure(differentiate), bind(c, name="neml2_model_jacobian") :: c_model_jacobian
+  procedure(differentiate), bind(c, name="neml2_model_param_jacobian") :: c_model_param_jacobian
+  procedure(multiply), bind(c, name="neml2_model_jvp") :: c_model_jvp
+  procedure(multiply), bind(c, name="neml2_model_vjp") :: c_model_vjp
+  procedure(multiply), bind(c, name="neml2_model_param_vjp") :: c_model_param_vjp
+  procedure(of_vector), bind(c, name="neml2_system_residual") :: c_system_residual
+  procedure(of_vector), bind(c, name="neml2_system_jacobian") :: c_system_jacobian
+
+  interface
+    ! The ABI of the library that is loaded: 1000 * major + minor.
+    integer(int32) function neml2_abi_version() bind(c, name="neml2_abi_version")
+      import
+    end function
+    type(c_ptr) function c_version() bind(c, name="neml2_version")
+      import
+    end function
+    integer(int32) function c_error_status() bind(c, name="neml2_error_status")
+      import
+    end function
+    integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
+      import
+      type(c_ptr), intent(inout) :: out
+      integer(int32), value :: dtype
+      integer(int64), value :: ndim
+      integer(int64), intent(in) :: shape(*)
+    end function
+    integer(int32) function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) &
+      bind(c, name="neml2_tensor_wrap")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: data, deleter, context
+      integer(int32), value :: dtype
+      integer(int64), value :: ndim
+      integer(int64), intent(in) :: shape(*), strides(*)
+    end function
+    integer(int32) function c_tensor_shape(ndim, shape, strides, tensor) bind(c, name="neml2_tensor_shape")
+      import
+      integer(int64), intent(inout) :: ndim
+      type(c_ptr), intent(inout) :: shape, strides
+      type(c_ptr), value :: tensor
+    end function
+    integer(int32) function c_tensor_data(out, tensor) bind(c, name="neml2_tensor_data")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: tensor
+    end function
+    integer(int32) function c_graph_load(out, path) bind(c, name="neml2_graph_load")
+      import
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    integer(int32) function c_graph_arity(ninputs, noutputs, graph) bind(c, name="neml2_graph_arity")
+      import
+      integer(int64), intent(inout) :: ninputs, noutputs
+      type(c_ptr), value :: graph
+    end function
+    integer(int32) function c_graph_input(dtype, ndim, least, greatest, graph, index) bind(c, name="neml2_graph_input")
+      import
+      integer(int32), intent(inout) :: dtype
+      integer(int64), intent(inout) :: ndim
+      type(c_ptr), intent(inout) :: least, greatest
+      type(c_ptr), value :: graph
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_run(outputs, noutputs, graph, inputs, ninputs) bind(c, name="neml2_graph_run")
+      import
+      type(c_ptr), intent(inout) :: outputs(*)
+      integer(int64), value :: noutputs, ninputs
+      type(c_ptr), value :: graph
+      type(c_ptr), intent(in) :: inputs(*)
+    end function
+    integer(int32) function c_artifact_describe(buffer, capacity, needed, path, device, dtype) &
+      bind(c, name="neml2_artifact_describe")
+      import
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout) :: needed
+      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
+    end function
+    integer(int32) function c_model_load(out, path, device, dtype) bind(c, name="neml2_model_load")
+      import
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
+    end function
+    integer(int32) function c_model_load_stub(out, stub, name, device, dtype) bind(c, name="neml2_model_load_stub")
+      import
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: stub(*), name(*), device(*), dtype(*)
+    end function
+    integer(int32) function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find")
+      import
+      integer(int64), intent(inout) :: index
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_model_variable_name(name, type, model, kind, index) &
+      bind(c, name="neml2_model_variable_name")
+      import
+      type(c_ptr), intent(inout) :: name, type
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_variable_shape(ndim, shape, sub_ndim, model, kind, index) &
+      bind(c, name="neml2_model_variable_shape")
+      import
+      integer(int64), intent(inout) :: ndim, sub_ndim
+      type(c_ptr), intent(inout) :: shape
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_variable_dtype(out, model, kind, index) bind(c, name="neml2_model_variable_dtype")
+      import
+      integer(int32), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_derivative_info(output, variable, batched, ndim, shape, model, kind, index) &
+      bind(c, name="neml2_model_derivative_info")
+      import
+      integer(int64), intent(inout) :: output, variable, ndim
+      integer(int32), intent(inout) :: batched
+      type(c_ptr), intent(inout) :: shape
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_history_info(input, age, output, current, model, index) &
+      bind(c, name="neml2_model_history_info")
+      import
+      integer(int64), intent(inout) :: input, age, output, current
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_describe(buffer, capacity, needed, model) bind(c, name="neml2_model_describe")
+      import
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout) :: needed
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set")
+      import
+      type(c_ptr), value :: model, value
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_model_option_info(name, least, greatest, choices, model, index) &
+      bind(c, name="neml2_model_option_info")
+      import
+      type(c_ptr), intent(inout) :: name, choices
+      real(real64), intent(inout) :: least, greatest
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number")
+      import
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+      real(real64), value :: value
+    end function
+    integer(int32) function c_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number")
+      import
+      real(real64), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text")
+      import
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*), value(*)
+    end function
+    integer(int32) function c_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_model_forward(outputs, report, model, inputs, parameters) &
+      bind(c, name="neml2_model_forward")
+      import
+      type(c_ptr), value :: outputs, report, model, inputs, parameters
+    end function
+    integer(int32) function c_model_forward_with(outputs, report, model, inputs, parameters, solver, context) &
+      bind(c, name="neml2_model_forward_with")
+      import
+      type(c_ptr), value :: outputs, report, model, inputs, parameters, context
+      type(c_funptr), value :: solver
+    end function
+    integer(int32) function c_report_get(out, report, kind) bind(c, name="neml2_report_get")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: report
+      integer(int32), value :: kind
+    end function
+    integer(int32) function c_report_unknown(out, report, index) bind(c, name="neml2_report_unknown")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: report
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_call_create(out, model) bind(c, name="neml2_call_create")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function c_call_bind_derivative(call, output, kind, variable, data, dtype, point_stride) &
+      bind(c, name="neml2_call_bind_derivative")
+      import
+      type(c_ptr), value :: call, data
+      character(kind=c_char), intent(in) :: output(*), variable(*)
+      integer(int32), value :: kind, dtype
+      integer(int64), value :: point_stride
+    end function
+    integer(int32) function c_call_bind_adjoint(call, kind, variable, data, dtype, point_stride) &
+      bind(c, name="neml2_call_bind_adjoint")
+      import
+      type(c_ptr), value :: call, data
+      integer(int32), value :: kind, dtype
+      character(kind=c_char), intent(in) :: variable(*)
+      integer(int64), value :: point_stride
+    end function
+    integer(int32) function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report")
+      import
+      type(c_ptr), value :: call, data
+      integer(int32), value :: kind
+      integer(int64), value :: point_stride
+    end function
+    integer(int32) function c_call_set_block_order(call, order) bind(c, name="neml2_call_set_block_order")
+      import
+      type(c_ptr), value :: call
+      integer(int32), value :: order
+    end function
+    integer(int32) function c_call_run(call, npoints) bind(c, name="neml2_call_run")
+      import
+      type(c_ptr), value :: call
+      integer(int64), value :: npoints
+    end function
+    integer(int32) function c_solve_begin(out, model, inputs, parameters) bind(c, name="neml2_solve_begin")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: model, inputs, parameters
+    end function
+    integer(int32) function c_solve_begin_call(out, call, npoints) bind(c, name="neml2_solve_begin_call")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: npoints
+    end function
+    integer(int32) function c_solve_next(system, solve) bind(c, name="neml2_solve_next")
+      import
+      type(c_ptr), intent(inout) :: system
+      type(c_ptr), value :: solve
+    end function
+    integer(int32) function c_solve_end(outputs, report, solve) bind(c, name="neml2_solve_end")
+      import
+      type(c_ptr), value :: outputs, report
+      type(c_ptr), intent(inout) :: solve
+    end function
+    integer(int32) function c_system_size(npoints, n, nunknowns, system) bind(c, name="neml2_system_size")
+      import
+      integer(int64), intent(inout) :: npoints, n, nunknowns
+      type(c_ptr), value :: system
+    end function
+    integer(int32) function c_system_layout(unknown, offset, pieces, piece_stride, piece_size, system, index) &
+      bind(c, name="neml2_system_layout")
+      import
+      integer(int64), intent(inout) :: unknown, offset, pieces, piece_stride, piece_size
+      type(c_ptr), value :: system
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_system_guess(u, system) bind(c, name="neml2_system_guess")
+      import
+      real(real64), intent(inout) :: u(*)
+      type(c_ptr), value :: system
+    end function
+    integer(int32) function c_system_step(du, singular, system, u) bind(c, name="neml2_system_step")
+      import
+      real(real64), intent(inout) :: du(*)
+      integer(int32), intent(inout), optional :: singular(*)
+      type(c_ptr), value :: system
+      real(real64), intent(in) :: u(*)
+    end function
+    integer(int32) function c_system_matvec(y, system, u, v) bind(c, name="neml2_system_matvec")
+      import
+      real(real64), intent(inout) :: y(*)
+      type(c_ptr), value :: system
+      real(real64), intent(in) :: u(*), v(*)
+    end function
+    integer(int32) function c_system_accept(system, u, status, iterations) bind(c, name="neml2_system_accept")
+      import
+      type(c_ptr), value :: system
+      real(real64), intent(in) :: u(*)
+      integer(int32), intent(in), optional :: status(*), iterations(*)
+    end function
+    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
+      import
+      type(c_ptr), value :: text
+    end function
+  end interface
 
 contains
 
@@ -711,19 +778,200 @@ contains
     version = text_at(c_version())
   end function neml2_version
 
-  ! The message of this thread's last failed call of the library: what was wrong, what was expected and what to do. Of
-  ! an array that is too short, which is found here, only errmsg tells.
+  ! The status of this thread's last failed call; neml2_ok where none failed yet.
+  integer(int32) function neml2_error_status() result(status)
+    character(:), allocatable :: subject, message
+    call last_error(status, subject, message)
+  end function neml2_error_status
+
+  ! The message of this thread's last failed call: what was wrong, what was expected and what to do.
   subroutine neml2_error_message(message)
     character(:), allocatable, intent(out) :: message
-    call read_error(c_error_message, message)
+    character(:), allocatable :: subject
+    integer(int32) :: status
+    call last_error(status, subject, message)
   end subroutine neml2_error_message
 
-  ! The name of the variable, parameter, option, segment or file that the last error is about; empty where there is
-  ! none.
+  ! The name of the variable, parameter, option, segment, file or argument that the last error is about; empty where
+  ! there is none.
   subroutine neml2_error_subject(subject)
     character(:), allocatable, intent(out) :: subject
-    call read_error(c_error_subject, subject)
+    character(:), allocatable :: message
+    integer(int32) :: status
+    call last_error(status, subject, message)
   end subroutine neml2_error_subject
+
+  ! The message of the last error in a variable of fixed length: padded with blanks, or cut.
+  subroutine neml2_get_error_message(text)
+    character(*), intent(out) :: text
+    character(:), allocatable :: message
+    call neml2_error_message(message)
+    text = message
+  end subroutine neml2_get_error_message
+
+  ! The same for what the last error is about.
+  subroutine neml2_get_error_subject(text)
+    character(*), intent(out) :: text
+    character(:), allocatable :: subject
+    call neml2_error_subject(subject)
+    text = subject
+  end subroutine neml2_get_error_subject
+
+  ! The message of a call that has just returned `outcome`; empty where it succeeded.
+  !
+  ! An optional errmsg is assigned where it is declared, and never passed on to another optional argument: gfortran 12
+  ! loses the new length on the way back.
+  function message_of(outcome) result(message)
+    integer(int32), intent(in) :: outcome
+    character(:), allocatable :: message
+    message = ""
+    if (outcome /= neml2_ok) call neml2_error_message(message)
+  end function message_of
+
+  ! Record an error that is found here, before the library is asked: extents, which the C functions do not see.
+  !
+  ! The library keeps the last error of each thread, and Fortran has no storage of that kind. So the record is left
+  ! there, as the subject of an error of its own that needs no access to a file: a device that does not exist.
+  function raised(status, subject, message) result(outcome)
+    integer(int32), intent(in) :: status
+    character(*), intent(in) :: subject, message
+    integer(int32) :: outcome
+    character(kind=c_char) :: nothing(1)
+    character(:), allocatable :: record
+    integer(int64) :: needed
+    needed = 0
+    record = record_mark//decimal(int(status, int64))//new_line("a")//subject//new_line("a")//message
+    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(""), c_text(record), c_text("float64"))
+    outcome = status
+  end function raised
+
+  ! This thread's last error, of the library or recorded here.
+  subroutine last_error(status, subject, message)
+    integer(int32), intent(out) :: status
+    character(:), allocatable, intent(out) :: subject, message
+    character(:), allocatable :: record
+    integer :: ends(2)
+    status = c_error_status()
+    call read(c_error_subject, subject)
+    call read(c_error_message, message)
+    if (index(subject, record_mark) /= 1) return
+    record = subject(len(record_mark) + 1:)
+    ends(1) = index(record, new_line("a"))
+    ends(2) = ends(1) + index(record(ends(1) + 1:), new_line("a"))
+    read (record(:ends(1) - 1), *) status
+    subject = record(ends(1) + 1:ends(2) - 1)
+    message = record(ends(2) + 1:)
+  end subroutine last_error
+
+  subroutine read(c_read, text)
+    procedure(read_text) :: c_read
+    character(:), allocatable, intent(out) :: text
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: capacity, needed
+    integer(int32) :: outcome
+    outcome = c_read(nothing, 0_int64, capacity)
+    allocate (character(kind=c_char, len=capacity) :: buffer)
+    if (outcome == neml2_ok) outcome = c_read(buffer, capacity, needed)
+    text = buffer(:len(buffer) - 1)
+  end subroutine read
+
+  ! ------------------------------------------------------------------------------------------
+  ! Handles
+  ! ------------------------------------------------------------------------------------------
+
+  ! Whether there is an object, and not an empty one.
+  pure logical function object_is_set(self)
+    class(object), intent(in) :: self
+    object_is_set = associated(self%shared)
+  end function object_is_set
+
+  ! Drop this reference; the object is freed with the last one. Freeing twice does nothing.
+  impure elemental subroutine object_free(self)
+    class(object), intent(inout) :: self
+    call release(self%shared)
+  end subroutine object_free
+
+  impure elemental subroutine object_final(self)
+    type(object), intent(inout) :: self
+    call release(self%shared)
+  end subroutine object_final
+
+  impure elemental subroutine model_assign(left, right)
+    class(neml2_model), intent(inout) :: left
+    class(neml2_model), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine model_assign
+
+  impure elemental subroutine tensor_assign(left, right)
+    class(neml2_tensor), intent(inout) :: left
+    class(neml2_tensor), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine tensor_assign
+
+  impure elemental subroutine report_assign(left, right)
+    class(neml2_report), intent(inout) :: left
+    class(neml2_report), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine report_assign
+
+  impure elemental subroutine graph_assign(left, right)
+    class(neml2_graph), intent(inout) :: left
+    class(neml2_graph), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine graph_assign
+
+  impure elemental subroutine call_assign(left, right)
+    class(neml2_call), intent(inout) :: left
+    class(neml2_call), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine call_assign
+
+  impure elemental subroutine solve_assign(left, right)
+    class(neml2_solve), intent(inout) :: left
+    class(neml2_solve), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine solve_assign
+
+  ! Own a handle of the library, in place of what was there; NULL sets nothing.
+  subroutine take(self, handle, free)
+    class(object), intent(inout) :: self
+    type(c_ptr), intent(in) :: handle
+    procedure(free_handle) :: free
+    call release(self%shared)
+    if (.not. c_associated(handle)) return
+    allocate (self%shared)
+    self%shared%c = handle
+    self%shared%free => free
+  end subroutine take
+
+  subroutine share(left, right)
+    type(shared_handle), pointer, intent(inout) :: left
+    type(shared_handle), pointer, intent(in) :: right
+    if (associated(left, right)) return
+    call release(left)
+    left => right
+    if (associated(left)) left%uses = left%uses + 1
+  end subroutine share
+
+  subroutine release(shared)
+    type(shared_handle), pointer, intent(inout) :: shared
+    if (.not. associated(shared)) return
+    shared%uses = shared%uses - 1
+    if (shared%uses == 0) then
+      if (c_associated(shared%c)) call shared%free(shared%c)
+      deallocate (shared)
+    end if
+    nullify (shared)
+  end subroutine release
+
+  ! NULL where there is no object, which the library refuses.
+  function c_handle(self) result(handle)
+    class(object), intent(in) :: self
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (associated(self%shared)) handle = self%shared%c
+  end function c_handle
 
   ! ------------------------------------------------------------------------------------------
   ! Models
@@ -731,31 +979,35 @@ contains
 
   ! Load the artifact at `path`, the folder that holds metadata.json. `device` is "cpu" and `dtype` is "float64" unless
   ! given. What was loaded before is replaced on success and kept on failure.
-  subroutine model_load(self, path, stat, device, dtype, errmsg)
+  subroutine model_load(self, path, stat, errmsg, device, dtype)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
-    integer(int32), intent(out) :: stat
     character(*), intent(in), optional :: device, dtype
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    stat = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat == neml2_ok) call model_take(self, loaded)
+    outcome = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
+    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_load
 
   ! Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
-  subroutine model_load_stub(self, stub, name, stat, device, dtype, errmsg)
+  subroutine model_load_stub(self, stub, name, stat, errmsg, device, dtype)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: stub, name
-    integer(int32), intent(out) :: stat
     character(*), intent(in), optional :: device, dtype
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    stat = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat == neml2_ok) call model_take(self, loaded)
+    outcome = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
+    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_load_stub
 
   ! Whether a model has been loaded, and not been freed.
@@ -764,160 +1016,197 @@ contains
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
 
+  ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
+  subroutine model_dtype(self, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_dtype(dtype, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine model_dtype
+
   ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
   subroutine model_variable_count(self, kind, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
-    integer(int64), intent(out) :: count
-    integer(int32), intent(out) :: stat
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    count = 0
-    stat = c_model_variable_count(count, c_handle(self%shared), kind)
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_model_variable_count(count, c_handle(self), kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_variable_count
 
-  ! The position of a variable among its kind, counted from 1; 0 where there is none of this name.
+  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
   subroutine model_variable_find(self, kind, name, index, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
     integer(int64), intent(out) :: index
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     index = -1
-    stat = c_model_variable_find(index, c_handle(self%shared), kind, c_text(name))
+    outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
-    if (present(errmsg)) errmsg = message_of(stat)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_variable_find
 
-  ! The name of a variable, counted from 1, and its mathematical type as NEML2 names it ("SR2", "Scalar").
+  ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
   subroutine model_variable_name(self, kind, index, name, stat, type, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
-    character(:), allocatable, intent(out) :: name
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: type, errmsg
+    character(:), allocatable, intent(inout) :: name
+    character(:), allocatable, intent(inout), optional :: type
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: name_text, type_text
-    name_text = c_null_ptr
-    type_text = c_null_ptr
-    stat = c_model_variable_name(name_text, type_text, c_handle(self%shared), kind, index - 1)
-    name = text_at(name_text)
-    if (present(type)) type = text_at(type_text)
-    if (present(errmsg)) errmsg = message_of(stat)
+    outcome = c_model_variable_name(name_text, type_text, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      name = text_at(name_text)
+      if (present(type)) type = text_at(type_text)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_variable_name
 
-  ! The shape of a variable at one point, in Fortran's order; empty for a scalar.
+  ! The shape of a variable at one point, (base axes..., sub-batch axes...); empty for a scalar.
   subroutine model_variable_shape(self, kind, index, shape, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(out) :: shape(:)
-    integer(int32), intent(out) :: stat
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     integer(int64) :: ndim, sub_ndim
     type(c_ptr) :: sizes
-    ndim = 0
-    sub_ndim = 0
-    sizes = c_null_ptr
-    stat = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self%shared), kind, index - 1)
-    shape = reversed(sizes, ndim)
-    if (present(errmsg)) errmsg = message_of(stat)
+    outcome = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) shape = reversed(sizes, ndim)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_variable_shape
+
+  ! The element type of a variable, one of neml2_float64 and the others.
+  subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_variable_dtype(dtype, c_handle(self), kind, index - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine model_variable_dtype
 
   ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
   subroutine model_derivative_count(self, kind, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
-    integer(int64), intent(out) :: count
-    integer(int32), intent(out) :: stat
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    count = 0
-    stat = c_model_derivative_count(count, c_handle(self%shared), kind)
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_model_derivative_count(count, c_handle(self), kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_derivative_count
 
-  ! The positions of the output and the variable of a derivative, all counted from 1; the shape of its block at one
-  ! point, in Fortran's order: (variable..., output...); and whether each point has its own, else one is that of all.
+  ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
+  ! output...); and whether each point has its own, else one is that of all.
   subroutine model_derivative_info(self, kind, index, output, variable, stat, shape, batched, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
-    integer(int64), intent(out) :: output, variable
-    integer(int32), intent(out) :: stat
-    integer(int64), allocatable, intent(out), optional :: shape(:)
-    logical, intent(out), optional :: batched
+    integer(int64), intent(inout) :: output, variable
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    logical, intent(inout), optional :: batched
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    integer(int64) :: ndim
+    integer(int32) :: outcome
+    integer(int64) :: positions(2), ndim
     integer(int32) :: own
     type(c_ptr) :: sizes
-    output = -1
-    variable = -1
-    own = 0
-    ndim = 0
-    sizes = c_null_ptr
-    stat = c_model_derivative_info(output, variable, own, ndim, sizes, c_handle(self%shared), kind, index - 1)
-    output = output + 1
-    variable = variable + 1
-    if (present(shape)) shape = reversed(sizes, ndim)
-    if (present(batched)) batched = own /= 0
-    if (present(errmsg)) errmsg = message_of(stat)
+    outcome = c_model_derivative_info(positions(1), positions(2), own, ndim, sizes, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      output = positions(1) + 1
+      variable = positions(2) + 1
+      if (present(shape)) shape = reversed(sizes, ndim)
+      if (present(batched)) batched = own /= 0
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_derivative_info
 
   ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
   subroutine model_history_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
-    integer(int64), intent(out) :: count
-    integer(int32), intent(out) :: stat
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    count = 0
-    stat = c_model_history_count(count, c_handle(self%shared))
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_model_history_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_history_count
 
   ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
   subroutine model_history_info(self, index, input, stat, age, output, current, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index
-    integer(int64), intent(out) :: input
-    integer(int32), intent(out) :: stat
-    integer(int64), intent(out), optional :: age, output, current
+    integer(int64), intent(inout) :: input
+    integer(int64), intent(inout), optional :: age, output, current
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     integer(int64) :: positions(3), steps
-    positions = -1
-    steps = 0
-    stat = c_model_history_info(positions(1), steps, positions(2), positions(3), c_handle(self%shared), index - 1)
-    input = positions(1) + 1
-    if (present(age)) age = steps
-    if (present(output)) output = positions(2) + 1
-    if (present(current)) current = positions(3) + 1
-    if (present(errmsg)) errmsg = message_of(stat)
+    outcome = c_model_history_info(positions(1), steps, positions(2), positions(3), c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      input = positions(1) + 1
+      if (present(age)) age = steps
+      if (present(output)) output = positions(2) + 1
+      if (present(current)) current = positions(3) + 1
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_history_info
 
-  ! What the model holds, as a JSON document.
+  ! What the model holds, as a JSON document: see neml2_artifact_describe in neml2_capi.h.
   subroutine model_describe(self, text, stat, errmsg)
     class(neml2_model), intent(in) :: self
-    character(:), allocatable, intent(out) :: text
-    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     character(kind=c_char) :: nothing(1)
     character(kind=c_char, len=:), allocatable :: buffer
     integer(int64) :: needed
     needed = 1
-    stat = c_model_describe(nothing, 0_int64, needed, c_handle(self%shared))
+    outcome = c_model_describe(nothing, 0_int64, needed, c_handle(self))
     allocate (character(kind=c_char, len=needed) :: buffer)
-    if (stat == neml2_ok) stat = c_model_describe(buffer, needed, needed, c_handle(self%shared))
-    text = buffer(:len(buffer) - 1)
-    if (present(errmsg)) errmsg = message_of(stat)
+    if (outcome == neml2_ok) outcome = c_model_describe(buffer, needed, needed, c_handle(self))
+    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_describe
 
-  ! The same of the artifact at `path`, of which no package is loaded.
-  subroutine neml2_artifact_describe(path, text, stat, device, dtype, errmsg)
+  ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
+  subroutine neml2_artifact_describe(path, text, stat, errmsg, device, dtype)
     character(*), intent(in) :: path
-    character(:), allocatable, intent(out) :: text
-    integer(int32), intent(out) :: stat
+    character(:), allocatable, intent(inout) :: text
     character(*), intent(in), optional :: device, dtype
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     character(kind=c_char) :: nothing(1)
     character(kind=c_char, len=:), allocatable :: buffer, c_path, c_device, c_dtype
     integer(int64) :: needed
@@ -925,182 +1214,181 @@ contains
     c_path = c_text(path)
     c_device = c_text(device, "cpu")
     c_dtype = c_text(dtype, "float64")
-    stat = c_artifact_describe(nothing, 0_int64, needed, c_path, c_device, c_dtype)
+    outcome = c_artifact_describe(nothing, 0_int64, needed, c_path, c_device, c_dtype)
     allocate (character(kind=c_char, len=needed) :: buffer)
-    if (stat == neml2_ok) stat = c_artifact_describe(buffer, needed, needed, c_path, c_device, c_dtype)
-    text = buffer(:len(buffer) - 1)
-    if (present(errmsg)) errmsg = message_of(stat)
+    if (outcome == neml2_ok) outcome = c_artifact_describe(buffer, needed, needed, c_path, c_device, c_dtype)
+    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine neml2_artifact_describe
 
-  ! The stored value of a parameter, in the order of memory; `shape`, in Fortran's order, is empty for a scalar.
-  subroutine model_get_parameter(self, name, values, stat, shape, errmsg)
+  ! How many options there are; neml2_capi.h lists them under "Solver options".
+  subroutine model_option_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), allocatable, intent(out) :: values(:)
-    integer(int32), intent(out) :: stat
-    integer(int64), allocatable, intent(out), optional :: shape(:)
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    type(c_ptr) :: tensor, data, sizes
-    integer(int64) :: ndim
-    integer(int32) :: dtype
-    real(real64), pointer :: view(:)
+    integer(int32) :: outcome
+    outcome = c_model_option_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine model_option_count
 
-    tensor = c_null_ptr
-    allocate (values(0))
-    if (present(shape)) allocate (shape(0))
-    stat = c_model_parameter_get(tensor, c_handle(self%shared), c_text(name))
-    if (stat == neml2_ok) stat = c_tensor_dtype(dtype, tensor)
-    if (stat == neml2_ok) stat = c_tensor_shape(ndim, sizes, c_null_ptr, tensor)
-    if (stat == neml2_ok) stat = c_tensor_data(data, tensor)
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat == neml2_ok .and. dtype /= float64) then
-      stat = neml2_error_dtype
-      if (present(errmsg)) errmsg = "parameter '"//trim(name)//"' is not of type float64"
+  ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
+  ! blanks, which is empty for a number.
+  subroutine model_option_info(self, index, name, stat, errmsg, least, greatest, choices)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: name
+    real(real64), intent(inout), optional :: least, greatest
+    character(:), allocatable, intent(inout), optional :: choices
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: name_text, choices_text
+    real(real64) :: bounds(2)
+    bounds = 0
+    outcome = c_model_option_info(name_text, bounds(1), bounds(2), choices_text, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      name = text_at(name_text)
+      if (present(choices)) choices = text_at(choices_text)
+      if (present(least) .and. .not. c_associated(choices_text)) least = bounds(1)
+      if (present(greatest) .and. .not. c_associated(choices_text)) greatest = bounds(2)
     end if
-    if (stat == neml2_ok) then
-      associate (extents => reversed(sizes, ndim))
-        if (product(extents) > 0) then
-          call c_f_pointer(data, view, [product(extents)])
-          values = view
-        end if
-        if (present(shape)) shape = extents
-      end associate
-    end if
-    call c_tensor_free(tensor)
-  end subroutine model_get_parameter
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine model_option_info
 
-  subroutine set_parameter_0(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), target :: value
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call set_parameter(self, name, c_loc(value), [integer(int64) ::], stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine set_parameter_0
-
-  subroutine set_parameter_1(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), target, contiguous :: value(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine set_parameter_1
-
-  subroutine set_parameter_2(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), target, contiguous :: value(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine set_parameter_2
-
-  subroutine set_parameter_3(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), target, contiguous :: value(:, :, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call set_parameter(self, name, c_loc(value), shape(value, int64), stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine set_parameter_3
-
-  ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
-  ! points, one value each.
-  subroutine set_parameter(self, name, value, extents, stat, message)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    type(c_ptr), intent(in) :: value
-    integer(int64), intent(in) :: extents(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    type(c_ptr) :: tensor
-    integer(int64) :: ndim
-    ndim = size(extents)
-    tensor = c_null_ptr
-    stat = c_tensor_wrap(tensor, value, float64, ndim, extents(ndim:1:-1), c_null_ptr, c_null_ptr, c_null_ptr)
-    if (stat == neml2_ok) stat = c_model_parameter_set(c_handle(self%shared), c_text(name), tensor)
-    message = message_of(stat)
-    call c_tensor_free(tensor)
-  end subroutine set_parameter
-
+  ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
   subroutine set_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(in) :: value
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_option_set_number(c_handle(self%shared), c_text(name), value)
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_option_set_number(c_handle(self), c_text(name), value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine set_option_number
 
   subroutine set_option_text(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name, value
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_option_set_text(c_handle(self%shared), c_text(name), c_text(value))
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_option_set_text(c_handle(self), c_text(name), c_text(value))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine set_option_text
 
-  ! The value of an option is not touched on failure.
+  ! Read an option.
   subroutine get_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(inout) :: value
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_option_get_number(value, c_handle(self%shared), c_text(name))
-    if (present(errmsg)) errmsg = message_of(stat)
+    integer(int32) :: outcome
+    outcome = c_option_get_number(value, c_handle(self), c_text(name))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine get_option_number
 
   subroutine get_option_text(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     character(:), allocatable, intent(inout) :: value
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: text
-    text = c_null_ptr
-    stat = c_option_get_text(text, c_handle(self%shared), c_text(name))
-    if (stat == neml2_ok) value = text_at(text)
-    if (present(errmsg)) errmsg = message_of(stat)
+    outcome = c_option_get_text(text, c_handle(self), c_text(name))
+    if (outcome == neml2_ok) value = text_at(text)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine get_option_text
 
-  ! Drop this reference; the model is freed with the last one. Freeing twice does nothing.
-  impure elemental subroutine model_free(self)
-    class(neml2_model), intent(inout) :: self
-    call release(self%shared, c_model_free)
-  end subroutine model_free
+  ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
+  ! points, one value each. Calls that already run keep the value they began with.
+  subroutine set_parameter_real64(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), target, intent(in) :: value(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = set_parameter(self, name, layout_of(value))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine set_parameter_real64
 
-  impure elemental subroutine model_final(self)
-    type(neml2_model), intent(inout) :: self
-    call release(self%shared, c_model_free)
-  end subroutine model_final
+  subroutine set_parameter_real32(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), target, intent(in) :: value(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = set_parameter(self, name, layout_of(value))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine set_parameter_real32
 
-  impure elemental subroutine model_assign(left, right)
-    class(neml2_model), intent(inout) :: left
-    class(neml2_model), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared, c_model_free)
-    left%shared => retained(right%shared)
-  end subroutine model_assign
+  ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
+  subroutine get_parameter_real64(self, name, values, stat, shape, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_tensor) :: tensor
+    call parameter_tensor(self, name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine get_parameter_real64
 
-  subroutine model_take(self, loaded)
-    class(neml2_model), intent(inout) :: self
-    type(c_ptr), intent(in) :: loaded
-    call release(self%shared, c_model_free)
-    allocate (self%shared)
-    self%shared%c = loaded
-  end subroutine model_take
+  subroutine get_parameter_real32(self, name, values, stat, shape, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_tensor) :: tensor
+    call parameter_tensor(self, name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine get_parameter_real32
+
+  ! The tensor of a parameter shares its storage.
+  subroutine parameter_tensor(self, name, tensor, outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out) :: outcome
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    outcome = c_model_parameter_get(handle, c_handle(self), c_text(name))
+    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
+  end subroutine parameter_tensor
+
+  integer(int32) function set_parameter(self, name, value) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    type(layout), intent(in) :: value
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, value)
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
+  end function set_parameter
 
   ! ------------------------------------------------------------------------------------------
   ! Calls
@@ -1110,30 +1398,646 @@ contains
   subroutine call_create(self, model, stat, errmsg)
     class(neml2_call), intent(inout) :: self
     class(neml2_model), intent(in) :: model
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
-    stat = c_call_create(created, c_handle(model%shared))
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat /= neml2_ok) return
-    call release(self%shared, c_call_free)
-    allocate (self%shared)
-    self%shared%c = created
-    call list_extents(self%shared%extents, model)
+    outcome = c_call_create(created, c_handle(model))
+    if (outcome == neml2_ok) then
+      call take(self, created, c_call_free)
+      call list_extents(self%shared%extents, model)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine call_create
+
+  ! Bind an input. Every input must be bound when the call runs.
+  subroutine bind_input_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_input_real64
+
+  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_input_real32
+
+  ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
+  ! bound is not written; a stride of 0 is an error.
+  subroutine bind_output_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_output_real64
+
+  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_output_real32
+
+  ! Bind a parameter to values that replace the stored one in this call.
+  subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_parameter_real64
+
+  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_parameter_real32
+
+  ! Bind the tangent of an input. One that is not bound is zero.
+  subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, tangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_tangent_real64
+
+  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, tangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_tangent_real32
+
+  ! Bind the derivative of an output along the tangents.
+  subroutine bind_jvp_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, jvp, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_jvp_real64
+
+  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, jvp, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_jvp_real32
+
+  ! Bind the cotangent of an output. One that is not bound is zero.
+  subroutine bind_cotangent_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, cotangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_cotangent_real64
+
+  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, cotangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_cotangent_real32
+
+  ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
+  ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported where it was not
+  ! compiled.
+  subroutine bind_derivative_real64(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real64), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
+                   layout_of(array), stride, first, variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_derivative_real64
+
+  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
+                   layout_of(array), stride, first, variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_derivative_real32
+
+  ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
+  ! scalar, the sum over all points that did not fail.
+  subroutine bind_adjoint_real64(self, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
+                   layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_adjoint_real64
+
+  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
+                   layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine bind_adjoint_real32
+
+  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
+  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
+  subroutine call_set_block_order(self, order, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: order
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_call_set_block_order(c_handle(self), order)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_set_block_order
+
+  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
+  ! neml2_singular.
+  subroutine call_bind_status(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), &
+                   kind=neml2_report_status)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_bind_status
+
+  ! Bind the array that receives the Newton steps made at each point.
+  subroutine call_bind_iterations(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), &
+                   kind=neml2_report_iterations)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_bind_iterations
+
+  ! Bind the array that receives the last residual norm of each point.
+  subroutine call_bind_residual_norm(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
+                   kind=neml2_report_residual_norm)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_bind_residual_norm
+
+  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
+  ! NaN after the last: its first extent is the option miters or more.
+  subroutine call_bind_residual_history(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
+                   kind=neml2_report_residual_history)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_bind_residual_history
+
+  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
+  ! converged.
+  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
+                   kind=neml2_report_suggested_cut)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_bind_suggested_cut
+
+  ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
+  ! one, a direction is zero.
+  subroutine call_unbind_input(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_input
+
+  subroutine call_unbind_output(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_output
+
+  subroutine call_unbind_parameter(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_parameter
+
+  subroutine call_unbind_tangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, tangent, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_tangent
+
+  subroutine call_unbind_jvp(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, jvp, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_jvp
+
+  subroutine call_unbind_cotangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, cotangent, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_cotangent
+
+  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
+                   layout(), variable=variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_derivative
+
+  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_adjoint
+
+  ! The same of an array of the report, neml2_report_status and the others.
+  subroutine call_unbind_report(self, kind, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_call_bind_report(c_handle(self), kind, c_null_ptr, 1_int64)
+    if (outcome == neml2_ok) self%shared%extents(extent_index(self, report, report_names(kind)))%points = huge(0_int64)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine call_unbind_report
+
+  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error. The
+  ! outputs of points that are neml2_not_converged or neml2_singular are left as they were.
+  subroutine run_int32(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine run_int32
+
+  subroutine run_int64(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = check_points(self, npoints)
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine run_int64
+
+  ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
+  integer(int32) function bind(self, role, name, array, stride, first, variable, kind) result(outcome)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: role
+    character(*), intent(in) :: name
+    type(layout), intent(in) :: array
+    integer, intent(in), optional :: stride, first
+    character(*), intent(in), optional :: variable
+    integer(int32), intent(in), optional :: kind ! of a report
+    character(:), allocatable :: known
+    character(kind=c_char, len=:), allocatable :: c_name
+    integer(int64) :: distance, before, points, point_size
+    type(c_ptr) :: start, c
+    integer :: k
+
+    select case (role)
+    case (derivative)
+      known = trim(name)//":"//trim(variable)
+    case (parameter_derivative)
+      known = trim(name)//":"//full_name(self, variable)
+    case (neml2_parameter, parameter_adjoint)
+      known = full_name(self, name)
+    case default
+      known = trim(name)
+    end select
+    k = extent_index(self, role, known)
+    point_size = 0 ! where the name is unknown, which the library will say
+    if (k > 0) point_size = self%shared%extents(k)%point_size
+    before = 0
+    if (present(first)) before = first - 1_int64
+    call place(array, role_name(role)//" '"//known//"'", known, before, stride, point_size, start, distance, points, &
+               outcome)
+    if (outcome /= neml2_ok) return
+
+    c = c_handle(self)
+    c_name = c_text(name)
+    select case (role)
+    case (neml2_input)
+      outcome = c_call_bind_input(c, c_name, start, array%dtype, distance)
+    case (neml2_output)
+      outcome = c_call_bind_output(c, c_name, start, array%dtype, distance)
+    case (neml2_parameter)
+      outcome = c_call_bind_parameter(c, c_name, start, array%dtype, distance)
+    case (tangent)
+      outcome = c_call_bind_tangent(c, c_name, start, array%dtype, distance)
+    case (cotangent)
+      outcome = c_call_bind_cotangent(c, c_name, start, array%dtype, distance)
+    case (jvp)
+      outcome = c_call_bind_jvp(c, c_name, start, array%dtype, distance)
+    case (adjoint)
+      outcome = c_call_bind_adjoint(c, neml2_input, c_name, start, array%dtype, distance)
+    case (parameter_adjoint)
+      outcome = c_call_bind_adjoint(c, neml2_parameter, c_name, start, array%dtype, distance)
+    case (derivative)
+      outcome = c_call_bind_derivative(c, c_name, neml2_input, c_text(variable), start, array%dtype, distance)
+    case (parameter_derivative)
+      outcome = c_call_bind_derivative(c, c_name, neml2_parameter, c_text(variable), start, array%dtype, distance)
+    case default
+      outcome = c_call_bind_report(c, kind, start, distance)
+    end select
+    if (outcome == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
+  end function bind
+
+  ! Where the first value of the first point lies, how far it is to the next point, and how many points there are; NULL
+  ! and no limit for an array that is not there.
+  subroutine place(array, what, subject, before, stride, point_size, start, distance, points, outcome)
+    type(layout), intent(in) :: array
+    character(*), intent(in) :: what, subject
+    integer(int64), intent(in) :: before, point_size
+    integer, intent(in), optional :: stride
+    type(c_ptr), intent(out) :: start
+    integer(int64), intent(out) :: distance, points
+    integer(int32), intent(out) :: outcome
+    integer(int64) :: length, between
+
+    start = c_null_ptr
+    distance = 0
+    points = huge(points)
+    outcome = neml2_ok
+    if (before < 0) &
+      outcome = raised(neml2_error_argument, subject, &
+                       "'first' of "//what//" is counted from 1, not "//decimal(before + 1)//".")
+    if (outcome /= neml2_ok .or. .not. allocated(array%extents)) return
+
+    if (array%dense) then
+      length = product(array%extents)
+      distance = merge(product(array%extents(:size(array%extents) - 1)), 0_int64, size(array%extents) > 0)
+      if (present(stride)) distance = stride
+      if (point_size > 0) points = points_held(length - before, point_size, distance)
+    else
+      call find_points(array, length, between, points)
+      distance = between
+      if (present(stride)) distance = stride
+      if (before + point_size > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
+        outcome = raised(neml2_error_shape, subject, &
+                         "The array of "//what//" is a section with gaps ("//shown(array)//"), which can be bound " &
+                         //"where the values of a point lie side by side and the points at one distance. Bind the " &
+                         //"whole array with 'first' and 'stride', or a copy.")
+        return
+      end if
+      if (distance == 0) points = huge(points)
+    end if
+    ! An empty array is that of a block without points.
+    if (points == 0 .and. length > 0) then
+      outcome = raised(neml2_error_shape, subject, &
+                       "The array of "//what//" holds not one point: one has "//decimal(point_size) &
+                       //" values, and from 'first' on there are "//decimal(max(length - before, 0_int64))//".")
+      return
+    end if
+    start = array%base
+    if (before < length) start = pointer_at(address_of(array%base) + before * bytes(array%dtype))
+  end subroutine place
+
+  ! Of a section with gaps: how many values lie side by side from its first on, the distance of the places where they
+  ! do, negative where there is none, and their number.
+  pure subroutine find_points(array, length, between, points)
+    type(layout), intent(in) :: array
+    integer(int64), intent(out) :: length, between, points
+    integer(int64) :: next
+    integer :: i
+    length = 1
+    between = -1
+    points = 1
+    next = 0
+    if (.not. allocated(array%strides)) return
+    do i = 1, size(array%extents)
+      if (array%extents(i) == 1) cycle
+      if (between < 0 .and. array%strides(i) == length) then
+        length = length * array%extents(i)
+      else if (between < 0 .and. array%strides(i) > 0) then
+        between = array%strides(i)
+        next = between * array%extents(i)
+        points = array%extents(i)
+      else if (array%strides(i) == next .and. between > 0) then
+        next = next * array%extents(i)
+        points = points * array%extents(i)
+      else
+        between = -1
+        return
+      end if
+    end do
+  end subroutine find_points
+
+  ! How many points of `point_size` values lie `stride` apart in `length` values.
+  pure integer(int64) function points_held(length, point_size, stride) result(points)
+    integer(int64), intent(in) :: length, point_size, stride
+    if (length < point_size) then
+      points = 0
+    else if (stride <= 0) then
+      points = huge(points)
+    else
+      points = 1 + (length - point_size) / stride
+    end if
+  end function points_held
+
+  ! The library sees no extents: an array that is too short must be found here.
+  integer(int32) function check_points(self, npoints) result(outcome)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer :: k
+    outcome = neml2_ok
+    if (.not. associated(self%shared)) return
+    do k = 1, size(self%shared%extents)
+      associate (array => self%shared%extents(k))
+        if (array%points >= npoints) cycle
+        outcome = raised(neml2_error_shape, array%name, &
+                         "The array of "//role_name(array%role)//" '"//array%name//"' holds "//decimal(array%points) &
+                         //" points; the run is of "//decimal(npoints)//". Where an array has several axes of " &
+                         //"points, bind it with 'stride', the distance from one point to the next.")
+        return
+      end associate
+    end do
+  end function check_points
 
   ! All that a call of `model` can bind. The sizes are kept here because the call may outlive the model.
   subroutine list_extents(extents, model)
     type(extent), allocatable, intent(out) :: extents(:)
     class(neml2_model), intent(in) :: model
     integer(int64) :: variables(neml2_input:neml2_parameter), derivatives(neml2_input:neml2_parameter)
-    integer(int32) :: kind, stat
+    integer(int32) :: kind
     integer :: k
     derivatives = 0
     do kind = neml2_input, neml2_parameter
-      call model%variable_count(kind, variables(kind), stat)
-      if (kind /= neml2_output) call model%derivative_count(kind, derivatives(kind), stat)
+      call model%variable_count(kind, variables(kind))
+      if (kind /= neml2_output) call model%derivative_count(kind, derivatives(kind))
     end do
     ! Inputs and outputs have values, directions and their images; parameters have values and adjoints.
     allocate (extents(3 * sum(variables(:neml2_output)) + 2 * variables(neml2_parameter) + sum(derivatives) &
@@ -1167,8 +2071,8 @@ contains
       integer(int64) :: i
       integer :: r
       do i = 1, variables(kind)
-        call model%variable_name(kind, i, name, stat)
-        call model%variable_shape(kind, i, shape, stat)
+        call model%variable_name(kind, i, name)
+        call model%variable_shape(kind, i, shape)
         do r = 1, size(roles)
           call list(roles(r), name, shape)
         end do
@@ -1181,22 +2085,22 @@ contains
       integer(int64), allocatable :: shape(:)
       integer(int64) :: i, output, variable
       do i = 1, derivatives(kind)
-        call model%derivative_info(kind, i, output, variable, stat, shape)
-        call model%variable_name(neml2_output, output, of, stat)
-        call model%variable_name(kind, variable, by, stat)
+        call model%derivative_info(kind, i, output, variable, shape=shape)
+        call model%variable_name(neml2_output, output, of)
+        call model%variable_name(kind, variable, by)
         call list(role, of//":"//by, shape)
       end do
     end subroutine list_derivatives
   end subroutine list_extents
 
   ! The place of what can be bound in the list of a call; 0 where there is none.
-  pure integer function extent_index(shared, role, name) result(k)
-    type(shared_handle), pointer, intent(in) :: shared
+  pure integer function extent_index(self, role, name) result(k)
+    class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: role
     character(*), intent(in) :: name
-    if (associated(shared)) then
-      do k = 1, size(shared%extents)
-        if (shared%extents(k)%role == role .and. shared%extents(k)%name == name) return
+    if (associated(self%shared)) then
+      do k = 1, size(self%shared%extents)
+        if (self%shared%extents(k)%role == role .and. self%shared%extents(k)%name == name) return
       end do
     end if
     k = 0
@@ -1204,673 +2108,169 @@ contains
 
   ! A parameter may go by the last component of its name, where that is unique: its full name, which the list of a call
   ! has. The library refuses a name that is not unique.
-  function full_name(shared, name) result(full)
-    type(shared_handle), pointer, intent(in) :: shared
+  function full_name(self, name) result(full)
+    class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     character(:), allocatable :: full
     integer :: k
     full = trim(name)
-    if (extent_index(shared, neml2_parameter, name) > 0 .or. .not. associated(shared)) return
-    do k = 1, size(shared%extents)
-      associate (known => shared%extents(k))
+    if (extent_index(self, neml2_parameter, name) > 0 .or. .not. associated(self%shared)) return
+    do k = 1, size(self%shared%extents)
+      associate (known => self%shared%extents(k))
         if (known%role /= neml2_parameter) cycle
         if (known%name(index(known%name, ".", back=.true.) + 1:) == name) full = known%name
       end associate
     end do
   end function full_name
 
-  subroutine bind_input_0(self, name, value, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_input, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_input_0
+  ! ------------------------------------------------------------------------------------------
+  ! How an array lies in memory
+  ! ------------------------------------------------------------------------------------------
 
-  subroutine bind_input_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_input_1
+  function layout_real64(array) result(seen)
+    real(real64), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_float64
+    if (.not. associated(array)) return
+    call look(seen, neml2_float64, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_real64
 
-  subroutine bind_input_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_input_2
+  function layout_real32(array) result(seen)
+    real(real32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_float32
+    if (.not. associated(array)) return
+    call look(seen, neml2_float32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_real32
 
-  subroutine bind_input_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_input, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_input_3
+  function layout_int64(array) result(seen)
+    integer(int64), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int64
+    if (.not. associated(array)) return
+    call look(seen, neml2_int64, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int64
 
-  subroutine bind_output_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_output_1
+  function layout_int32(array) result(seen)
+    integer(int32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int32
+    if (.not. associated(array)) return
+    call look(seen, neml2_int32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int32
 
-  subroutine bind_output_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_output_2
-
-  subroutine bind_output_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_output, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_output_3
-
-  subroutine bind_parameter_0(self, name, value, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_parameter, self, name, c_loc(value), 1_int64, 0_int64, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_parameter_0
-
-  subroutine bind_parameter_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_parameter_1
-
-  subroutine bind_parameter_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_parameter_2
-
-  subroutine bind_parameter_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(neml2_parameter, self, name, c_loc(array), size(array, kind=int64), &
-              point_stride(shape(array, int64)), stat, message, stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_parameter_3
-
-  ! The tangent of an input. One that is not bound is zero.
-  subroutine bind_tangent_0(self, name, value, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(tangent, self, name, &
-              c_loc(value), 1_int64, 0_int64, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_tangent_0
-
-  subroutine bind_tangent_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(tangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_tangent_1
-
-  subroutine bind_tangent_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(tangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_tangent_2
-
-  subroutine bind_tangent_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(tangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_tangent_3
-
-  ! The derivative of an output along the tangents.
-  subroutine bind_jvp_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(jvp, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_jvp_1
-
-  subroutine bind_jvp_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(jvp, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_jvp_2
-
-  subroutine bind_jvp_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(jvp, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_jvp_3
-
-  ! The cotangent of an output. One that is not bound is zero.
-  subroutine bind_cotangent_0(self, name, value, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(cotangent, self, name, &
-              c_loc(value), 1_int64, 0_int64, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_cotangent_0
-
-  subroutine bind_cotangent_1(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(cotangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_cotangent_1
-
-  subroutine bind_cotangent_2(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(cotangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_cotangent_2
-
-  subroutine bind_cotangent_3(self, name, array, stat, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(cotangent, self, name, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_cotangent_3
-
-  ! The derivative of an output with respect to an input or, with `of_parameter`, a parameter. Its array is (variable,
-  ! output, point), or (output, variable, point) with the order neml2_input_first.
-  subroutine bind_derivative_1(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first, variable=variable)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_derivative_1
-
-  subroutine bind_derivative_2(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first, variable=variable)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_derivative_2
-
-  subroutine bind_derivative_3(self, output, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_derivative, derivative, is_true(of_parameter)), self, output, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first, variable=variable)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_derivative_3
-
-  ! The adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a scalar,
-  ! the sum over all points that did not fail.
-  subroutine bind_adjoint_0(self, variable, value, stat, of_parameter, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
-              c_loc(value), 1_int64, 0_int64, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_adjoint_0
-
-  subroutine bind_adjoint_1(self, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_adjoint_1
-
-  subroutine bind_adjoint_2(self, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_adjoint_2
-
-  subroutine bind_adjoint_3(self, variable, array, stat, of_parameter, stride, first, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call bind(merge(parameter_adjoint, adjoint, is_true(of_parameter)), self, variable, &
-              c_loc(array), size(array, kind=int64), point_stride(shape(array, int64)), stat, message, &
-              stride, first)
-    if (present(errmsg)) errmsg = message
-  end subroutine bind_adjoint_3
-
-  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
-  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
-  subroutine call_set_block_order(self, order, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: order
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    stat = c_call_set_block_order(c_handle(self%shared), order)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_set_block_order
-
-  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
-  ! neml2_singular.
-  subroutine call_bind_status(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(neml2_report_status, self, c_loc(array), size(array, kind=int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_bind_status
-
-  ! Bind the array that receives the Newton steps made at each point.
-  subroutine call_bind_iterations(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(neml2_report_iterations, self, c_loc(array), size(array, kind=int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_bind_iterations
-
-  ! Bind the array that receives the last residual norm of each point.
-  subroutine call_bind_residual_norm(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(neml2_report_residual_norm, self, c_loc(array), size(array, kind=int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_bind_residual_norm
-
-  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and NaN
-  ! after the last: its first extent is the option miters or more.
-  subroutine call_bind_residual_history(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(neml2_report_residual_history, self, c_loc(array), size(array, 2, int64), stat, size(array, 1, int64))
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_bind_residual_history
-
-  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
-  ! converged.
-  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call bind_report(neml2_report_suggested_cut, self, c_loc(array), size(array, kind=int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine call_bind_suggested_cut
-
-  subroutine run_int32(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call run(self, int(npoints, int64), stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine run_int32
-
-  ! Evaluate `npoints` material points. `stat` is the greatest status of any point, or an error. The outputs of points
-  ! that are neml2_not_converged or neml2_singular are left as they were.
-  subroutine run_int64(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call run(self, npoints, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine run_int64
-
-  subroutine run(self, npoints, stat, message)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    call check_points(self, npoints, stat, message)
-    if (stat /= neml2_ok) return
-    stat = c_call_run(c_handle(self%shared), npoints)
-    message = message_of(stat)
-  end subroutine run
-
-  ! The library sees no extents: an array that is too short must be found here.
-  subroutine check_points(self, npoints, stat, message)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    integer :: k
-    stat = neml2_ok
-    message = ""
-    if (.not. associated(self%shared)) return
-    do k = 1, size(self%shared%extents)
-      associate (array => self%shared%extents(k))
-        if (array%points >= npoints) cycle
-        stat = neml2_error_shape
-        message = "The array of "//role_name(array%role)//" '"//array%name//"' holds "//decimal(array%points) &
-                  //" points; the run is of "//decimal(npoints)//"."
-        return
-      end associate
+  ! What does not depend on the kind. Where there are gaps, the strides are left to be measured.
+  subroutine look(seen, dtype, array)
+    type(layout), intent(out) :: seen
+    integer(int32), intent(in) :: dtype
+    type(*), target, intent(in) :: array(..)
+    integer :: i
+    seen%dtype = dtype
+    seen%extents = shape(array, int64)
+    seen%base = c_loc(array)
+    seen%dense = is_contiguous(array) .or. product(seen%extents) <= 1
+    if (.not. seen%dense .and. rank(array) > 4) return
+    allocate (seen%strides(rank(array)), source=1_int64)
+    do i = 2, rank(array)
+      seen%strides(i) = seen%strides(i - 1) * seen%extents(i - 1)
     end do
-  end subroutine check_points
+  end subroutine look
 
-  ! Drop this reference; the call is freed with the last one. Freeing twice does nothing.
-  impure elemental subroutine call_free(self)
-    class(neml2_call), intent(inout) :: self
-    call release(self%shared, c_call_free)
-  end subroutine call_free
+  ! The stride of an axis, from the address of what lies beyond the first element.
+  subroutine measure(seen, axis, beyond)
+    type(layout), intent(inout) :: seen
+    integer, intent(in) :: axis
+    type(*), target, intent(in) :: beyond(..)
+    if (seen%extents(axis) > 1) &
+      seen%strides(axis) = (address_of(c_loc(beyond)) - address_of(seen%base)) / bytes(seen%dtype)
+  end subroutine measure
 
-  impure elemental subroutine call_final(self)
-    type(neml2_call), intent(inout) :: self
-    call release(self%shared, c_call_free)
-  end subroutine call_final
+  pure integer(int64) function address_of(pointer)
+    type(c_ptr), intent(in) :: pointer
+    address_of = transfer(pointer, address_of)
+  end function address_of
 
-  impure elemental subroutine call_assign(left, right)
-    class(neml2_call), intent(inout) :: left
-    class(neml2_call), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared, c_call_free)
-    left%shared => retained(right%shared)
-  end subroutine call_assign
+  pure type(c_ptr) function pointer_at(address)
+    integer(int64), intent(in) :: address
+    pointer_at = transfer(address, pointer_at)
+  end function pointer_at
 
-  ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
-  subroutine bind(role, self, name, array, length, default_stride, stat, message, stride, first, variable)
-    integer(int32), intent(in) :: role
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: length, default_stride
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    integer, intent(in), optional :: stride, first
-    character(*), intent(in), optional :: variable
-    character(:), allocatable :: known
-    character(kind=c_char, len=:), allocatable :: c_name
-    real(real64), pointer :: values(:)
-    type(c_ptr) :: start, c
-    integer(int64) :: distance, before, points
-    integer :: k
-
-    select case (role)
-    case (derivative)
-      known = trim(name)//":"//trim(variable)
-    case (parameter_derivative)
-      known = trim(name)//":"//full_name(self%shared, variable)
-    case (neml2_parameter, parameter_adjoint)
-      known = full_name(self%shared, name)
-    case default
-      known = trim(name)
-    end select
-
-    distance = default_stride
-    if (present(stride)) distance = stride
-    before = 0
-    if (present(first)) before = first - 1_int64
-    if (before < 0) then
-      stat = neml2_error_argument
-      message = "'first' of "//role_name(role)//" '"//known//"' is counted from 1, not "//decimal(before + 1)//"."
-      return
-    end if
-
-    points = huge(points)
-    k = extent_index(self%shared, role, known)
-    if (k > 0) points = points_held(length - before, self%shared%extents(k)%point_size, distance)
-    ! An empty array is that of a block without points.
-    if (points == 0 .and. length > 0) then
-      stat = neml2_error_shape
-      message = "The array of "//role_name(role)//" '"//known//"' holds not one point: one has " &
-                //decimal(self%shared%extents(k)%point_size)//" values, and from 'first' on there are " &
-                //decimal(max(length - before, 0_int64))//"."
-      return
-    end if
-
-    start = array
-    if (before > 0 .and. before < length) then
-      call c_f_pointer(array, values, [length])
-      start = c_loc(values(before + 1))
-    end if
-    c = c_handle(self%shared)
-    c_name = c_text(name)
-    select case (role)
-    case (neml2_input)
-      stat = c_call_bind_input(c, c_name, start, float64, distance)
-    case (neml2_output)
-      stat = c_call_bind_output(c, c_name, start, float64, distance)
-    case (neml2_parameter)
-      stat = c_call_bind_parameter(c, c_name, start, float64, distance)
-    case (tangent)
-      stat = c_call_bind_tangent(c, c_name, start, float64, distance)
-    case (cotangent)
-      stat = c_call_bind_cotangent(c, c_name, start, float64, distance)
-    case (jvp)
-      stat = c_call_bind_jvp(c, c_name, start, float64, distance)
-    case (adjoint)
-      stat = c_call_bind_adjoint(c, neml2_input, c_name, start, float64, distance)
-    case (parameter_adjoint)
-      stat = c_call_bind_adjoint(c, neml2_parameter, c_name, start, float64, distance)
-    case (derivative)
-      stat = c_call_bind_derivative(c, c_name, neml2_input, c_text(variable), start, float64, distance)
-    case default
-      stat = c_call_bind_derivative(c, c_name, neml2_parameter, c_text(variable), start, float64, distance)
-    end select
-    message = message_of(stat)
-    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
-  end subroutine bind
-
-  subroutine bind_report(kind, self, array, points, stat, stride)
-    integer(int32), intent(in) :: kind
-    class(neml2_call), intent(in) :: self
-    type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: points
-    integer(int32), intent(out) :: stat
-    integer(int64), intent(in), optional :: stride
-    integer(int64) :: distance
-    integer :: k
-    distance = 1
-    if (present(stride)) distance = stride
-    stat = c_call_bind_report(c_handle(self%shared), kind, array, distance)
-    k = extent_index(self%shared, report, report_names(kind))
-    if (stat == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
-  end subroutine bind_report
-
-  ! How many points of `point_size` values lie `stride` apart in `length` values.
-  pure integer(int64) function points_held(length, point_size, stride) result(points)
-    integer(int64), intent(in) :: length, point_size, stride
-    if (length < point_size) then
-      points = 0
-    else if (stride <= 0) then
-      points = huge(points)
-    else
-      points = 1 + (length - point_size) / stride
-    end if
-  end function points_held
-
-  pure integer(int64) function point_stride(extents)
-    integer(int64), intent(in) :: extents(:)
-    point_stride = product(extents(:size(extents) - 1))
-  end function point_stride
+  ! Extents and strides of a section, for a message.
+  function shown(array) result(text)
+    type(layout), intent(in) :: array
+    character(:), allocatable :: text
+    text = "extents "//listed(array%extents)
+    if (allocated(array%strides)) text = text//", strides "//listed(array%strides)
+    if (.not. allocated(array%strides)) text = text//"; the strides of more than 4 axes are not known"
+  end function shown
 
   ! ------------------------------------------------------------------------------------------
   ! Evaluation with tensors
@@ -1886,28 +2286,46 @@ contains
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(neml2_output, self, inputs, stat, message, outputs, parameters=parameters, report=report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_forward
+
+  ! The same with a solver of yours in place of the built-in one.
+  subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
+    class(neml2_model), intent(in) :: self
+    procedure(neml2_solver) :: solver
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report, solver=solver)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine model_forward_with
 
   ! The derivatives of the outputs along one direction; that of an output without any is not set.
   subroutine model_jvp(self, inputs, tangents, jvps, stat, outputs, parameters, report, errmsg)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
     type(neml2_tensor), intent(inout) :: jvps(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(jvp, self, inputs, stat, message, outputs, jvps, tangents, parameters, report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(jvp, self, inputs, outputs, jvps, tangents, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_jvp
 
   ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
@@ -1915,14 +2333,15 @@ contains
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
     type(neml2_tensor), intent(inout) :: adjoints(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(adjoint, self, inputs, stat, message, outputs, adjoints, cotangents, parameters, report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_vjp
 
   ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
@@ -1931,14 +2350,15 @@ contains
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: blocks(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(derivative, self, inputs, stat, message, outputs, blocks, parameters=parameters, report=report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_jacobian
 
   ! All derivatives with respect to parameters.
@@ -1946,14 +2366,15 @@ contains
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: blocks(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(parameter_derivative, self, inputs, stat, message, outputs, blocks, parameters=parameters, report=report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(parameter_derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_param_jacobian
 
   ! The adjoints of the parameters, which have the shapes of the parameters.
@@ -1961,109 +2382,120 @@ contains
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
     type(neml2_tensor), intent(inout) :: adjoints(:)
-    integer(int32), intent(out) :: stat
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call evaluate(parameter_adjoint, self, inputs, stat, message, outputs, adjoints, cotangents, parameters, report)
-    if (present(errmsg)) errmsg = message
+    integer(int32) :: outcome
+    outcome = evaluate(parameter_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine model_param_vjp
 
   ! Call the function of the library that finds what has the role `what`.
-  subroutine evaluate(what, self, inputs, stat, message, outputs, results, directions, parameters, report)
+  integer(int32) function evaluate(what, self, inputs, outputs, results, directions, parameters, report, solver) &
+    result(outcome)
     integer(int32), intent(in) :: what
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
     type(neml2_tensor), intent(inout), optional :: outputs(:), results(:)
     type(neml2_tensor), intent(in), optional :: directions(:), parameters(:)
     type(neml2_report), intent(inout), optional :: report
+    procedure(neml2_solver), optional :: solver
     type(c_ptr), allocatable, target :: given(:), along(:), overrides(:), values(:), found(:)
+    type(solver_context), target :: context
     type(c_ptr), target :: reported
-    type(c_ptr) :: c_report, c_model
+    type(c_ptr) :: c_report, c
 
-    stat = neml2_ok
-    call list_handles(self, neml2_input, inputs, given, stat, message)
-    call list_handles(self, merge(tangent, cotangent, what == jvp), directions, along, stat, message)
-    call list_handles(self, neml2_parameter, parameters, overrides, stat, message)
-    call list_handles(self, neml2_output, outputs, values, stat, message)
-    call list_handles(self, what, results, found, stat, message)
-    if (stat /= neml2_ok) return
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, given, outcome)
+    call list_handles(self, merge(tangent, cotangent, what == jvp), directions, along, outcome)
+    call list_handles(self, neml2_parameter, parameters, overrides, outcome)
+    call list_handles(self, neml2_output, outputs, values, outcome)
+    call list_handles(self, what, results, found, outcome)
+    if (outcome /= neml2_ok) return
 
     if (allocated(values)) values = c_null_ptr
     if (allocated(found)) found = c_null_ptr
     reported = c_null_ptr
     c_report = c_null_ptr
     if (present(report)) c_report = c_loc(reported)
-    c_model = c_handle(self%shared)
+    c = c_handle(self)
     select case (what)
-    case (neml2_output)
-      stat = c_model_forward(address(values), c_report, c_model, address(given), address(overrides))
     case (jvp)
-      stat = c_model_jvp(address(values), address(found), c_report, c_model, address(given), address(along), &
-                         address(overrides))
+      outcome = c_model_jvp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
+                            first_of(overrides))
     case (adjoint)
-      stat = c_model_vjp(address(values), address(found), c_report, c_model, address(given), address(along), &
-                         address(overrides))
+      outcome = c_model_vjp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
+                            first_of(overrides))
     case (parameter_adjoint)
-      stat = c_model_param_vjp(address(values), address(found), c_report, c_model, address(given), address(along), &
-                               address(overrides))
+      outcome = c_model_param_vjp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
+                                  first_of(overrides))
     case (derivative)
-      stat = c_model_jacobian(address(values), address(found), c_report, c_model, address(given), address(overrides))
+      outcome = c_model_jacobian(first_of(values), first_of(found), c_report, c, first_of(given), first_of(overrides))
+    case (parameter_derivative)
+      outcome = c_model_param_jacobian(first_of(values), first_of(found), c_report, c, first_of(given), &
+                                       first_of(overrides))
     case default
-      stat = c_model_param_jacobian(address(values), address(found), c_report, c_model, address(given), &
-                                    address(overrides))
+      if (present(solver)) then
+        context%solver => solver
+        outcome = c_model_forward_with(first_of(values), c_report, c, first_of(given), first_of(overrides), &
+                                       c_funloc(call_solver), c_loc(context))
+      else
+        outcome = c_model_forward(first_of(values), c_report, c, first_of(given), first_of(overrides))
+      end if
     end select
-    message = message_of(stat)
-    if (stat < neml2_ok) return
+    if (outcome < neml2_ok) return
     call take_handles(outputs, values)
     call take_handles(results, found)
-    if (present(report)) then
-      call release(report%shared, c_report_free)
-      allocate (report%shared)
-      report%shared%c = reported
-    end if
-  end subroutine evaluate
+    if (present(report)) call take(report, reported, c_report_free)
+  end function evaluate
 
   ! The handles of an array of tensors, if it is there, which must have one for each of a role.
-  subroutine list_handles(model, role, tensors, handles, stat, message)
+  subroutine list_handles(model, role, tensors, handles, outcome)
     class(neml2_model), intent(in) :: model
     integer(int32), intent(in) :: role
     type(neml2_tensor), intent(in), optional :: tensors(:)
     type(c_ptr), allocatable, intent(out) :: handles(:)
-    integer(int32), intent(inout) :: stat
-    character(:), allocatable, intent(inout) :: message
+    integer(int32), intent(inout) :: outcome
     character(:), allocatable :: name
-    integer(int64) :: expected, i
-    if (stat /= neml2_ok .or. .not. present(tensors)) return
+    integer(int64) :: expected
+    if (outcome /= neml2_ok .or. .not. present(tensors)) return
     select case (role)
     case (neml2_input, tangent, adjoint)
-      call model%variable_count(neml2_input, expected, stat)
+      call model%variable_count(neml2_input, expected, outcome)
     case (neml2_output, jvp, cotangent)
-      call model%variable_count(neml2_output, expected, stat)
+      call model%variable_count(neml2_output, expected, outcome)
     case (neml2_parameter, parameter_adjoint)
-      call model%variable_count(neml2_parameter, expected, stat)
+      call model%variable_count(neml2_parameter, expected, outcome)
     case (derivative)
-      call model%derivative_count(neml2_input, expected, stat)
+      call model%derivative_count(neml2_input, expected, outcome)
     case default
-      call model%derivative_count(neml2_parameter, expected, stat)
+      call model%derivative_count(neml2_parameter, expected, outcome)
     end select
-    message = message_of(stat)
-    if (stat == neml2_ok .and. size(tensors) /= expected) then
-      stat = neml2_error_shape
+    if (outcome /= neml2_ok) return
+    if (size(tensors) /= expected) then
       name = trim(role_names(role))//" "
-      message = "The model has "//decimal(expected)//" "//name(:index(name, " ") - 1)//"s; the array for them has " &
-                //decimal(size(tensors, kind=int64))//" tensors."
+      name = name(:index(name, " ") - 1)
+      outcome = raised(neml2_error_shape, name//"s", &
+                       "The model has "//decimal(expected)//" "//name//"s; the array for them has " &
+                       //decimal(size(tensors, kind=int64))//" tensors.")
+    else
+      handles = handles_of(tensors)
     end if
-    if (stat /= neml2_ok) return
-    allocate (handles(expected + 1)) ! one to point to where there is none
-    do i = 1, expected
-      handles(i) = c_handle(tensors(i)%shared)
-    end do
   end subroutine list_handles
+
+  ! One more than there are tensors: to point to where there is none.
+  function handles_of(tensors) result(handles)
+    type(neml2_tensor), intent(in) :: tensors(:)
+    type(c_ptr) :: handles(size(tensors) + 1)
+    integer :: i
+    handles = c_null_ptr
+    do i = 1, size(tensors)
+      handles(i) = c_handle(tensors(i))
+    end do
+  end function handles_of
 
   subroutine take_handles(tensors, handles)
     type(neml2_tensor), intent(inout), optional :: tensors(:)
@@ -2071,279 +2503,742 @@ contains
     integer :: i
     if (.not. present(tensors)) return
     do i = 1, size(tensors)
-      call tensor_take(tensors(i), handles(i))
+      call take(tensors(i), handles(i), c_tensor_free)
     end do
   end subroutine take_handles
 
   ! NULL where an array is not there.
-  function address(handles) result(first)
+  function first_of(handles) result(first)
     type(c_ptr), allocatable, target, intent(in) :: handles(:)
     type(c_ptr) :: first
     first = c_null_ptr
     if (allocated(handles)) first = c_loc(handles)
-  end function address
+  end function first_of
 
-  subroutine wrap_0(self, value, stat, errmsg)
+  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
     class(neml2_tensor), intent(inout) :: self
-    real(real64), intent(in), pointer :: value
-    integer(int32), intent(out) :: stat
+    integer(int64), intent(in) :: shape(:)
+    integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    call wrap(self, c_loc(value), [integer(int64) ::], stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine wrap_0
-
-  subroutine wrap_1(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call wrap(self, c_loc(array), shape(array, int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine wrap_1
-
-  subroutine wrap_2(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call wrap(self, c_loc(array), shape(array, int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine wrap_2
-
-  subroutine wrap_3(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real64), intent(in), pointer, contiguous :: array(:, :, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    call wrap(self, c_loc(array), shape(array, int64), stat)
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine wrap_3
-
-  ! A tensor over an array, which must have the TARGET attribute and stay where it is until the tensor is freed.
-  subroutine wrap(self, array, extents, stat)
-    class(neml2_tensor), intent(inout) :: self
-    type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: extents(:)
-    integer(int32), intent(out) :: stat
+    integer(int32) :: outcome
     type(c_ptr) :: tensor
     integer(int64) :: ndim
-    ndim = size(extents)
+    integer(int32) :: element
     tensor = c_null_ptr
-    stat = c_tensor_wrap(tensor, array, float64, ndim, extents(ndim:1:-1), c_null_ptr, c_null_ptr, c_null_ptr)
-    if (stat == neml2_ok) call tensor_take(self, tensor)
-  end subroutine wrap
+    ndim = size(shape)
+    element = neml2_float64
+    if (present(dtype)) element = dtype
+    outcome = c_tensor_create(tensor, element, ndim, shape(ndim:1:-1))
+    if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine tensor_create
 
-  ! Whether there is a tensor.
-  pure logical function tensor_is_set(self)
-    class(neml2_tensor), intent(in) :: self
-    tensor_is_set = associated(self%shared)
-  end function tensor_is_set
-
-  ! The shape in Fortran's order.
-  subroutine tensor_shape(self, shape, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(out) :: shape(:)
-    integer(int32), intent(out) :: stat
+  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
+  ! to 4 axes, keep them.
+  subroutine wrap_real64(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    type(c_ptr) :: sizes
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine wrap_real64
+
+  subroutine wrap_real32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine wrap_real32
+
+  subroutine wrap_int64(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine wrap_int64
+
+  subroutine wrap_int32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine wrap_int32
+
+  integer(int32) function wrap(self, array) result(outcome)
+    class(neml2_tensor), intent(inout) :: self
+    type(layout), intent(in) :: array
+    type(c_ptr) :: tensor
     integer(int64) :: ndim
-    ndim = 0
-    sizes = c_null_ptr
-    stat = c_tensor_shape(ndim, sizes, c_null_ptr, c_handle(self%shared))
-    if (stat /= neml2_ok) ndim = 0
-    shape = reversed(sizes, ndim)
-    if (present(errmsg)) errmsg = message_of(stat)
+    if (.not. allocated(array%extents)) then
+      outcome = raised(neml2_error_argument, "array", "The array to wrap is a null pointer.")
+    else if (.not. allocated(array%strides)) then
+      outcome = raised(neml2_error_shape, "array", "The array to wrap is a section with gaps ("//shown(array)//").")
+    else
+      tensor = c_null_ptr
+      ndim = size(array%extents)
+      outcome = c_tensor_wrap(tensor, array%base, array%dtype, ndim, array%extents(ndim:1:-1), &
+                              array%strides(ndim:1:-1), c_null_ptr, c_null_ptr)
+      if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
+    end if
+  end function wrap
+
+  ! The shape in Fortran's order, and the strides in elements.
+  subroutine tensor_shape(self, shape, stat, errmsg, strides)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), allocatable, intent(inout), optional :: strides(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: sizes, steps
+    integer(int64) :: ndim
+    outcome = c_tensor_shape(ndim, sizes, steps, c_handle(self))
+    if (outcome == neml2_ok) then
+      shape = reversed(sizes, ndim)
+      if (present(strides)) strides = reversed(steps, ndim)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine tensor_shape
 
-  ! The values where they are, in the order of memory. The pointer holds until the tensor is freed; null on failure.
+  ! The element type, one of neml2_float64 and the others.
+  subroutine tensor_dtype(self, dtype, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_tensor_dtype(dtype, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine tensor_dtype
+
+  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
+  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
+  ! neml2_error_shape where they have gaps.
   subroutine values_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    type(c_ptr) :: data
-    integer(int64) :: count
+    integer(int32) :: outcome
+    type(layout) :: array
     values => null()
-    call find_values(self, float64, "real64", data, count, stat, message)
-    if (present(errmsg)) errmsg = message
-    if (stat /= neml2_ok) return
-    values => no_real64
-    if (count > 0) call c_f_pointer(data, values, [count])
+    call find_values(self, neml2_float64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_real64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine values_real64
+
+  subroutine values_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_real32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine values_real32
+
+  subroutine values_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine values_int64
 
   subroutine values_int32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     integer(int32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    type(c_ptr) :: data
-    integer(int64) :: count
+    integer(int32) :: outcome
+    type(layout) :: array
     values => null()
-    call find_values(self, int32_values, "int32", data, count, stat, message)
-    if (present(errmsg)) errmsg = message
-    if (stat /= neml2_ok) return
-    values => no_int32
-    if (count > 0) call c_f_pointer(data, values, [count])
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine values_int32
 
-  subroutine find_values(self, dtype, type_name, data, count, stat, message)
+  ! A copy of the values in array element order, wherever they lie in memory.
+  subroutine copy_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    real(real64), pointer :: all(:)
+    call find_values(self, neml2_float64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_real64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine copy_real64
+
+  subroutine copy_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    real(real32), pointer :: all(:)
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_real32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine copy_real32
+
+  subroutine copy_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int64), pointer :: all(:)
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine copy_int64
+
+  subroutine copy_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int32), pointer :: all(:)
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine copy_int32
+
+  ! Where the values of a tensor lie, and how: as an array of the host does.
+  subroutine find_values(self, dtype, array, outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(in) :: dtype
-    character(*), intent(in) :: type_name
-    type(c_ptr), intent(out) :: data
-    integer(int64), intent(out) :: count
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    integer(int64), allocatable :: extents(:)
-    integer(int32) :: own
-    count = 0
-    call self%shape(extents, stat)
-    if (stat == neml2_ok) stat = c_tensor_dtype(own, c_handle(self%shared))
-    if (stat == neml2_ok) stat = c_tensor_data(data, c_handle(self%shared))
-    message = message_of(stat)
-    if (stat /= neml2_ok) return
-    count = product(extents)
-    if (own == dtype) return
-    stat = neml2_error_dtype
-    message = "The values of the tensor are not of type "//type_name//"."
+    type(layout), intent(out) :: array
+    integer(int32), intent(out) :: outcome
+    integer(int64) :: run
+    integer :: i
+    array%dtype = dtype
+    call self%shape(array%extents, outcome, strides=array%strides)
+    if (outcome == neml2_ok) outcome = c_tensor_dtype(array%dtype, c_handle(self))
+    if (outcome == neml2_ok) outcome = c_tensor_data(array%base, c_handle(self))
+    if (outcome /= neml2_ok) return
+    run = 1
+    do i = 1, size(array%extents)
+      array%dense = array%dense .and. (array%extents(i) == 1 .or. array%strides(i) == run)
+      run = run * array%extents(i)
+    end do
+    array%dense = array%dense .or. run == 0
+    if (array%dtype /= dtype) &
+      outcome = raised(neml2_error_dtype, "values", &
+                       "The values of the tensor are not of type "//trim(kind_names(dtype))//".")
   end subroutine find_values
 
-  ! Drop this reference; the tensor is freed with the last one.
-  impure elemental subroutine tensor_free(self)
-    class(neml2_tensor), intent(inout) :: self
-    call release(self%shared, c_tensor_free)
-  end subroutine tensor_free
+  integer(int32) function need_dense(array) result(outcome)
+    type(layout), intent(in) :: array
+    outcome = neml2_ok
+    if (.not. array%dense) &
+      outcome = raised(neml2_error_shape, "values", "The values of the tensor do not lie side by side (" &
+                       //shown(array)//"). Read them with 'copy'.")
+  end function need_dense
 
-  impure elemental subroutine tensor_final(self)
-    type(neml2_tensor), intent(inout) :: self
-    call release(self%shared, c_tensor_free)
-  end subroutine tensor_final
-
-  impure elemental subroutine tensor_assign(left, right)
-    class(neml2_tensor), intent(inout) :: left
-    class(neml2_tensor), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared, c_tensor_free)
-    left%shared => retained(right%shared)
-  end subroutine tensor_assign
-
-  ! Own a handle of the library; NULL sets nothing.
-  subroutine tensor_take(self, handle)
-    class(neml2_tensor), intent(inout) :: self
-    type(c_ptr), intent(in) :: handle
-    call release(self%shared, c_tensor_free)
-    if (.not. c_associated(handle)) return
-    allocate (self%shared)
-    self%shared%c = handle
-  end subroutine tensor_take
+  ! Where the elements of an array stand from its first on, in array element order.
+  pure subroutine find_positions(array, positions)
+    type(layout), intent(in) :: array
+    integer(int64), allocatable, intent(out) :: positions(:)
+    integer(int64) :: done, i
+    integer :: axis
+    allocate (positions(product(array%extents)), source=1_int64)
+    done = 1
+    if (size(positions) == 0) return
+    do axis = 1, size(array%extents)
+      do i = 1, array%extents(axis) - 1
+        positions(i * done + 1:(i + 1) * done) = positions(:done) + i * array%strides(axis)
+      end do
+      done = done * array%extents(axis)
+    end do
+  end subroutine find_positions
 
   ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
   subroutine report_get(self, kind, tensor, stat, errmsg)
     class(neml2_report), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
-    stat = c_report_get(handle, c_handle(self%shared), kind)
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat == neml2_ok) call tensor_take(tensor, handle)
+    outcome = c_report_get(handle, c_handle(self), kind)
+    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine report_get
 
-  ! The last iterate of an unknown, counted from 1, of points that failed; NaN at the others.
+  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
   subroutine report_unknown(self, index, tensor, stat, errmsg)
     class(neml2_report), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out) :: stat
+    integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
-    stat = c_report_unknown(handle, c_handle(self%shared), index - 1)
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (stat == neml2_ok) call tensor_take(tensor, handle)
+    outcome = c_report_unknown(handle, c_handle(self), index - 1)
+    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
   end subroutine report_unknown
 
-  impure elemental subroutine report_free(self)
-    class(neml2_report), intent(inout) :: self
-    call release(self%shared, c_report_free)
-  end subroutine report_free
-
-  impure elemental subroutine report_final(self)
-    type(neml2_report), intent(inout) :: self
-    call release(self%shared, c_report_free)
-  end subroutine report_final
-
-  impure elemental subroutine report_assign(left, right)
-    class(neml2_report), intent(inout) :: left
-    class(neml2_report), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared, c_report_free)
-    left%shared => retained(right%shared)
-  end subroutine report_assign
-
   ! ------------------------------------------------------------------------------------------
-  ! Handles and text
+  ! Graphs
   ! ------------------------------------------------------------------------------------------
 
-  function c_handle(shared) result(handle)
-    type(shared_handle), pointer, intent(in) :: shared
-    type(c_ptr) :: handle
-    handle = c_null_ptr
-    if (associated(shared)) handle = shared%c
-  end function c_handle
+  ! Load a package (.pt2) for the CPU. What it needs and is not there is named.
+  subroutine graph_load(self, path, stat, errmsg)
+    class(neml2_graph), intent(inout) :: self
+    character(*), intent(in) :: path
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: loaded
+    loaded = c_null_ptr
+    outcome = c_graph_load(loaded, c_text(path))
+    if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine graph_load
 
-  function retained(shared) result(same)
-    type(shared_handle), pointer, intent(in) :: shared
-    type(shared_handle), pointer :: same
-    same => shared
-    if (associated(same)) same%uses = same%uses + 1
-  end function retained
+  ! Whether a graph has been loaded, and not been freed.
+  pure logical function graph_is_loaded(self)
+    class(neml2_graph), intent(in) :: self
+    graph_is_loaded = associated(self%shared)
+  end function graph_is_loaded
 
-  subroutine release(shared, c_free)
-    type(shared_handle), pointer, intent(inout) :: shared
-    interface
-      subroutine c_free(handle) bind(c)
-        import :: c_ptr
-        type(c_ptr), intent(inout) :: handle
-      end subroutine
-    end interface
-    if (.not. associated(shared)) return
-    shared%uses = shared%uses - 1
-    if (shared%uses > 0) then
-      nullify (shared)
-    else
-      call c_free(shared%c)
-      deallocate (shared)
+  ! How many tensors the graph takes and returns.
+  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: ninputs, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_graph_arity(ninputs, noutputs, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine graph_arity
+
+  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
+  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: smallest, largest
+    integer(int64) :: ndim
+    outcome = c_graph_input(dtype, ndim, smallest, largest, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      least = reversed(smallest, ndim)
+      greatest = reversed(largest, ndim)
     end if
-  end subroutine release
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine graph_input_info
 
-  ! The message of a call that has just returned `stat`; empty where it succeeded.
-  !
-  ! An optional errmsg is assigned where it is declared, and never passed on to another optional argument: gfortran
-  ! loses the new length on the way back.
-  function message_of(stat) result(message)
-    integer(int32), intent(in) :: stat
-    character(:), allocatable :: message
-    message = ""
-    if (stat /= neml2_ok) call neml2_error_message(message)
-  end function message_of
+  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
+  ! neml2_tensor%copy reads them all.
+  subroutine graph_run(self, inputs, outputs, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: results(:)
+    allocate (results(size(outputs)))
+    results = c_null_ptr
+    outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), handles_of(inputs), &
+                          size(inputs, kind=int64))
+    if (outcome >= neml2_ok) call take_handles(outputs, results)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine graph_run
 
-  subroutine read_error(c_read, text)
-    procedure(c_error_message) :: c_read
-    character(:), allocatable, intent(out) :: text
-    character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer
-    integer(int64) :: capacity, needed
+  ! ------------------------------------------------------------------------------------------
+  ! Solves
+  ! ------------------------------------------------------------------------------------------
+
+  ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
+  ! tensors, as `forward` of the model would. What was begun before is abandoned on success and kept on failure.
+  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = begin_call(self, evaluation, int(npoints, int64))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine begin_int32
+
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = begin_call(self, evaluation, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine begin_int64
+
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable, target :: given(:), overrides(:)
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(model, neml2_input, inputs, given, outcome)
+    call list_handles(model, neml2_parameter, parameters, overrides, outcome)
+    if (outcome == neml2_ok) outcome = c_solve_begin(begun, c_handle(model), first_of(given), first_of(overrides))
+    if (outcome == neml2_ok) then
+      call take(self, begun, c_solve_free)
+      call model%variable_count(neml2_output, self%shared%outputs)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine begin_tensors
+
+  integer(int32) function begin_call(self, evaluation, npoints) result(outcome)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, npoints)
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), npoints)
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
+  end function begin_call
+
+  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
+  ! and on failure.
+  subroutine solve_next(self, more, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: system
+    system = c_null_ptr
+    outcome = c_solve_next(system, c_handle(self))
+    more = c_associated(system)
+    if (outcome == neml2_ok) self%shared%system = system
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_next
+
+  ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
+  subroutine solve_size(self, n, npoints, stat, nunknowns, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(inout) :: n, npoints
+    integer(int64), intent(inout), optional :: nunknowns
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: count
+    count = 0
+    outcome = c_system_size(npoints, n, count, c_system(self))
+    if (outcome == neml2_ok .and. present(nunknowns)) nunknowns = count
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_size
+
+  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
+  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
+  ! one before.
+  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_system_layout(unknown, first, pieces, piece_stride, piece_size, c_system(self), index - 1)
+    if (outcome == neml2_ok) then
+      unknown = unknown + 1
+      first = first + 1
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_layout
+
+  ! The initial guess, from the predictor of the model.
+  subroutine solve_guess(self, u, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(inout), contiguous :: u(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_guess
+
+  ! The residual r(u).
+  subroutine solve_residual(self, u, r, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: r(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(r, int64), "r", outcome)
+    if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_residual
+
+  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
+  subroutine solve_step(self, u, du, stat, singular, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: du(:, :)
+    integer(int32), intent(inout), contiguous, optional :: singular(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(du, int64), "du", outcome)
+    if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
+    if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_step
+
+  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
+  ! neml2_error_unsupported where the artifact has no package for it.
+  subroutine solve_jacobian(self, u, a, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: a(:, :, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(a, int64), "a", outcome)
+    if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_jacobian
+
+  ! The product y of the Jacobian at `u` with `v`.
+  subroutine solve_matvec(self, u, v, y, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :), v(:, :)
+    real(real64), intent(inout), contiguous :: y(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(v, int64), "v", outcome)
+    call check_vector(self, shape(y, int64), "y", outcome)
+    if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_matvec
+
+  ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
+  ! it all is well but where the residual is not finite. `iterations` is for the report.
+  subroutine solve_accept(self, u, stat, status, iterations, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    if (present(status)) call check_vector(self, shape(status, int64), "status", outcome)
+    if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
+    if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_accept
+
+  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
+  ! a solve that began with tensors gives its results, and takes `outputs`.
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
+    class(neml2_solve), intent(inout) :: self
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable, target :: values(:)
+    type(c_ptr), target :: reported
+    type(c_ptr) :: solve, c_report
+    solve = c_handle(self)
+    outcome = neml2_ok
+    if (present(outputs)) then
+      allocate (values(size(outputs) + 1))
+      values = c_null_ptr
+      if (associated(self%shared)) then
+        if (size(outputs) /= self%shared%outputs) &
+          outcome = raised(neml2_error_shape, "outputs", "The solve gives "//decimal(self%shared%outputs) &
+                           //" outputs as tensors; the array for them has "//decimal(size(outputs, kind=int64))//".")
+      end if
+    end if
+    reported = c_null_ptr
+    c_report = c_null_ptr
+    if (present(report)) c_report = c_loc(reported)
+    if (outcome == neml2_ok) outcome = c_solve_end(first_of(values), c_report, solve)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, values)
+      if (present(report)) call take(report, reported, c_report_free)
+    end if
+    if (associated(self%shared)) then
+      self%shared%c = solve ! null, unless it was an error
+      if (.not. c_associated(solve)) call release(self%shared)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) errmsg = message_of(outcome)
+  end subroutine solve_finish
+
+  function c_system(self) result(system)
+    class(neml2_solve), intent(in) :: self
+    type(c_ptr) :: system
+    system = c_null_ptr
+    if (associated(self%shared)) system = self%shared%system
+  end function c_system
+
+  ! The library sees no extents: vectors are (n, npoints), a Jacobian (n, n, npoints), flags (npoints).
+  subroutine check_vector(self, extents, name, outcome)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(in) :: extents(:)
+    character(*), intent(in) :: name
+    integer(int32), intent(inout) :: outcome
+    integer(int64), allocatable :: expected(:)
+    integer(int64) :: n, npoints, nunknowns
+    if (outcome /= neml2_ok) return
+    outcome = c_system_size(npoints, n, nunknowns, c_system(self))
+    if (outcome /= neml2_ok) return
+    allocate (expected(size(extents)), source=n)
+    expected(size(extents)) = npoints
+    if (any(extents /= expected)) &
+      outcome = raised(neml2_error_shape, name, &
+                       "The array '"//name//"' must be "//listed(expected)//"; it is "//listed(extents)//".")
+  end subroutine check_vector
+
+  ! What the library calls for a solver of neml2_model%forward_with.
+  function call_solver(context, system) result(stat) bind(c)
+    type(c_ptr), value :: context, system
     integer(int32) :: stat
-    stat = c_read(nothing, 0_int64, capacity)
-    allocate (character(kind=c_char, len=capacity) :: buffer)
-    if (stat == neml2_ok) stat = c_read(buffer, capacity, needed)
-    text = buffer(:len(buffer) - 1)
-  end subroutine read_error
+    type(solver_context), pointer :: given
+    type(neml2_solve) :: view ! without a handle, it has only a system
+    call c_f_pointer(context, given)
+    allocate (view%shared)
+    view%shared%system = system
+    call given%solver(view, stat)
+  end function call_solver
+
+  ! ------------------------------------------------------------------------------------------
+  ! Text and shapes
+  ! ------------------------------------------------------------------------------------------
 
   pure function role_name(role) result(name)
     integer(int32), intent(in) :: role
@@ -2364,6 +3259,18 @@ contains
     write (digits, "(i0)") number
     text = trim(digits)
   end function decimal
+
+  pure function listed(numbers) result(text)
+    integer(int64), intent(in) :: numbers(:)
+    character(:), allocatable :: text
+    integer :: i
+    text = "("
+    do i = 1, size(numbers)
+      if (i > 1) text = text//", "
+      text = text//decimal(numbers(i))
+    end do
+    text = text//")"
+  end function listed
 
   ! Text as C reads it, without the blanks at the end.
   pure function c_text(text, default) result(terminated)
@@ -2400,292 +3307,10 @@ contains
     type(c_ptr), intent(in) :: sizes
     integer(int64), intent(in) :: n
     integer(int64), allocatable :: extents(:)
-    integer(c_int64_t), pointer :: values(:)
+    integer(int64), pointer :: values(:)
     allocate (extents(n))
     if (n == 0) return
     call c_f_pointer(sizes, values, [n])
     extents = values(n:1:-1)
   end function reversed
-
-  ! ------------------------------------------------------------------------------------------
-  ! Solves
-  ! ------------------------------------------------------------------------------------------
-
-  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int32), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call solve_begin(self, evaluation, int(npoints, int64), stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine begin_int32
-
-  ! Begin a solve of `npoints` points with what is bound in `evaluation`, as its `run` would. What was begun before is
-  ! abandoned on success and kept on failure.
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call solve_begin(self, evaluation, npoints, stat, message)
-    if (present(errmsg)) errmsg = message
-  end subroutine begin_int64
-
-  subroutine solve_begin(self, evaluation, npoints, stat, message)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    type(c_ptr) :: begun
-    call check_points(evaluation, npoints, stat, message)
-    if (stat /= neml2_ok) return
-    begun = c_null_ptr
-    stat = c_solve_begin_call(begun, c_handle(evaluation%shared), npoints)
-    message = message_of(stat)
-    if (stat /= neml2_ok) return
-    call release(self%shared, c_solve_free)
-    allocate (self%shared)
-    self%shared%c = begun
-  end subroutine solve_begin
-
-  ! Go on to the next system; `more` is false where there is none left. The last one must have been accepted.
-  subroutine solve_next(self, more, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    logical, intent(out) :: more
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    type(c_ptr) :: system
-    system = c_null_ptr
-    stat = c_solve_next(system, c_handle(self%shared))
-    if (present(errmsg)) errmsg = message_of(stat)
-    more = c_associated(system)
-    if (stat == neml2_ok) self%shared%system = system
-  end subroutine solve_next
-
-  ! The numbers that a point has in a vector, the points, and the unknowns of the current system. No system: an error.
-  subroutine solve_size(self, n, npoints, stat, nunknowns, errmsg)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(out) :: n, npoints
-    integer(int32), intent(out) :: stat
-    integer(int64), intent(out), optional :: nunknowns
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int64) :: count
-    n = 0
-    npoints = 0
-    count = 0
-    stat = c_system_size(npoints, n, count, c_system(self%shared))
-    if (present(nunknowns)) nunknowns = count
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine solve_size
-
-  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
-  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
-  ! one before. Positions are counted from 1.
-  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(out) :: unknown, first, pieces, piece_stride, piece_size
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    unknown = -1
-    first = -1
-    pieces = 0
-    piece_stride = 0
-    piece_size = 0
-    stat = c_system_layout(unknown, first, pieces, piece_stride, piece_size, c_system(self%shared), index - 1)
-    unknown = unknown + 1
-    first = first + 1
-    if (present(errmsg)) errmsg = message_of(stat)
-  end subroutine solve_layout
-
-  ! The initial guess, from the predictor of the model.
-  subroutine solve_guess(self, u, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(inout), contiguous :: u(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok) then
-      stat = c_system_guess(u, c_system(self%shared))
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_guess
-
-  ! The residual r(u).
-  subroutine solve_residual(self, u, r, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: r(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok) call check_vector(self%shared, shape(r, int64), "r", stat, message)
-    if (stat == neml2_ok) then
-      stat = c_system_residual(r, c_system(self%shared), u)
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_residual
-
-  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
-  subroutine solve_step(self, u, du, stat, singular, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: du(:, :)
-    integer(int32), intent(out) :: stat
-    integer(int32), intent(inout), contiguous, optional :: singular(:)
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok) call check_vector(self%shared, shape(du, int64), "du", stat, message)
-    if (stat == neml2_ok .and. present(singular)) &
-      call check_flags(self%shared, size(singular, kind=int64), "singular", stat, message)
-    if (stat == neml2_ok) then
-      stat = c_system_step(du, singular, c_system(self%shared), u)
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_step
-
-  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
-  subroutine solve_jacobian(self, u, a, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: a(:, :, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok .and. any(shape(a) /= [size(u, 1), shape(u)])) then
-      stat = neml2_error_shape
-      message = "The array 'a' must be ("//decimal(size(u, 1, int64))//", "//decimal(size(u, 1, int64))//", " &
-                //decimal(size(u, 2, int64))//")."
-    end if
-    if (stat == neml2_ok) then
-      stat = c_system_jacobian(a, c_system(self%shared), u)
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_jacobian
-
-  ! The product y of the Jacobian at `u` with `v`.
-  subroutine solve_matvec(self, u, v, y, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(in), contiguous :: v(:, :)
-    real(real64), intent(inout), contiguous :: y(:, :)
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok) call check_vector(self%shared, shape(v, int64), "v", stat, message)
-    if (stat == neml2_ok) call check_vector(self%shared, shape(y, int64), "y", stat, message)
-    if (stat == neml2_ok) then
-      stat = c_system_matvec(y, c_system(self%shared), u, v)
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_matvec
-
-  ! Take `u` as the solution. `status` (all is well unless it is given) says for each point neml2_ok,
-  ! neml2_not_converged or neml2_singular; `iterations` is for the report.
-  subroutine solve_accept(self, u, stat, status, iterations, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    integer(int32), intent(out) :: stat
-    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
-    character(:), allocatable, intent(out), optional :: errmsg
-    character(:), allocatable :: message
-    call check_vector(self%shared, shape(u, int64), "u", stat, message)
-    if (stat == neml2_ok .and. present(status)) &
-      call check_flags(self%shared, size(status, kind=int64), "status", stat, message)
-    if (stat == neml2_ok .and. present(iterations)) &
-      call check_flags(self%shared, size(iterations, kind=int64), "iterations", stat, message)
-    if (stat == neml2_ok) then
-      stat = c_system_accept(c_system(self%shared), u, status, iterations)
-      message = message_of(stat)
-    end if
-    if (present(errmsg)) errmsg = message
-  end subroutine solve_accept
-
-  ! End a solve after its last system: the arrays of the call are written, with the status that `run` would have.
-  subroutine solve_finish(self, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    type(c_ptr) :: solve
-    solve = c_handle(self%shared)
-    stat = c_solve_end(c_null_ptr, c_null_ptr, solve)
-    if (present(errmsg)) errmsg = message_of(stat)
-    if (.not. associated(self%shared)) return
-    self%shared%c = solve ! null, unless it was an error
-    if (.not. c_associated(solve)) call release(self%shared, c_solve_free)
-  end subroutine solve_finish
-
-  ! Drop this reference; with the last one a solve that is not finished is abandoned. Freeing twice does nothing.
-  impure elemental subroutine solve_free(self)
-    class(neml2_solve), intent(inout) :: self
-    call release(self%shared, c_solve_free)
-  end subroutine solve_free
-
-  impure elemental subroutine solve_final(self)
-    type(neml2_solve), intent(inout) :: self
-    call release(self%shared, c_solve_free)
-  end subroutine solve_final
-
-  impure elemental subroutine solve_assign(left, right)
-    class(neml2_solve), intent(inout) :: left
-    class(neml2_solve), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared, c_solve_free)
-    left%shared => retained(right%shared)
-  end subroutine solve_assign
-
-  function c_system(shared) result(system)
-    type(shared_handle), pointer, intent(in) :: shared
-    type(c_ptr) :: system
-    system = c_null_ptr
-    if (associated(shared)) system = shared%system
-  end function c_system
-
-  ! The library sees no extents: vectors are (n, npoints).
-  subroutine check_vector(shared, extents, name, stat, message)
-    type(shared_handle), pointer, intent(in) :: shared
-    integer(int64), intent(in) :: extents(2)
-    character(*), intent(in) :: name
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    integer(int64) :: n, npoints, nunknowns
-    stat = c_system_size(npoints, n, nunknowns, c_system(shared))
-    message = message_of(stat)
-    if (stat /= neml2_ok) return
-    if (all(extents == [n, npoints])) return
-    stat = neml2_error_shape
-    message = "The array '"//name//"' must be ("//decimal(n)//", "//decimal(npoints)//"); it is (" &
-              //decimal(extents(1))//", "//decimal(extents(2))//")."
-  end subroutine check_vector
-
-  ! Arrays of one number per point.
-  subroutine check_flags(shared, length, name, stat, message)
-    type(shared_handle), pointer, intent(in) :: shared
-    integer(int64), intent(in) :: length
-    character(*), intent(in) :: name
-    integer(int32), intent(out) :: stat
-    character(:), allocatable, intent(out) :: message
-    integer(int64) :: n, npoints, nunknowns
-    stat = c_system_size(npoints, n, nunknowns, c_system(shared))
-    message = message_of(stat)
-    if (stat /= neml2_ok .or. length == npoints) return
-    stat = neml2_error_shape
-    message = "The array '"//name//"' must have one number per point, "//decimal(npoints)//"; it has " &
-              //decimal(length)//"."
-  end subroutine check_flags
 end module neml2_capi

@@ -111,6 +111,7 @@ contains
     outcome = neml2_not_converged
     steps = 0
     singular = 0
+    first = 0
     do k = 0, int(miters) - 1
       if (k > 0) then
         call solve%step(u, du, stat, singular, errmsg)
@@ -122,9 +123,10 @@ contains
       call solve%residual(u, r, stat, errmsg)
       call check_ok(stat, errmsg)
       norm = sqrt(sum(r**2, 1))
+      where (.not. ieee_is_finite(norm)) norm = huge(norm) ! a comparison with NaN traps
       if (k == 0) first = norm
       where (outcome == neml2_not_converged .and. (norm < atol .or. norm < rtol * first)) outcome = neml2_ok
-      if (.not. any(outcome == neml2_not_converged .and. ieee_is_finite(norm))) exit
+      if (.not. any(outcome == neml2_not_converged .and. norm < huge(norm))) exit
     end do
     call solve%accept(u, stat, outcome, steps, errmsg)
     call check_ok(stat, errmsg)
