@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from native import HOSTS, TESTS, bits, c_program, fortran_program, needs_fortran, run
+from native import CHECKS, HOSTS, TESTS, bits, c_program, fortran_program, needs_fortran, run
 
 MODULES = (TESTS / "fortran" / "checks.f90", HOSTS / "material_points.f90")
+TRAPS = (*CHECKS, "-ffpe-trap=invalid,zero,overflow")
 MPICC, MPIFORT, MPIRUN = (shutil.which(name) for name in ("mpicc", "mpifort", "mpirun"))
 
 # In a container, with more ranks than processors; for Open MPI.
@@ -31,7 +32,7 @@ def test_openmp_threads_share_a_model() -> None:
 
 @needs_fortran
 def test_openmp_threads_share_a_model_in_fortran() -> None:
-    program = fortran_program(HOSTS / "openmp_elements.f90", *MODULES, flags=("-fopenmp",))
+    program = fortran_program(HOSTS / "openmp_elements.f90", *MODULES, flags=("-fopenmp", *TRAPS))
     assert bits(run(program)) == bits(elements_in_c())
 
 
@@ -53,5 +54,5 @@ def test_mpi_ranks_have_a_model_each(ranks: int) -> None:
 @pytest.mark.skipif(not (MPICC and MPIFORT and MPIRUN), reason="mpifort and mpirun were not found")
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_mpi_ranks_have_a_model_each_in_fortran(ranks: int) -> None:
-    program = fortran_program(HOSTS / "mpi_ranks.f90", *MODULES, compiler=MPIFORT)
+    program = fortran_program(HOSTS / "mpi_ranks.f90", *MODULES, flags=TRAPS, compiler=MPIFORT)
     assert bits(on_ranks(program, ranks)) == bits(ranks_in_c(1))

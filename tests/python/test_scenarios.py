@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native import (
+    CHECKS,
     TESTS,
     bits,
     c_program,
@@ -40,7 +41,7 @@ in_others = pytest.mark.parametrize(
 
 
 def fortran(source: Path) -> Path:
-    return fortran_program(source, *MODULES, flags=("-fopenmp",))
+    return fortran_program(source, *MODULES, flags=("-fopenmp", *CHECKS))
 
 
 BUILD: dict[str, Callable[[Path], Path]] = {"c": c_program, "cpp": cpp_program, "f90": fortran}
