@@ -27,7 +27,7 @@ from abaqus import (
     rotations,
     tensor,
 )
-from native import PREBUILT, TESTS, folder, needs_fortran
+from native import PREBUILT, TESTS, folder, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
@@ -271,6 +271,22 @@ def test_a_mistake_in_the_mapping_is_told(maps: Path, old: str, new: str, messag
 
 
 @needs_fortran
+@pytest.mark.parametrize("case", sorted(UMAT.glob("cases/*.nml")), ids=lambda path: path.stem)
+def test_an_example_runs_to_its_end(case: Path) -> None:
+    output = run(program(), case, NEML2_UMAT_PATH=str(UMAT))
+    lines = [line.split() for line in output.splitlines()]
+    end = 2.0 if case.stem in ("uniaxial", "shear") else 1.0
+    assert [float(line[2]) for line in lines if line[0] == "time"][-1] == pytest.approx(end)
+    assert any(line[0] == "cut" for line in lines) == (case.stem == "cut")
+    stresses = [[float(text) for text in line[2:]] for line in lines if line[0] == "stress"]
+    if case.stem == "rotation":
+        assert stresses[4][0] > 200
+        assert stresses[-1] == pytest.approx([0, stresses[4][0], 0, 0, 0, 0], abs=1e-4)
+    if case.stem == "uniaxial":
+        assert stresses[9][0] > 200 and stresses[-1][0] < -200
+
+
+@needs_fortran
 def test_the_commands_of_the_readme_build_the_driver(maps: Path) -> None:
     text = (UMAT / "README.md").read_text()
     block = re.search(r"```sh\n(gfortran.*?)```", text, re.DOTALL)
@@ -327,6 +343,12 @@ def test_the_draft_of_a_law_with_history_is_complete(tmp_path: Path) -> None:
     ):
         assert line in lines
     assert not any("predef" in line for line in lines)
+
+
+def test_the_mapping_of_the_example_is_the_draft() -> None:
+    """To renew it: build.py umat examples/artifacts/combined_hardening --output <the file>."""
+    file = UMAT / "combined_hardening.nml"
+    assert file.read_text() == draft(PREBUILT / "combined_hardening", file)
 
 
 def test_the_draft_of_a_law_without_history_has_no_states(tmp_path: Path) -> None:
