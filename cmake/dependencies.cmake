@@ -33,9 +33,11 @@ foreach(required NLOHMANN_JSON_INCLUDE NMHIT_INCLUDE NMHIT_LIBRARY)
   endif()
 endforeach()
 
-add_library(nlohmann_json INTERFACE)
-add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
-target_include_directories(nlohmann_json SYSTEM INTERFACE ${NLOHMANN_JSON_INCLUDE})
+# A project that contains this one may have it already.
+if(NOT TARGET nlohmann_json::nlohmann_json)
+  add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)
+  target_include_directories(nlohmann_json::nlohmann_json SYSTEM INTERFACE ${NLOHMANN_JSON_INCLUDE})
+endif()
 
 add_library(nmhit::nmhit STATIC IMPORTED)
 set_target_properties(nmhit::nmhit PROPERTIES

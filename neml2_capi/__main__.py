@@ -1,7 +1,9 @@
 """Say how to build a program with the library of this package, as pkg-config would.
 
-cc host.c $(python -m neml2_capi --cflags --libs)
-cmake -Dneml2_capi_DIR=$(python -m neml2_capi --cmakedir) ...
+    cc host.c $(python -m neml2_capi --cflags --libs)
+    cmake -Dneml2_capi_DIR=$(python -m neml2_capi --cmakedir) ...
+
+Several flags make one line.
 """
 
 from __future__ import annotations
