@@ -2,65 +2,82 @@
  * neml2_capi.hpp: the C++ face of neml2_capi.h.
  *
  * C++17, header only, over the C ABI alone: whatever compiler and standard library built libneml2_capi, this file is
- * compiled with yours. Link the C library, nothing else. Read the introduction and the conventions of neml2_capi.h
- * first; this file says what differs here.
+ * compiled with yours, and only C crosses the boundary. Link the C library, nothing else. Read the conventions of
+ * neml2_capi.h first (Mandel notation, histories, shapes); this file says what differs here.
  *
  *
- * INTRODUCTION
+ * EXAMPLE
  *
- * A finite-element host needs a model and a call: bind its arrays by name once, then evaluate blocks of material points.
- *
- * Example:
+ * Linear elasticity at two material points: strain in, stress out. It compiles as it stands, and its only argument is
+ * the folder of an artifact, such as examples/artifacts/elasticity.
  *
  *     #include <array>
  *     #include <cstdio>
  *     #include <vector>
  *
- *     #include <neml2_capi.hpp>
+ *     #include "neml2_capi.hpp"
  *
  *     int main(int argc, char** argv) try {
- *       if (argc != 2) return 2;
- *       std::vector<std::array<double, 6>> strain(8, {1e-3, -3e-4, -3e-4, 0, 0, 0}), stress(8);
+ *       const std::vector<std::array<double, 6>> strain = {{1e-3, -3e-4, -3e-4, 0, 0, 0}, {0, 0, 0, 2e-4, 0, 0}};
+ *       std::vector<std::array<double, 6>> stress(2);
  *
- *       const neml2::Model model(argv[1]); // a folder: "aoti/elasticity"
+ *       const neml2::Model model(argc > 1 ? argv[1] : "elasticity");
  *       neml2::Call call(model);
  *       call.bind_input("strain", strain);
  *       call.bind_output("stress", stress);
- *       if (call.run(8) != NEML2_OK) return 1; // some points failed
- *       std::printf("%.17g\n", stress[7][0]);
+ *       if (call.run(2) != NEML2_OK) return 1;  // some points failed: cut the step
+ *       for (const auto& point : stress) std::printf("stress xx %g, yz %g\n", point[0], point[3]);
+ *       return 0;
  *     } catch (const neml2::Error& error) {
  *       std::fprintf(stderr, "%s\n", error.what());
  *       return 1;
  *     }
  *
- * A second way is evaluation with tensors, for batches of any shape and for all derivatives at once:
  *
- *     const neml2::Tensor strains = neml2::Tensor::wrap(strain, {8, 6});
+ * WHAT TO READ
+ *
+ *   Model   an artifact: evaluate it with tensors, ask what it has, change parameters and options
+ *   Call    all that a finite-element host needs: arrays bound by name once, blocks of points again and again
+ *   Tensor  an n-dimensional array: own, wrapped, shared, exchanged through DLPack
+ *   Solve   your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
+ *   Graph   any AOTInductor package, alone
+ *
+ * An implicit host binds the history too, lets the variables of a point interleave in one array of states, and asks
+ * for the consistent tangent in the order of its stiffness:
+ *
+ *     call.bind_input("X1~1", neml2::Span(old_state).from(7), 19);  // from number 7 on, 19 numbers per point
+ *     call.bind_output("X1", neml2::Span(state).from(7), 19);
+ *     call.bind_input("t", time, 0);                                // one number for all points
+ *     call.bind_derivative("stress", "strain", tangent).set_block_order(NEML2_INPUT_FIRST);
+ *     call.bind_report(NEML2_REPORT_STATUS, status);
+ *
+ * Evaluation with tensors is for batches of any shape, and for all derivatives at once:
+ *
+ *     const neml2::Tensor strains = neml2::Tensor::copy(strain, {2, 6});
  *     const neml2::Result result = model.jacobian({{"strain", strains}});
- *     const auto tangent = result.derivatives.at("stress", "strain").values<double>();
- *
- * Beyond them: Graph runs one package, and Solve hands out the nonlinear systems of a model to a solver of yours.
+ *     const auto tangent = result.derivatives.at("stress", "strain").values<double>();  // tangent(p, i, j)
  *
  *
  * CONVENTIONS
  *
- * Errors      What is fatal in C, a negative status, throws neml2::Error: what() says what was wrong, what was
- *             expected and what to do, subject() names the variable, option or file. What is recoverable, a positive
- *             status, is a result and not an error: run() returns it, and Result has it, since a host that cuts its step
- *             asks on every step. Those who want it thrown call run_or_throw() and Result::or_throw(): then
- *             recoverable() of the exception is true. Functions marked noexcept do not throw; all others can throw
- *             std::bad_alloc too.
- * Ownership   Objects own their C handle, move and do not copy; Tensor::share() makes another handle to the same storage.
- *             get() lends the handle to a C function; a constructor takes one over; release() gives it up. An object
- *             that was moved from refuses every use with an Error. Arguments are borrowed for the length of the call.
- * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span, Span(p, n)
- *             or anything else with data() and size(), of one of the element types, also nested (std::array<double, 6>
- *             is six numbers), or a variable that is one number. Nothing is copied. What is bound must stay where it is:
- *             a temporary is refused by the compiler, and a std::vector must not grow.
- * Extents     A call remembers how many points each array holds. A run of more is NEML2_ERROR_SHAPE, naming the
- *             variable, and touches nothing.
- * Names       Kinds, element types and statuses are the NEML2_* of neml2_capi.h. Variables go by name.
- * Threads     As in C: a Model or a Graph may be used by many threads at once, everything else by one at a time.
+ * Errors      What is fatal in C, a negative status, throws neml2::Error: what() says what was wrong, what was expected
+ *             and what to do; subject() names the variable, option or file. What is recoverable, a positive status, is
+ *             a result: run() returns it and Result has it, since a host that cuts its steps asks after every one.
+ *             Those who want it thrown call run_or_throw() or Result::or_throw(): then recoverable() of the Error is
+ *             true. All that is not noexcept can throw std::bad_alloc too.
+ * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
+ *             storage. get() lends the handle to a C function, a constructor takes one over, release() gives it up. An
+ *             object that was moved from refuses every use with an Error. Arguments are borrowed for the length of a
+ *             call, but for arrays that are bound or wrapped.
+ * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span or
+ *             Span(pointer, size) of numbers, also nested (std::array<double, 6> is six numbers), anything else with
+ *             data() and size(), or a variable that is one number. Nothing is copied. What is bound must stay where it
+ *             is until the last run: a temporary is refused by the compiler, and a std::vector must not grow.
+ * Extents     The library sees pointers; this file sees how long arrays are. A call remembers how many points each
+ *             array holds, and a run of more is NEML2_ERROR_SHAPE, naming the variable, before anything is touched.
+ * Names       Statuses, kinds and element types are the NEML2_* of neml2_capi.h. Variables go by name.
+ * Threads     As in C: a Model or a Graph serves many threads at once, everything else one at a time. A thread needs a
+ *             Call of its own.
  */
 #ifndef NEML2_CAPI_HPP
 #define NEML2_CAPI_HPP
@@ -364,11 +381,12 @@ class Array : public ConstArray {
  * Tensors
  * ------------------------------------------------------------------------------------------- */
 
-/** The numbers of a row-major tensor, with its shape, which is borrowed from the tensor. */
+/** The numbers of a row-major tensor, and its shape. It keeps the storage: the tensor may be gone. */
 template <class T>
 class View : public Span<T> {
  public:
-  View(Span<T> values, Span<const int64_t> shape) noexcept : Span<T>(values), shape_(shape) {}
+  View(Span<T> values, Span<const int64_t> shape, std::shared_ptr<const void> storage) noexcept
+      : Span<T>(values), shape_(shape), storage_(std::move(storage)) {}
 
   Span<const int64_t> shape() const noexcept { return shape_; }
 
@@ -386,6 +404,7 @@ class View : public Span<T> {
 
  private:
   Span<const int64_t> shape_;
+  std::shared_ptr<const void> storage_;
 };
 
 /** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
@@ -404,8 +423,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
     return Tensor(detail::made(neml2_tensor_create, dtype, axes(shape), shape.data()));
   }
 
-  /** A tensor over an array, which must stay valid until the last handle that shares it is gone. No `strides`: row-major.
-   *  NEML2_ERROR_SHAPE where the array is too short. */
+  /** A tensor over an array, which must stay valid until the last handle that shares it is gone; what is const must be
+   *  copied. Without `strides` it is row-major. NEML2_ERROR_SHAPE where the array is too short. */
   static Tensor wrap(const Array& values, const Shape& shape, const Shape& strides = {}) {
     return over(values, shape, strides, nullptr, nullptr);
   }
@@ -470,8 +489,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   /** The first element, of any type; for those that are not row-major, see strides(). */
   void* data() const { return detail::made(neml2_tensor_data, get()); }
 
-  /** The values, borrowed from this handle. NEML2_ERROR_DTYPE where T is not their type, and NEML2_ERROR_SHAPE where they
-   *  are not row-major. */
+  /** The values. NEML2_ERROR_DTYPE where T is not their type, and NEML2_ERROR_SHAPE where they are not row-major. */
   template <class T>
   View<T> values() const {
     constexpr int32_t wanted = detail::dtype_of<std::remove_cv_t<T>>();
@@ -481,7 +499,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
                       " was asked for.");
     if (!is_row_major())
       throw Error(NEML2_ERROR_SHAPE, "", "The tensor is not row-major: read it with data(), shape() and strides().");
-    return {{static_cast<T*>(data()), static_cast<std::size_t>(size())}, shape()};
+    auto storage = std::make_shared<const Tensor>(share());
+    return {{static_cast<T*>(storage->data()), static_cast<std::size_t>(size())}, storage->shape(), storage};
   }
 
   /** Whether the elements lie in the order of their indices, without gaps. */
@@ -829,8 +848,8 @@ class Model {
     return detail::made(neml2_model_option_get_text, get(), name.c_str());
   }
 
-  /* Evaluation with tensors. An input has the shape (*B, *point shape), and the batches B broadcast; `parameters` replace
-   * the stored ones in this evaluation. Points that fail are told by the Result. */
+  /* Evaluation with tensors. An input has the shape (*B, *point shape), and the batches B broadcast; `parameters`
+   * replace the stored ones in this evaluation. The Result tells the points that failed. */
 
   /** Evaluate the model. */
   [[nodiscard]] Result forward(const Arguments& inputs, const Arguments& parameters = {}) const {
@@ -874,8 +893,8 @@ class Model {
     return blocks(neml2_model_param_jacobian, NEML2_PARAMETER, inputs, parameters);
   }
 
-  /** forward() with a solver of yours in place of the built-in one: solver(System&) is called for each nonlinear system,
-   *  and must accept it. What it throws ends the evaluation, and is thrown again from here. */
+  /** forward() with a solver of yours in place of the built-in one: solver(System&) is called for each nonlinear
+   *  system, and must accept it. What it throws ends the evaluation, and is thrown again from here. */
   template <class Solver>
   [[nodiscard]] Result forward_with(const Arguments& inputs, Solver&& solver, const Arguments& parameters = {}) const;
 
@@ -985,10 +1004,10 @@ inline std::string describe(const std::string& path, const std::string& device =
 
 /** Arrays of the host bound to a model's variables, for any number of runs; one per thread. It keeps the model alive.
  *
- * Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to the
- * next. Without one, the points are dense; 0 is one value for all points. Where variables interleave in an array of
- * states, say where one begins: call.bind_output("X1", neml2::Span(state).from(7), 19). Binding again replaces; nullptr
- * takes the binding back. NEML2_ERROR_SHAPE where the array holds not one point. */
+ *  Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to
+ *  the next. Without one, the points are dense; 0 is one value for all points. Binding again replaces; nullptr takes
+ *  the binding back. NEML2_ERROR_SHAPE where the array holds not one point; an empty one is that of a block without
+ *  points. */
 class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
   explicit Call(const Model& model) : Handle(detail::made(neml2_call_create, model.get())), model_(model.handle_) {}
@@ -1034,7 +1053,8 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     return bind_variable(neml2_call_bind_jvp, "jvp of", NEML2_OUTPUT, output, array, stride);
   }
 
-  /** A cotangent of an output, and the adjoint of an input or a parameter: with the stride 0, the sum over all points. */
+  /** A cotangent of an output, and the adjoint of an input or a parameter; with the stride 0, the sum over all points.
+   *  Cotangents not bound are zero. */
   Call& bind_cotangent(const std::string& output, const ConstArray& array, int64_t stride = dense) {
     return bind_variable(neml2_call_bind_cotangent, "cotangent of", NEML2_OUTPUT, output, array, stride);
   }
@@ -1066,8 +1086,8 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
                 [&](int64_t distance) { return neml2_call_bind_report(get(), kind, array.data(), distance); });
   }
 
-  /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point: the outputs of points that
-   *  did not converge are left as they were, and those of the others are good. */
+  /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point: the outputs of points
+   *  that did not converge are left as they were, and those of the others are good. */
   [[nodiscard]] int32_t run(int64_t npoints) {
     require_points(npoints);
     return detail::checked(neml2_call_run(get(), npoints));
@@ -1272,8 +1292,8 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
     result_.outputs = model.named(NEML2_OUTPUT);
   }
 
-  /** Begin `npoints` points with what is bound in a call. The arrays other than inputs and parameters are written by end(),
-   *  and must stay where they are until then. */
+  /** Begin `npoints` points with what is bound in a call. The arrays other than inputs and parameters are written by
+   *  end(), and must stay where they are until then. */
   Solve(const Call& call, int64_t npoints) : Handle(begun(call, npoints)) {}
 
   /** The next system; false where none is left. */

@@ -1,0 +1,146 @@
+// Calls: any array of numbers can be bound, and none is read or written beyond its end.
+#include "face.hpp"
+
+using face::refuses;
+using neml2::Span;
+
+constexpr std::size_t n = 4;
+
+static std::vector<face::Tensor6> expected_stress(double young = 200e3) {
+  std::vector<face::Tensor6> stress;
+  for (const auto& strain : face::strains(n)) stress.push_back(face::hooke(strain, young));
+  return stress;
+}
+
+// Run with these arrays, and compare.
+template <class Strain, class Stress>
+static bool gives_hookes_law(const neml2::Model& model, Strain&& strain, Stress&& stress) {
+  neml2::Call call(model);
+  call.bind_input("strain", strain).bind_output("stress", stress);
+  return call.run(n) == NEML2_OK && face::near(stress, expected_stress());
+}
+
+static void arrays_of_every_kind_are_bound(const neml2::Model& model) {
+  const auto strain = face::strains(n);
+  const Span<const double> flat(strain);
+  std::vector<face::Tensor6> nested(n);
+  CHECK(gives_hookes_law(model, strain, nested));
+  std::vector<double> numbers(6 * n);
+  CHECK(gives_hookes_law(model, std::vector<double>(flat.begin(), flat.end()), numbers));
+  std::array<face::Tensor6, n> array{};
+  CHECK(gives_hookes_law(model, flat, array));
+  double c_array[n][6] = {};
+  CHECK(gives_hookes_law(model, Span(flat.data(), 6 * n), c_array));
+  auto pointer = std::make_unique<double[]>(6 * n);
+  CHECK(gives_hookes_law(model, strain, Span(pointer.get(), 6 * n)));
+}
+
+static void a_wrong_array_is_refused_and_changes_nothing(const neml2::Model& model) {
+  const auto strain = face::strains(n);
+  std::vector<face::Tensor6> stress(n);
+  const std::vector<float> single(6 * n);
+  std::vector<double> five(5);
+  neml2::Call call(model);
+  call.bind_input("strain", strain).bind_output("stress", stress);
+  CHECK(refuses(NEML2_ERROR_DTYPE, "strain", [&] { call.bind_input("strain", single); }));
+  CHECK(refuses(NEML2_ERROR_NAME, "strian", [&] { call.bind_input("strian", strain); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", stress, 5); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", stress, 0); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", five); }));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "first", [&] { Span(five).from(6); }));
+  CHECK(call.run(n) == NEML2_OK && face::near(stress, expected_stress()));
+}
+
+static void a_run_beyond_an_array_touches_nothing(const neml2::Model& model) {
+  const auto strain = face::strains(n);
+  std::vector<face::Tensor6> stress(n);
+  std::vector<int32_t> status(n - 1, -1);
+  neml2::Call call(model);
+  call.bind_input("strain", strain).bind_output("stress", stress);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { call.run_or_throw(n + 1); }) ||
+        refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.run_or_throw(n + 1); }));
+  call.bind_report(NEML2_REPORT_STATUS, status);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "status", [&] { call.run_or_throw(n); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "status", [&] { neml2::Solve solve(call, n); }));
+  CHECK(stress[0][0] == 0 && status[0] == -1);
+  call.bind_report(NEML2_REPORT_STATUS, nullptr);
+  CHECK(call.run(n) == NEML2_OK && stress[0][0] != 0);
+
+  call.bind_input("strain", Span(strain).from(6));  // all points but the first
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { call.run_or_throw(n); }));
+  CHECK(call.run(n - 1) == NEML2_OK);
+  CHECK(face::near(stress[0], expected_stress()[1]));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "npoints", [&] { call.run_or_throw(-1); }));
+}
+
+static void the_last_point_needs_no_whole_stride(const neml2::Model& model) {
+  const auto strain = face::strains(n);
+  std::vector<double> states(19 * (n - 1) + 7 + 6, -1);  // stress begins at 7, and nothing follows the last
+  neml2::Call call(model);
+  call.bind_input("strain", strain).bind_output("stress", Span(states).from(7), 19);
+  CHECK(call.run(n) == NEML2_OK);
+  for (std::size_t p = 0; p < n; ++p)
+    CHECK(face::near(Span(states.data() + 19 * p + 7, 6), face::hooke(strain[p])) && states[19 * p + 6] == -1);
+  states.pop_back();
+  call.bind_output("stress", Span(states).from(7), 19);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.run_or_throw(n); }));
+}
+
+static void one_value_serves_all_points(const neml2::Model& model) {
+  const auto strain = face::strains(1);
+  std::vector<face::Tensor6> stress(n);
+  double young = 1e5;
+  neml2::Call call(model);
+  call.bind_input("strain", strain, 0).bind_output("stress", stress);
+  call.bind_parameter("elasticity.E", young);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "elasticity.E", [&] { call.run_or_throw(n); }));
+  call.bind_parameter("E", young, 0);  // the same parameter: its name is unique without the prefix
+  CHECK(call.run(n) == NEML2_OK && face::near(stress[n - 1], face::hooke(strain[0], young)));
+  call.bind_parameter("elasticity.E", nullptr);
+  CHECK(call.run(n) == NEML2_OK && face::near(stress[n - 1], face::hooke(strain[0])));
+}
+
+static void a_block_may_have_no_points(const neml2::Model& model) {
+  std::vector<face::Tensor6> none;
+  neml2::Call call(model);
+  call.bind_input("strain", none).bind_output("stress", none);
+  CHECK(call.run(0) == NEML2_OK);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { call.run_or_throw(1); }));
+  call.bind_input("strain", nullptr).bind_output("stress", nullptr);
+  CHECK(refuses(NEML2_ERROR_MISSING, "strain", [&] { call.run_or_throw(1); }));
+}
+
+static void reports_have_their_types(const neml2::Model& model) {
+  face::Step step(model, n);
+  std::vector<int32_t> status(n, -1), iterations(n);
+  std::vector<double> norm(n), cut(n), history(n * 50);
+  step.call.bind_report(NEML2_REPORT_STATUS, status).bind_report(NEML2_REPORT_ITERATIONS, iterations);
+  step.call.bind_report(NEML2_REPORT_RESIDUAL_NORM, norm).bind_report(NEML2_REPORT_SUGGESTED_CUT, cut);
+  step.call.bind_report(NEML2_REPORT_RESIDUAL_HISTORY, history);
+  CHECK(refuses(NEML2_ERROR_DTYPE, "status", [&] { step.call.bind_report(NEML2_REPORT_STATUS, norm); }));
+  CHECK(
+      refuses(NEML2_ERROR_DTYPE, "residual norm", [&] { step.call.bind_report(NEML2_REPORT_RESIDUAL_NORM, status); }));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "kind", [&] { step.call.bind_report(99, status); }));
+  CHECK(model.number_option("miters") == 50);
+  CHECK(step.call.run(n) == NEML2_OK);
+  for (std::size_t p = 0; p < n; ++p) {
+    CHECK(status[p] == NEML2_OK && cut[p] == 1 && iterations[p] > 0);
+    CHECK(history[50 * p + static_cast<std::size_t>(iterations[p])] == norm[p]);
+  }
+  history.pop_back();
+  step.call.bind_report(NEML2_REPORT_RESIDUAL_HISTORY, history);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "residual history", [&] { step.call.run_or_throw(n); }));
+}
+
+int main() {
+  return face::run([] {
+    const neml2::Model model(face::path("elasticity"));
+    arrays_of_every_kind_are_bound(model);
+    a_wrong_array_is_refused_and_changes_nothing(model);
+    a_run_beyond_an_array_touches_nothing(model);
+    the_last_point_needs_no_whole_stride(model);
+    one_value_serves_all_points(model);
+    a_block_may_have_no_points(model);
+    reports_have_their_types(neml2::Model(face::path("viscoplastic")));
+  });
+}
