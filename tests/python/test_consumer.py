@@ -58,8 +58,7 @@ def cmake() -> str:
 @pytest.fixture(scope="module", params=["prefix", "wheel"])
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
     if request.param == "wheel":
-        cmake_package, pkgconfig = flags("--cmakedir", "--pkgconfigdir")
-        return Home(Path(cmake_package), Path(pkgconfig))
+        return Home(*map(Path, flags("--cmakedir", "--pkgconfigdir")))
     folder = tmp_path_factory.mktemp("prefix")
     installed, moved = folder / "installed", folder / "moved to another place"
     command(
