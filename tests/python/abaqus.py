@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import Model
+from neml2_capi.umat import Mapping
 
 Array = NDArray[np.float64]
 
@@ -205,41 +206,34 @@ def rotations(case: Case, increments: Sequence[Increment]) -> Iterator[Array]:
 
 
 def direct(
-    model: Model, case: Case, increments: Sequence[Increment], states: Mapping[str, int]
+    model: Model, mapping: Mapping, case: Case, increments: Sequence[Increment]
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Stress, tangent and STATEV of each increment, by a call of the model from where the UMAT was.
-
-    `states` says where each of the model's states begins in STATEV, counted from 0.
-    """
+    """Stress, tangent and STATEV of each increment, by a call of the model from where UMAT was."""
     last = Increment(0.0, 0.0, np.zeros(6), np.zeros(6), statev=np.zeros(case.nstatv))
     for now, drot in zip(increments, rotations(case, increments), strict=True):
-        turned = {
-            "strain": drot @ tensor(last.stran, 2.0) @ drot.T,
-            "stress": drot @ tensor(last.stress) @ drot.T,
-        }
+        turned_strain = drot @ tensor(last.stran, 2.0) @ drot.T
+        turned_stress = drot @ tensor(last.stress) @ drot.T
         inputs: dict[str, Array] = {
-            "strain": mandel(tensor(now.stran, 2.0)),
-            "strain~1": mandel(turned["strain"]),
-            "stress~1": mandel(turned["stress"]),
-            "t": np.array(now.time),
-            "t~1": np.array(last.time),
+            mapping.strain: mandel(tensor(now.stran, 2.0)),
+            f"{mapping.strain}~1": mandel(turned_strain),
+            f"{mapping.stress}~1": mandel(turned_stress),
+            mapping.time: np.array(now.time),
+            f"{mapping.time}~1": np.array(last.time),
         }
-        for name, first in states.items():
-            if model.outputs[model.outputs.resolve(name)].base_shape == ():
-                inputs[f"{name}~1"] = last.statev[first]
-            else:
-                state = tensor(last.statev[first : first + 6])
-                inputs[f"{name}~1"] = mandel(drot @ state @ drot.T)
-        wanted = {name: inputs[name] for name in model.input_names}
-        outputs, blocks = model.jacobian(wanted)
+        for slot in mapping.states:
+            value = last.statev[slot.first - 1 : slot.last]
+            if slot.variable.type == "SR2":
+                value = mandel(drot @ tensor(value) @ drot.T)
+            value = value.reshape(slot.variable.base_shape)
+            inputs[f"{slot.variable.name}~1"] = inputs[slot.variable.name] = value
+        outputs, blocks = model.jacobian({name: inputs[name] for name in model.input_names})
         statev = np.zeros(case.nstatv)
-        for name, first in states.items():
-            value = outputs[name]
-            if value.ndim == 0:
-                statev[first] = value
-            else:
-                statev[first : first + 6] = components(from_mandel(value))
-        stress = components(from_mandel(outputs["stress"]))[: case.ntens]
-        tangent = engineering(fourth_order(blocks["stress"]["strain"]))
+        for slot in mapping.states:
+            value = outputs[slot.variable.name]
+            if slot.variable.type == "SR2":
+                value = components(from_mandel(value))
+            statev[slot.first - 1 : slot.last] = value
+        stress = components(from_mandel(outputs[mapping.stress]))[: case.ntens]
+        tangent = engineering(fourth_order(blocks[mapping.stress][mapping.strain]))
         yield stress, tangent[: case.ntens, : case.ntens], statev
         last = now
