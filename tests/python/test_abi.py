@@ -33,7 +33,7 @@ def test_the_declarations_are_those_that_were_agreed() -> None:
 
 
 def test_the_installed_headers_are_those_of_the_tree() -> None:
-    for name in ("neml2_capi.h", "neml2_capi.f90"):
+    for name in ("neml2_capi.h", "neml2_capi.hpp", "neml2_capi.f90"):
         assert (INCLUDE / name).read_bytes() == (ROOT / "include" / name).read_bytes(), (
             f"{name} was installed from another tree; install the package again"
         )

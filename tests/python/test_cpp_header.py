@@ -1,0 +1,74 @@
+"""The C++ face: compilers accept it, its example runs, and what is wrong does not compile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, folder, run
+
+HEADER = (INCLUDE / "neml2_capi.hpp").read_text()
+STRICT = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")
+COMPILERS = [path for name in (CXX, "clang++") if (path := shutil.which(name))]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=lambda path: Path(path).name)
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_the_header_compiles_in_two_files_of_a_program(compiler: str, standard: str) -> None:
+    source = TESTS / "abi" / "header.cpp"
+    program = folder() / f"cpp-header-{standard}-{Path(compiler).name}"
+    second = program.with_suffix(".o")
+    flags = (f"-std={standard}", *STRICT)
+    command(compiler, *flags, "-DSECOND_FILE", "-c", source, "-o", second)
+    command(compiler, *flags, source, second, "-o", program, *LINK)
+    run(program)
+
+
+def example() -> str:
+    """The program at the top of the header."""
+    text = HEADER.partition("\n * EXAMPLE\n")[2].partition("\n * WHAT TO READ\n")[0]
+    return "\n".join(line[7:] for line in text.splitlines() if line.startswith(" *     ")) + "\n"
+
+
+def test_the_example_at_the_top_compiles_as_it_stands() -> None:
+    source, program = folder() / "cpp_example.cpp", folder() / "cpp_example"
+    source.write_text(example())
+    command(CXX, "-std=c++17", *STRICT, source, "-o", program, *LINK)
+    # Hooke's law with E = 200e3 and nu = 0.3: uniaxial stress, and shear.
+    numbers = [
+        float(text)
+        for text in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", run(program, PREBUILT / "elasticity"))
+    ]
+    assert numbers == pytest.approx([200, 0, 0, 2e-4 * 200e3 / 1.3], rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ('call.bind_input("strain", std::vector<double>(6));', "give it a name"),
+        ('call.bind_input("t", 1.0, 0);', "give it a name"),
+        ('call.bind_output("stress", constant);', "must not be const"),
+        ("neml2::Tensor::wrap(constant, {6});", "must not be const"),
+        ('call.bind_input("strain", text);', "no such element type"),
+        ("neml2::Call copy = call;", "deleted"),
+        ("call.run(1);", "nodiscard"),
+    ],
+)
+def test_what_is_wrong_does_not_compile(statement: str, reason: str) -> None:
+    source = folder() / "wrong.cpp"
+    lines = (
+        '#include "neml2_capi.hpp"',
+        "void wrong(neml2::Call &call, const std::vector<double> &constant,",
+        "           std::vector<const char *> &text) {",
+        "  static_cast<void>(call), static_cast<void>(constant), static_cast<void>(text);",
+        f"  {statement}",
+        "}",
+    )
+    source.write_text("\n".join(lines) + "\n")
+    arguments = [CXX, "-std=c++17", *STRICT, "-fsyntax-only", str(source)]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert reason in done.stderr
