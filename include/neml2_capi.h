@@ -161,13 +161,19 @@ NEML2_CAPI int32_t neml2_error_status(void);
 /** Copy the message of this thread's last failed call to `buffer`, cut to `capacity` bytes with its
  *  terminating zero. `needed` (or NULL) receives the size of the whole message with its zero. `buffer` may
  *  be NULL when `capacity` is 0.
- *  Errors: none more. Threads: any. Since 1.0. */
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_message(char *buffer, int64_t capacity, int64_t *needed);
 
 /** Like neml2_error_message(), for the name of the variable, parameter, option, segment or file that the
  *  error is about; empty where there is none.
- *  Errors: none more. Threads: any. Since 1.0. */
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_subject(char *buffer, int64_t capacity, int64_t *needed);
+
+/** For those who write a face in another language, or a solver: record an error of this thread that was found outside
+ *  of the library, so that it is read like the others. `subject` and `message` are copied, and NULL is empty. Returns
+ *  `status`, which must not be NEML2_OK.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_error_record(int32_t status, const char *subject, const char *message);
 
 /* ---------------------------------------------------------------------------------------------
  * Handles and element types

@@ -79,3 +79,9 @@ int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
 int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
   return copy_text(last_error().subject, buffer, capacity, needed);
 }
+
+int32_t neml2_error_record(int32_t status, const char* subject, const char* message) {
+  if (status == NEML2_OK)
+    return record(NEML2_ERROR_ARGUMENT, "NEML2_OK is no error to record; expected another status.", "status");
+  return record(status, message ? message : "", subject ? subject : "");
+}

@@ -173,6 +173,19 @@ static void of_calls(const char *root) {
   neml2_model_free(&model);
 }
 
+/* What a face in another language finds by itself is read like any other error. */
+static void of_recorded_errors(void) {
+  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_error_record(NEML2_ERROR_SHAPE, "strain", "The array is too short."));
+  CHECK(neml2_error_status() == NEML2_ERROR_SHAPE);
+  CHECK_ABOUT("strain");
+  CHECK_SAYS("The array is too short.");
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_error_record(NEML2_NOT_CONVERGED, NULL, NULL));
+  CHECK_ABOUT("");
+  CHECK(strcmp(check_message(), "") == 0);
+  REFUSED(neml2_error_record(NEML2_OK, "strain", "All is well."));
+  CHECK_ABOUT("status");
+}
+
 int main(void) {
   CHECK(neml2_error_status() == NEML2_OK); /* none failed yet */
   CHECK(neml2_abi_version() == NEML2_ABI_VERSION);
@@ -182,5 +195,6 @@ int main(void) {
   of_graphs();
   of_models(artifact("elasticity"));
   of_calls(artifact("elasticity"));
+  of_recorded_errors();
   return CHECK_RESULT();
 }
