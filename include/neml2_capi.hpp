@@ -66,9 +66,9 @@
  *             Those who want it thrown call run_or_throw() or Result::or_throw(): then recoverable() of the Error is
  *             true. All that is not noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
- *             storage. get() lends the handle to a C function, a constructor takes one over, release() gives it up. An
- *             object that was moved from refuses every use with an Error. Arguments are borrowed for the length of a
- *             call, but for arrays that are bound or wrapped.
+ *             storage. get() lends the handle to a C function; Tensor, Graph, Model and Report take one over, and
+ *             release() gives it up. An object that was moved from refuses every use with an Error. Arguments are
+ *             borrowed for the length of a call, but for arrays that are bound or wrapped.
  * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span or
  *             Span(pointer, size) of numbers, also nested (std::array<double, 6> is six numbers), anything else with
  *             data() and size(), or a variable that is one number. Nothing is copied. What is bound must stay where it

@@ -2,6 +2,9 @@
 // stand in two files of one program.
 #include "neml2_capi.hpp"
 #include "neml2_capi.hpp"  // twice does no harm
+#if __cplusplus >= 202002L
+#include <span>
+#endif
 
 // The templates, too.
 [[maybe_unused]] static void use(neml2::Call& call, const neml2::Model& model,
@@ -10,6 +13,9 @@
   int32_t status[2] = {};
   call.bind_input("strain", points).bind_input("t", number, 0).bind_output("stress", neml2::Span(points).from(6));
   call.bind_report(NEML2_REPORT_STATUS, status).bind_report(NEML2_REPORT_STATUS, nullptr);
+#if __cplusplus >= 202002L
+  call.bind_input("strain", std::span(points)).bind_output("stress", std::span(points).subspan(1));
+#endif
   const neml2::Tensor tensor = neml2::Tensor::own(std::vector<float>(6), {1, 6});
   const auto values = tensor.values<const float>();
   const auto solver = [](neml2::System& system) { system.guess({}); };
