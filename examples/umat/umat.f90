@@ -11,7 +11,8 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   use umat_conventions, only: mandel_of_strain, mandel_of_stress, state_of_statev, statev_of_state, stress_of_mandel, &
                               tangent_of_mandel
   use umat_errors, only: fatal
-  use umat_materials, only: give_back, take, workspace
+  use umat_pool, only: give_back, take
+  use umat_workspaces, only: workspace
   implicit none(type, external)
   integer, intent(in) :: ndi, nshr, ntens, nstatv, nprops, noel, npt, layer, kspt, jstep(4), kinc
   real(real64), intent(inout) :: stress(ntens), statev(nstatv), ddsdde(ntens, ntens), pnewdt

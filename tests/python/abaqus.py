@@ -24,7 +24,7 @@ from neml2_capi.umat import Mapping
 Array = NDArray[np.float64]
 
 UMAT = ROOT / "examples" / "umat"
-SOURCES = ("conventions", "lock", "fatal", "mapping", "materials", "umat")
+SOURCES = (*("conventions", "lock", "fatal", "mapping", "materials", "workspaces", "pool", "umat"),)
 DRIVER = ("abaqus", "case", "host", "driver")
 CHECKS = (
     *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
