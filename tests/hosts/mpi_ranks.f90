@@ -3,16 +3,16 @@
 program mpi_ranks
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, finish, load
-  use material_points, only: accept, at_rest, bind, load_step, points, print_state, same_bits, state_size
   use mpi_f08, only: MPI_Comm_rank, MPI_Comm_size, MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Finalize, MPI_Gather, &
                      MPI_Init
   use neml2_capi, only: neml2_call, neml2_model, neml2_ok
+  use scenario, only: accept, at_rest, bind, cycle_load, points, print_points, same_bits, state_size
   implicit none(type, external)
 
   integer, parameter :: total = 64, steps = 5
   type(neml2_model) :: model
   real(real64) :: own(state_size, total), gathered(state_size, total), serial(state_size, total)
-  integer :: ranks, rank, n, p
+  integer :: ranks, rank, n
 
   call MPI_Init()
   call MPI_Comm_size(MPI_COMM_WORLD, ranks)
@@ -27,9 +27,7 @@ program mpi_ranks
   if (rank == 0) then
     serial = states_after_cycle(0, total)
     call check(same_bits(gathered, serial), "ranks have the results of one call")
-    do p = 1, total
-      call print_state(gathered(:, p))
-    end do
+    call print_points("state", gathered)
   end if
   call finish()
   call MPI_Finalize()
@@ -44,10 +42,10 @@ contains
     type(neml2_call) :: evaluation
     integer(int32) :: stat
     integer :: k
-    b = at_rest(n)
+    call at_rest(b, n)
     call bind(evaluation, model, b)
     do k = 1, steps
-      call load_step(b, first, k)
+      call cycle_load(b, first, k)
       call evaluation%run(n, stat=stat)
       call check(stat == neml2_ok, "all points converge")
       call accept(b)

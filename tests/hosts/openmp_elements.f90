@@ -3,18 +3,18 @@
 program openmp_elements
   use, intrinsic :: iso_fortran_env, only: int32
   use checks, only: check, finish, load
-  use material_points, only: accept, at_rest, bind, load_step, points, print_state, same_bits
   use neml2_capi, only: neml2_call, neml2_model, neml2_ok
   use omp_lib, only: omp_set_dynamic
+  use scenario, only: accept, at_rest, bind, cycle_load, points, print_points, same_bits
   implicit none(type, external)
 
   integer, parameter :: elements = 64, element_points = 8, threads = 8, steps = 5
   type(neml2_model) :: model
   type(points) :: parallel, serial
-  integer :: started, failed, e
+  integer :: started, failed
 
   call load(model, "viscoplastic")
-  parallel = at_rest(elements * element_points)
+  call at_rest(parallel, elements * element_points)
   call omp_set_dynamic(.false.) ! as many threads as are asked for
   started = 0
   failed = 0
@@ -26,9 +26,7 @@ program openmp_elements
 
   call run_serially(model, serial)
   call check(same_bits(parallel%state, serial%state), "elements in parallel have the results of one call")
-  do e = 1, 8
-    call print_state(parallel%state(:, element_points * (e - 1) + 1))
-  end do
+  call print_points("state", parallel%state(:, 1:8 * element_points:element_points))
   call finish()
 
 contains
@@ -37,7 +35,7 @@ contains
   subroutine load_element(element, number, k)
     type(points), intent(inout) :: element
     integer, intent(in) :: number, k
-    call load_step(element, element_points * mod(number - 1, 8), k)
+    call cycle_load(element, element_points * mod(number - 1, 8), k)
   end subroutine load_element
 
   ! The share of one thread: its arrays and its call are its own.
@@ -49,7 +47,7 @@ contains
     type(neml2_call) :: evaluation
     integer(int32) :: stat
     integer :: number, last, k
-    element = at_rest(element_points)
+    call at_rest(element, element_points)
     call bind(evaluation, model, element)
     do k = 1, steps
       !$omp do schedule(dynamic)
@@ -78,8 +76,8 @@ contains
     type(neml2_call) :: evaluation
     integer(int32) :: stat
     integer :: number, k
-    mesh = at_rest(elements * element_points)
-    element = at_rest(element_points)
+    call at_rest(mesh, elements * element_points)
+    call at_rest(element, element_points)
     call bind(evaluation, model, mesh)
     do k = 1, steps
       do number = 1, elements

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from native import CHECKS, HOSTS, TESTS, bits, c_program, fortran_program, needs_fortran, run
 
-MODULES = (TESTS / "fortran" / "checks.f90", HOSTS / "material_points.f90")
+MODULES = (TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
 TRAPS = (*CHECKS, "-ffpe-trap=invalid,zero,overflow")
 MPICC, MPIFORT, MPIRUN = (shutil.which(name) for name in ("mpicc", "mpifort", "mpirun"))
 

@@ -27,7 +27,7 @@ from oracle import VISCOPLASTIC
 FOLDER = TESTS / "scenarios"
 # Those of the table: a scenario that is missing in one language fails.
 NAMES = re.findall(r"^\| `(\w+)` \|", (FOLDER / "README.md").read_text(), re.MULTILINE)
-MODULES = (TESTS / "fortran" / "checks.f90",)
+MODULES = (TESTS / "fortran" / "checks.f90", FOLDER / "scenario.f90")
 
 VALGRIND = shutil.which("valgrind")
 
