@@ -31,9 +31,12 @@
 !     end program first
 ! <<<
 !
-! Compile this file with your program, for module files fit one compiler only:
+! Compile this file with your program and its options, for module files fit one compiler only:
 !
-!     gfortran -I DIR/include DIR/include/neml2_capi.f90 first.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
+!     gfortran -fopenmp DIR/include/neml2_capi.f90 first.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
+!
+! or, with CMake, find_package(neml2_capi) and link neml2_capi::fortran. A host with other threads than OpenMP's compiles
+! with -frecursive.
 !
 !
 ! A FINITE-ELEMENT HOST
@@ -775,7 +778,7 @@ contains
   ! The release of the library, for example "0.1.0".
   function neml2_version() result(version)
     character(:), allocatable :: version
-    version = text_at(c_version())
+    call read_c(c_version(), version)
   end function neml2_version
 
   ! The status of this thread's last failed call; neml2_ok where none failed yet.
@@ -819,14 +822,17 @@ contains
 
   ! The message of a call that has just returned `outcome`; empty where it succeeded.
   !
-  ! An optional errmsg is assigned where it is declared, and never passed on to another optional argument: gfortran 12
-  ! loses the new length on the way back.
-  function message_of(outcome) result(message)
+  ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length of
+  ! an optional one on the way back.
+  subroutine tell(outcome, message)
     integer(int32), intent(in) :: outcome
-    character(:), allocatable :: message
-    message = ""
-    if (outcome /= neml2_ok) call neml2_error_message(message)
-  end function message_of
+    character(:), allocatable, intent(out) :: message
+    if (outcome == neml2_ok) then
+      message = ""
+    else
+      call neml2_error_message(message)
+    end if
+  end subroutine tell
 
   ! Record an error that is found here, before the library is asked: extents, which the C functions do not see.
   !
@@ -991,7 +997,7 @@ contains
     outcome = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_load
 
   ! Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
@@ -1007,7 +1013,7 @@ contains
     outcome = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_load_stub
 
   ! Whether a model has been loaded, and not been freed.
@@ -1025,7 +1031,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_dtype(dtype, c_handle(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_dtype
 
   ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
@@ -1038,7 +1044,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_variable_count(count, c_handle(self), kind)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_count
 
   ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
@@ -1054,7 +1060,7 @@ contains
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_find
 
   ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
@@ -1070,11 +1076,11 @@ contains
     type(c_ptr) :: name_text, type_text
     outcome = c_model_variable_name(name_text, type_text, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) then
-      name = text_at(name_text)
-      if (present(type)) type = text_at(type_text)
+      call read_c(name_text, name)
+      if (present(type)) call read_c(type_text, type)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_name
 
   ! The shape of a variable at one point, (base axes..., sub-batch axes...); empty for a scalar.
@@ -1091,7 +1097,7 @@ contains
     outcome = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) shape = reversed(sizes, ndim)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_shape
 
   ! The element type of a variable, one of neml2_float64 and the others.
@@ -1105,7 +1111,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_variable_dtype(dtype, c_handle(self), kind, index - 1)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_dtype
 
   ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
@@ -1118,7 +1124,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_derivative_count(count, c_handle(self), kind)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_derivative_count
 
   ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
@@ -1144,7 +1150,7 @@ contains
       if (present(batched)) batched = own /= 0
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_derivative_info
 
   ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
@@ -1156,7 +1162,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_history_count(count, c_handle(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_history_count
 
   ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
@@ -1177,7 +1183,7 @@ contains
       if (present(current)) current = positions(3) + 1
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_history_info
 
   ! What the model holds, as a JSON document: see neml2_artifact_describe in neml2_capi.h.
@@ -1196,7 +1202,7 @@ contains
     if (outcome == neml2_ok) outcome = c_model_describe(buffer, needed, needed, c_handle(self))
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_describe
 
   ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
@@ -1219,7 +1225,7 @@ contains
     if (outcome == neml2_ok) outcome = c_artifact_describe(buffer, needed, needed, c_path, c_device, c_dtype)
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine neml2_artifact_describe
 
   ! How many options there are; neml2_capi.h lists them under "Solver options".
@@ -1231,7 +1237,7 @@ contains
     integer(int32) :: outcome
     outcome = c_model_option_count(count, c_handle(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_option_count
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
@@ -1250,13 +1256,13 @@ contains
     bounds = 0
     outcome = c_model_option_info(name_text, bounds(1), bounds(2), choices_text, c_handle(self), index - 1)
     if (outcome == neml2_ok) then
-      name = text_at(name_text)
-      if (present(choices)) choices = text_at(choices_text)
+      call read_c(name_text, name)
+      if (present(choices)) call read_c(choices_text, choices)
       if (present(least) .and. .not. c_associated(choices_text)) least = bounds(1)
       if (present(greatest) .and. .not. c_associated(choices_text)) greatest = bounds(2)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_option_info
 
   ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
@@ -1269,7 +1275,7 @@ contains
     integer(int32) :: outcome
     outcome = c_option_set_number(c_handle(self), c_text(name), value)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_option_number
 
   subroutine set_option_text(self, name, value, stat, errmsg)
@@ -1280,7 +1286,7 @@ contains
     integer(int32) :: outcome
     outcome = c_option_set_text(c_handle(self), c_text(name), c_text(value))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_option_text
 
   ! Read an option.
@@ -1293,7 +1299,7 @@ contains
     integer(int32) :: outcome
     outcome = c_option_get_number(value, c_handle(self), c_text(name))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_option_number
 
   subroutine get_option_text(self, name, value, stat, errmsg)
@@ -1305,9 +1311,9 @@ contains
     integer(int32) :: outcome
     type(c_ptr) :: text
     outcome = c_option_get_text(text, c_handle(self), c_text(name))
-    if (outcome == neml2_ok) value = text_at(text)
+    if (outcome == neml2_ok) call read_c(text, value)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_option_text
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
@@ -1321,7 +1327,7 @@ contains
     integer(int32) :: outcome
     outcome = set_parameter(self, name, layout_of(value))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_parameter_real64
 
   subroutine set_parameter_real32(self, name, value, stat, errmsg)
@@ -1333,7 +1339,7 @@ contains
     integer(int32) :: outcome
     outcome = set_parameter(self, name, layout_of(value))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_parameter_real32
 
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
@@ -1350,7 +1356,7 @@ contains
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_parameter_real64
 
   subroutine get_parameter_real32(self, name, values, stat, shape, errmsg)
@@ -1366,7 +1372,7 @@ contains
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_parameter_real32
 
   ! The tensor of a parameter shares its storage.
@@ -1409,7 +1415,7 @@ contains
       call list_extents(self%shared%extents, model)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_create
 
   ! Bind an input. Every input must be bound when the call runs.
@@ -1423,7 +1429,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_input_real64
 
   subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
@@ -1436,7 +1442,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_input_real32
 
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
@@ -1451,7 +1457,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_output_real64
 
   subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
@@ -1464,7 +1470,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_output_real32
 
   ! Bind a parameter to values that replace the stored one in this call.
@@ -1478,7 +1484,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_parameter_real64
 
   subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
@@ -1491,7 +1497,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_parameter_real32
 
   ! Bind the tangent of an input. One that is not bound is zero.
@@ -1505,7 +1511,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, tangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_tangent_real64
 
   subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
@@ -1518,7 +1524,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, tangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_tangent_real32
 
   ! Bind the derivative of an output along the tangents.
@@ -1532,7 +1538,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, jvp, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_jvp_real64
 
   subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
@@ -1545,7 +1551,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, jvp, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_jvp_real32
 
   ! Bind the cotangent of an output. One that is not bound is zero.
@@ -1559,7 +1565,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, cotangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_cotangent_real64
 
   subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
@@ -1572,7 +1578,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, cotangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_cotangent_real32
 
   ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
@@ -1590,7 +1596,7 @@ contains
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
                    layout_of(array), stride, first, variable)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_derivative_real64
 
   subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
@@ -1605,7 +1611,7 @@ contains
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
                    layout_of(array), stride, first, variable)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_derivative_real32
 
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
@@ -1622,7 +1628,7 @@ contains
     outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
                    layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_adjoint_real64
 
   subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
@@ -1637,7 +1643,7 @@ contains
     outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
                    layout_of(array), stride, first)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_adjoint_real32
 
   ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
@@ -1650,7 +1656,7 @@ contains
     integer(int32) :: outcome
     outcome = c_call_set_block_order(c_handle(self), order)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_set_block_order
 
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
@@ -1664,7 +1670,7 @@ contains
     outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), &
                    kind=neml2_report_status)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_bind_status
 
   ! Bind the array that receives the Newton steps made at each point.
@@ -1677,7 +1683,7 @@ contains
     outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), &
                    kind=neml2_report_iterations)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_bind_iterations
 
   ! Bind the array that receives the last residual norm of each point.
@@ -1690,7 +1696,7 @@ contains
     outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
                    kind=neml2_report_residual_norm)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_bind_residual_norm
 
   ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
@@ -1704,7 +1710,7 @@ contains
     outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
                    kind=neml2_report_residual_history)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_bind_residual_history
 
   ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
@@ -1718,7 +1724,7 @@ contains
     outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
                    kind=neml2_report_suggested_cut)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_bind_suggested_cut
 
   ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
@@ -1731,7 +1737,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_input
 
   subroutine call_unbind_output(self, name, stat, errmsg)
@@ -1742,7 +1748,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_output
 
   subroutine call_unbind_parameter(self, name, stat, errmsg)
@@ -1753,7 +1759,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_parameter
 
   subroutine call_unbind_tangent(self, name, stat, errmsg)
@@ -1764,7 +1770,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, tangent, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_tangent
 
   subroutine call_unbind_jvp(self, name, stat, errmsg)
@@ -1775,7 +1781,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, jvp, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_jvp
 
   subroutine call_unbind_cotangent(self, name, stat, errmsg)
@@ -1786,7 +1792,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, cotangent, name, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_cotangent
 
   subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
@@ -1799,7 +1805,7 @@ contains
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
                    layout(), variable=variable)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_derivative
 
   subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
@@ -1811,7 +1817,7 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, layout())
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_adjoint
 
   ! The same of an array of the report, neml2_report_status and the others.
@@ -1824,7 +1830,7 @@ contains
     outcome = c_call_bind_report(c_handle(self), kind, c_null_ptr, 1_int64)
     if (outcome == neml2_ok) self%shared%extents(extent_index(self, report, report_names(kind)))%points = huge(0_int64)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_report
 
   ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error. The
@@ -1838,7 +1844,7 @@ contains
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine run_int32
 
   subroutine run_int64(self, npoints, stat, errmsg)
@@ -1850,7 +1856,7 @@ contains
     outcome = check_points(self, npoints)
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), npoints)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
@@ -2293,7 +2299,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_forward
 
   ! The same with a solver of yours in place of the built-in one.
@@ -2309,7 +2315,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report, solver=solver)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_forward_with
 
   ! The derivatives of the outputs along one direction; that of an output without any is not set.
@@ -2325,7 +2331,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(jvp, self, inputs, outputs, jvps, tangents, parameters, report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_jvp
 
   ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
@@ -2341,7 +2347,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_vjp
 
   ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
@@ -2358,7 +2364,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_jacobian
 
   ! All derivatives with respect to parameters.
@@ -2374,7 +2380,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(parameter_derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_param_jacobian
 
   ! The adjoints of the parameters, which have the shapes of the parameters.
@@ -2390,7 +2396,7 @@ contains
     integer(int32) :: outcome
     outcome = evaluate(parameter_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_param_vjp
 
   ! Call the function of the library that finds what has the role `what`.
@@ -2533,7 +2539,7 @@ contains
     outcome = c_tensor_create(tensor, element, ndim, shape(ndim:1:-1))
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine tensor_create
 
   ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
@@ -2546,7 +2552,7 @@ contains
     integer(int32) :: outcome
     outcome = wrap(self, layout_of(array))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine wrap_real64
 
   subroutine wrap_real32(self, array, stat, errmsg)
@@ -2557,7 +2563,7 @@ contains
     integer(int32) :: outcome
     outcome = wrap(self, layout_of(array))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine wrap_real32
 
   subroutine wrap_int64(self, array, stat, errmsg)
@@ -2568,7 +2574,7 @@ contains
     integer(int32) :: outcome
     outcome = wrap(self, layout_of(array))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine wrap_int64
 
   subroutine wrap_int32(self, array, stat, errmsg)
@@ -2579,7 +2585,7 @@ contains
     integer(int32) :: outcome
     outcome = wrap(self, layout_of(array))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine wrap_int32
 
   integer(int32) function wrap(self, array) result(outcome)
@@ -2616,7 +2622,7 @@ contains
       if (present(strides)) strides = reversed(steps, ndim)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine tensor_shape
 
   ! The element type, one of neml2_float64 and the others.
@@ -2628,7 +2634,7 @@ contains
     integer(int32) :: outcome
     outcome = c_tensor_dtype(dtype, c_handle(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine tensor_dtype
 
   ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
@@ -2649,7 +2655,7 @@ contains
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine values_real64
 
   subroutine values_real32(self, values, stat, errmsg)
@@ -2667,7 +2673,7 @@ contains
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine values_real32
 
   subroutine values_int64(self, values, stat, errmsg)
@@ -2685,7 +2691,7 @@ contains
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine values_int64
 
   subroutine values_int32(self, values, stat, errmsg)
@@ -2703,7 +2709,7 @@ contains
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine values_int32
 
   ! A copy of the values in array element order, wherever they lie in memory.
@@ -2724,7 +2730,7 @@ contains
       values = all(positions)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine copy_real64
 
   subroutine copy_real32(self, values, stat, errmsg)
@@ -2744,7 +2750,7 @@ contains
       values = all(positions)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine copy_real32
 
   subroutine copy_int64(self, values, stat, errmsg)
@@ -2764,7 +2770,7 @@ contains
       values = all(positions)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine copy_int64
 
   subroutine copy_int32(self, values, stat, errmsg)
@@ -2784,7 +2790,7 @@ contains
       values = all(positions)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine copy_int32
 
   ! Where the values of a tensor lie, and how: as an array of the host does.
@@ -2849,7 +2855,7 @@ contains
     outcome = c_report_get(handle, c_handle(self), kind)
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine report_get
 
   ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
@@ -2865,7 +2871,7 @@ contains
     outcome = c_report_unknown(handle, c_handle(self), index - 1)
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine report_unknown
 
   ! ------------------------------------------------------------------------------------------
@@ -2884,7 +2890,7 @@ contains
     outcome = c_graph_load(loaded, c_text(path))
     if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_load
 
   ! Whether a graph has been loaded, and not been freed.
@@ -2902,7 +2908,7 @@ contains
     integer(int32) :: outcome
     outcome = c_graph_arity(ninputs, noutputs, c_handle(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_arity
 
   ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
@@ -2922,7 +2928,7 @@ contains
       greatest = reversed(largest, ndim)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_input_info
 
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
@@ -2941,7 +2947,7 @@ contains
                           size(inputs, kind=int64))
     if (outcome >= neml2_ok) call take_handles(outputs, results)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_run
 
   ! ------------------------------------------------------------------------------------------
@@ -2959,7 +2965,7 @@ contains
     integer(int32) :: outcome
     outcome = begin_call(self, evaluation, int(npoints, int64))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine begin_int32
 
   subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
@@ -2971,7 +2977,7 @@ contains
     integer(int32) :: outcome
     outcome = begin_call(self, evaluation, npoints)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine begin_int64
 
   subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
@@ -2994,7 +3000,7 @@ contains
       call model%variable_count(neml2_output, self%shared%outputs)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine begin_tensors
 
   integer(int32) function begin_call(self, evaluation, npoints) result(outcome)
@@ -3022,7 +3028,7 @@ contains
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_next
 
   ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
@@ -3038,7 +3044,7 @@ contains
     outcome = c_system_size(npoints, n, count, c_system(self))
     if (outcome == neml2_ok .and. present(nunknowns)) nunknowns = count
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_size
 
   ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
@@ -3057,7 +3063,7 @@ contains
       first = first + 1
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_layout
 
   ! The initial guess, from the predictor of the model.
@@ -3071,7 +3077,7 @@ contains
     call check_vector(self, shape(u, int64), "u", outcome)
     if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_guess
 
   ! The residual r(u).
@@ -3087,7 +3093,7 @@ contains
     call check_vector(self, shape(r, int64), "r", outcome)
     if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_residual
 
   ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
@@ -3105,7 +3111,7 @@ contains
     if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
     if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_step
 
   ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
@@ -3122,7 +3128,7 @@ contains
     call check_vector(self, shape(a, int64), "a", outcome)
     if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_jacobian
 
   ! The product y of the Jacobian at `u` with `v`.
@@ -3139,7 +3145,7 @@ contains
     call check_vector(self, shape(y, int64), "y", outcome)
     if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_matvec
 
   ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
@@ -3157,7 +3163,7 @@ contains
     if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
     if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_accept
 
   ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
@@ -3196,7 +3202,7 @@ contains
       if (.not. c_associated(solve)) call release(self%shared)
     end if
     if (present(stat)) stat = outcome
-    if (present(errmsg)) errmsg = message_of(outcome)
+    if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_finish
 
   function c_system(self) result(system)
@@ -3287,20 +3293,19 @@ contains
   end function c_text
 
   ! The text at a C pointer; empty where it is null.
-  function text_at(pointer) result(text)
+  subroutine read_c(pointer, text)
     type(c_ptr), intent(in) :: pointer
-    character(:), allocatable :: text
+    character(:), allocatable, intent(inout) :: text
     character(kind=c_char), pointer :: letters(:)
     integer(int64) :: i
     text = ""
     if (.not. c_associated(pointer)) return
     call c_f_pointer(pointer, letters, [c_strlen(pointer)])
-    deallocate (text)
-    allocate (character(len=size(letters)) :: text)
+    text = repeat(" ", size(letters))
     do i = 1, size(letters)
       text(i:i) = letters(i)
     end do
-  end function text_at
+  end subroutine read_c
 
   ! C's sizes in Fortran's order.
   function reversed(sizes, n) result(extents)
