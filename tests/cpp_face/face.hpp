@@ -55,7 +55,8 @@ inline Tensor6 hooke(const Tensor6& strain, double young = 200e3) {
 // Equal to `tolerance`, relative to the greatest magnitude of `expected`.
 template <class Values, class Expected>
 bool near(const Values& values, const Expected& expected, double tolerance = 1e-12) {
-  const neml2::Span a(values), b(expected);
+  const neml2::Span a(values);
+  const neml2::Span b(expected);
   double scale = 0, error = 0;
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < b.size(); ++i) {

@@ -107,7 +107,7 @@ static void what_a_callable_throws_comes_back(const neml2::Model& model) {
   face::Step step(model, n);
   try {
     static_cast<void>(model.forward_with(step.arguments(), [](neml2::System&) { throw Stop{42}; }));
-    CHECK(!"it was not thrown");
+    check_failed(__FILE__, __LINE__, "it was not thrown");
   } catch (const Stop& stop) {
     CHECK(stop.reason == 42);
   }

@@ -14,7 +14,7 @@ template <class Request>
 static void refused(const neml2::Model& model, int32_t expected, Request&& request) {
   try {
     request();
-    CHECK(!"it was accepted");
+    check_failed(__FILE__, __LINE__, "it was accepted");
   } catch (const neml2::Error& error) {
     CHECK(error.status() == expected && !error.recoverable());
     std::printf("error %d %s\n", static_cast<int>(error.status()), error.subject().c_str());
