@@ -537,17 +537,20 @@ module neml2_capi
       character(kind=c_char), intent(inout) :: buffer(*)
       integer(int64), value :: capacity
       integer(int64), intent(inout) :: needed
-      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
+      character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
     end function
     integer(int32) function c_model_load(out, path, device, dtype) bind(c, name="neml2_model_load")
       import
       type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: path(*), device(*), dtype(*)
+      character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
     end function
     integer(int32) function c_model_load_stub(out, stub, name, device, dtype) bind(c, name="neml2_model_load_stub")
       import
       type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: stub(*), name(*), device(*), dtype(*)
+      character(kind=c_char), intent(in) :: stub(*), name(*)
+      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
     end function
     integer(int32) function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find")
       import
@@ -847,7 +850,7 @@ contains
     integer(int64) :: needed
     needed = 0
     record = record_mark//decimal(int(status, int64))//new_line("a")//subject//new_line("a")//message
-    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(""), c_text(record), c_text("float64"))
+    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(""), c_text(record))
     outcome = status
   end function raised
 
@@ -992,9 +995,12 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
+    character(kind=c_char, len=:), allocatable :: c_device, c_dtype
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    outcome = c_model_load(loaded, c_text(path), c_text(device, "cpu"), c_text(dtype, "float64"))
+    call terminate(device, c_device)
+    call terminate(dtype, c_dtype)
+    outcome = c_model_load(loaded, c_text(path), c_device, c_dtype)
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -1008,9 +1014,12 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
+    character(kind=c_char, len=:), allocatable :: c_device, c_dtype
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    outcome = c_model_load_stub(loaded, c_text(stub), c_text(name), c_text(device, "cpu"), c_text(dtype, "float64"))
+    call terminate(device, c_device)
+    call terminate(dtype, c_dtype)
+    outcome = c_model_load_stub(loaded, c_text(stub), c_text(name), c_device, c_dtype)
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -1214,15 +1223,14 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer, c_path, c_device, c_dtype
+    character(kind=c_char, len=:), allocatable :: buffer, c_device, c_dtype
     integer(int64) :: needed
     needed = 1
-    c_path = c_text(path)
-    c_device = c_text(device, "cpu")
-    c_dtype = c_text(dtype, "float64")
-    outcome = c_artifact_describe(nothing, 0_int64, needed, c_path, c_device, c_dtype)
+    call terminate(device, c_device)
+    call terminate(dtype, c_dtype)
+    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(path), c_device, c_dtype)
     allocate (character(kind=c_char, len=needed) :: buffer)
-    if (outcome == neml2_ok) outcome = c_artifact_describe(buffer, needed, needed, c_path, c_device, c_dtype)
+    if (outcome == neml2_ok) outcome = c_artifact_describe(buffer, needed, needed, c_text(path), c_device, c_dtype)
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -1878,9 +1886,10 @@ contains
     case (derivative)
       known = trim(name)//":"//trim(variable)
     case (parameter_derivative)
-      known = trim(name)//":"//full_name(self, variable)
+      call find_full_name(self, variable, known)
+      known = trim(name)//":"//known
     case (neml2_parameter, parameter_adjoint)
-      known = full_name(self, name)
+      call find_full_name(self, name, known)
     case default
       known = trim(name)
     end select
@@ -1943,7 +1952,7 @@ contains
                        "'first' of "//what//" is counted from 1, not "//decimal(before + 1)//".")
     if (outcome /= neml2_ok .or. .not. allocated(array%extents)) return
 
-    if (array%dense) then
+    if (lies_dense(array)) then
       length = product(array%extents)
       distance = merge(product(array%extents(:size(array%extents) - 1)), 0_int64, size(array%extents) > 0)
       if (present(stride)) distance = stride
@@ -1954,7 +1963,7 @@ contains
       if (present(stride)) distance = stride
       if (before + point_size > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
         outcome = raised(neml2_error_shape, subject, &
-                         "The array of "//what//" is a section with gaps ("//shown(array)//"), which can be bound " &
+                         "The array of "//what//" is a section with gaps ("//trim(shown(array))//"), which can be bound " &
                          //"where the values of a point lie side by side and the points at one distance. Bind the " &
                          //"whole array with 'first' and 'stride', or a copy.")
         return
@@ -2114,10 +2123,10 @@ contains
 
   ! A parameter may go by the last component of its name, where that is unique: its full name, which the list of a call
   ! has. The library refuses a name that is not unique.
-  function full_name(self, name) result(full)
+  subroutine find_full_name(self, name, full)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    character(:), allocatable :: full
+    character(:), allocatable, intent(out) :: full
     integer :: k
     full = trim(name)
     if (extent_index(self, neml2_parameter, name) > 0 .or. .not. associated(self%shared)) return
@@ -2127,7 +2136,7 @@ contains
         if (known%name(index(known%name, ".", back=.true.) + 1:) == name) full = known%name
       end associate
     end do
-  end function full_name
+  end subroutine find_full_name
 
   ! ------------------------------------------------------------------------------------------
   ! How an array lies in memory
@@ -2269,13 +2278,31 @@ contains
     pointer_at = transfer(address, pointer_at)
   end function pointer_at
 
-  ! Extents and strides of a section, for a message.
-  function shown(array) result(text)
+  ! Whether the elements lie side by side: strides of axes of one element, which gfortran's
+  ! is_contiguous counts, do not matter.
+  pure logical function lies_dense(array) result(dense)
     type(layout), intent(in) :: array
-    character(:), allocatable :: text
-    text = "extents "//listed(array%extents)
-    if (allocated(array%strides)) text = text//", strides "//listed(array%strides)
-    if (.not. allocated(array%strides)) text = text//"; the strides of more than 4 axes are not known"
+    integer(int64) :: run
+    integer :: i
+    dense = array%dense .or. product(array%extents) == 0
+    if (dense .or. .not. allocated(array%strides)) return
+    run = 1
+    do i = 1, size(array%extents)
+      if (array%extents(i) /= 1 .and. array%strides(i) /= run) return
+      run = run * array%extents(i)
+    end do
+    dense = .true.
+  end function lies_dense
+
+  ! Extents and strides of a section, for a message; with blanks at the end.
+  pure function shown(array) result(text)
+    type(layout), intent(in) :: array
+    character(64 + 2 * 22 * 15) :: text
+    if (allocated(array%strides)) then
+      text = "extents "//trim(listed(array%extents))//", strides "//listed(array%strides)
+    else
+      text = "extents "//trim(listed(array%extents))//"; the strides of more than 4 axes are not known"
+    end if
   end function shown
 
   ! ------------------------------------------------------------------------------------------
@@ -2530,13 +2557,14 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     type(c_ptr) :: tensor
-    integer(int64) :: ndim
+    integer(int64) :: sizes(size(shape)), ndim
     integer(int32) :: element
     tensor = c_null_ptr
     ndim = size(shape)
     element = neml2_float64
     if (present(dtype)) element = dtype
-    outcome = c_tensor_create(tensor, element, ndim, shape(ndim:1:-1))
+    sizes = shape(ndim:1:-1)
+    outcome = c_tensor_create(tensor, element, ndim, sizes)
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -2592,16 +2620,17 @@ contains
     class(neml2_tensor), intent(inout) :: self
     type(layout), intent(in) :: array
     type(c_ptr) :: tensor
-    integer(int64) :: ndim
+    integer(int64) :: sizes(15), steps(15), ndim
     if (.not. allocated(array%extents)) then
       outcome = raised(neml2_error_argument, "array", "The array to wrap is a null pointer.")
     else if (.not. allocated(array%strides)) then
-      outcome = raised(neml2_error_shape, "array", "The array to wrap is a section with gaps ("//shown(array)//").")
+      outcome = raised(neml2_error_shape, "array", "The array to wrap is a section with gaps ("//trim(shown(array))//").")
     else
       tensor = c_null_ptr
       ndim = size(array%extents)
-      outcome = c_tensor_wrap(tensor, array%base, array%dtype, ndim, array%extents(ndim:1:-1), &
-                              array%strides(ndim:1:-1), c_null_ptr, c_null_ptr)
+      sizes(:ndim) = array%extents(ndim:1:-1)
+      steps(:ndim) = array%strides(ndim:1:-1)
+      outcome = c_tensor_wrap(tensor, array%base, array%dtype, ndim, sizes, steps, c_null_ptr, c_null_ptr)
       if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
     end if
   end function wrap
@@ -2799,19 +2828,13 @@ contains
     integer(int32), intent(in) :: dtype
     type(layout), intent(out) :: array
     integer(int32), intent(out) :: outcome
-    integer(int64) :: run
-    integer :: i
     array%dtype = dtype
     call self%shape(array%extents, outcome, strides=array%strides)
     if (outcome == neml2_ok) outcome = c_tensor_dtype(array%dtype, c_handle(self))
     if (outcome == neml2_ok) outcome = c_tensor_data(array%base, c_handle(self))
     if (outcome /= neml2_ok) return
-    run = 1
-    do i = 1, size(array%extents)
-      array%dense = array%dense .and. (array%extents(i) == 1 .or. array%strides(i) == run)
-      run = run * array%extents(i)
-    end do
-    array%dense = array%dense .or. run == 0
+    array%dense = .false.
+    array%dense = lies_dense(array)
     if (array%dtype /= dtype) &
       outcome = raised(neml2_error_dtype, "values", &
                        "The values of the tensor are not of type "//trim(kind_names(dtype))//".")
@@ -2822,7 +2845,7 @@ contains
     outcome = neml2_ok
     if (.not. array%dense) &
       outcome = raised(neml2_error_shape, "values", "The values of the tensor do not lie side by side (" &
-                       //shown(array)//"). Read them with 'copy'.")
+                       //trim(shown(array))//"). Read them with 'copy'.")
   end function need_dense
 
   ! Where the elements of an array stand from its first on, in array element order.
@@ -3227,7 +3250,7 @@ contains
     expected(size(extents)) = npoints
     if (any(extents /= expected)) &
       outcome = raised(neml2_error_shape, name, &
-                       "The array '"//name//"' must be "//listed(expected)//"; it is "//listed(extents)//".")
+                       "The array '"//name//"' must be "//trim(listed(expected))//"; it is "//trim(listed(extents))//".")
   end subroutine check_vector
 
   ! What the library calls for a solver of neml2_model%forward_with.
@@ -3244,12 +3267,14 @@ contains
 
   ! ------------------------------------------------------------------------------------------
   ! Text and shapes
+  !
+  ! No function that threads may call has a result of deferred length: gfortran 12 keeps its length in a static variable.
   ! ------------------------------------------------------------------------------------------
 
   pure function role_name(role) result(name)
     integer(int32), intent(in) :: role
-    character(:), allocatable :: name
-    name = "the "//trim(role_names(role))
+    character(4 + len_trim(role_names(role))) :: name
+    name = "the "//role_names(role)
   end function role_name
 
   pure logical function is_true(option)
@@ -3260,37 +3285,43 @@ contains
 
   pure function decimal(number) result(text)
     integer(int64), intent(in) :: number
-    character(:), allocatable :: text
-    character(20) :: digits
-    write (digits, "(i0)") number
-    text = trim(digits)
+    character(width(number)) :: text
+    write (text, "(i0)") number
   end function decimal
 
+  pure integer function width(number)
+    integer(int64), intent(in) :: number
+    character(20) :: digits
+    write (digits, "(i0)") number
+    width = len_trim(digits)
+  end function width
+
+  ! With blanks at the end.
   pure function listed(numbers) result(text)
     integer(int64), intent(in) :: numbers(:)
-    character(:), allocatable :: text
+    character(22 * 15) :: text
     integer :: i
     text = "("
     do i = 1, size(numbers)
-      if (i > 1) text = text//", "
-      text = text//decimal(numbers(i))
+      if (i > 1) text = trim(text)//", "//decimal(numbers(i))
+      if (i == 1) text = trim(text)//decimal(numbers(i))
     end do
-    text = text//")"
+    text = trim(text)//")"
   end function listed
 
   ! Text as C reads it, without the blanks at the end.
-  pure function c_text(text, default) result(terminated)
-    character(*), intent(in), optional :: text
-    character(*), intent(in), optional :: default
-    character(kind=c_char, len=:), allocatable :: terminated
-    if (present(text)) then
-      terminated = trim(text)//c_null_char
-    else if (present(default)) then
-      terminated = default//c_null_char
-    else
-      terminated = c_null_char
-    end if
+  pure function c_text(text) result(terminated)
+    character(*), intent(in) :: text
+    character(kind=c_char, len=len_trim(text) + 1) :: terminated
+    terminated = trim(text)//c_null_char
   end function c_text
+
+  ! The same of an argument that may be absent: it is not allocated then, and C gets NULL.
+  pure subroutine terminate(text, terminated)
+    character(*), intent(in), optional :: text
+    character(kind=c_char, len=:), allocatable, intent(out) :: terminated
+    if (present(text)) terminated = trim(text)//c_null_char
+  end subroutine terminate
 
   ! The text at a C pointer; empty where it is null.
   subroutine read_c(pointer, text)
