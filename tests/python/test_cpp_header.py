@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, folder, run
 
+SYMBOLS = (TESTS / "abi" / "symbols.txt").read_text().splitlines()
 HEADER = (INCLUDE / "neml2_capi.hpp").read_text()
 STRICT = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")
 COMPILERS = [path for name in (CXX, "clang++") if (path := shutil.which(name))]
@@ -25,6 +26,18 @@ def test_the_header_compiles_in_two_files_of_a_program(compiler: str, standard: 
     command(compiler, *flags, "-DSECOND_FILE", "-c", source, "-o", second)
     command(compiler, *flags, source, second, "-o", program, *LINK)
     run(program)
+
+
+def test_it_covers_the_c_header_and_needs_nothing_else() -> None:
+    functions = {line.partition("(")[0].split()[-1].strip("*") for line in SYMBOLS if "(" in line}
+    # An exception carries its status and its message.
+    left_out = {"neml2_error_status", "neml2_error_record"}
+    assert set(re.findall(r"\bneml2_\w+", HEADER)) & functions == functions - left_out
+
+    source, made = TESTS / "cpp_face" / "test_models.cpp", folder() / "cpp_face.o"
+    command(CXX, "-std=c++17", f"-I{INCLUDE}", "-c", source, "-o", made)
+    needed = {line.split()[-1] for line in command("nm", "--undefined-only", made).splitlines()}
+    assert {name for name in needed if "neml2" in name} <= functions
 
 
 def example() -> str:
