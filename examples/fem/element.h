@@ -5,6 +5,7 @@
 #include <Eigen/LU>
 #include <array>
 #include <cmath>
+#include <stdexcept>
 
 #include "mesh.h"
 
@@ -71,6 +72,7 @@ inline Eigen::Matrix<double, 6, DOFS> strain_displacement(const Gradients& gradi
   return b;
 }
 
+/// @throws std::invalid_argument where the element is folded over, or its nodes are not in the order of a Hexahedron
 inline Element integrate(const Mesh& mesh, const Hexahedron& nodes) {
   Gradients positions;
   for (int a = 0; a < NODES; ++a) positions.row(a) = mesh.nodes[std::size_t(nodes[std::size_t(a)])];
@@ -84,6 +86,7 @@ inline Element integrate(const Mesh& mesh, const Hexahedron& nodes) {
     const Eigen::Matrix3d jacobian = positions.transpose() * reference;  // dx_i / dxi_j
     gradients[g] = reference * jacobian.inverse();
     element[g].volume = jacobian.determinant();  // all weights are 1
+    if (!(element[g].volume > 0)) throw std::invalid_argument("An element of the mesh has no volume at a Gauss point.");
     mean += element[g].volume * gradients[g];
     volume += element[g].volume;
   }
