@@ -35,8 +35,8 @@
 !
 !     gfortran -fopenmp DIR/include/neml2_capi.f90 first.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
 !
-! or, with CMake, find_package(neml2_capi) and link neml2_capi::fortran. A host with other threads than OpenMP's compiles
-! with -frecursive.
+! or, with CMake, find_package(neml2_capi) and link neml2_capi::fortran. A host with other threads than OpenMP's
+! compiles with -frecursive.
 !
 !
 ! A FINITE-ELEMENT HOST
@@ -412,11 +412,6 @@ module neml2_capi
       integer(int64), intent(inout) :: out
       type(c_ptr), value :: model
     end function
-    integer(int32) function read_dtype(out, handle) bind(c)
-      import
-      integer(int32), intent(inout) :: out
-      type(c_ptr), value :: handle
-    end function
     integer(int32) function bind_by_name(call, name, data, dtype, point_stride) bind(c)
       import
       type(c_ptr), value :: call, data
@@ -452,8 +447,6 @@ module neml2_capi
   procedure(count_kind), bind(c, name="neml2_model_derivative_count") :: c_model_derivative_count
   procedure(count_all), bind(c, name="neml2_model_history_count") :: c_model_history_count
   procedure(count_all), bind(c, name="neml2_model_option_count") :: c_model_option_count
-  procedure(read_dtype), bind(c, name="neml2_model_dtype") :: c_model_dtype
-  procedure(read_dtype), bind(c, name="neml2_tensor_dtype") :: c_tensor_dtype
   procedure(bind_by_name), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
   procedure(bind_by_name), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
   procedure(bind_by_name), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
@@ -499,6 +492,12 @@ module neml2_capi
       import
       integer(int64), intent(inout) :: ndim
       type(c_ptr), intent(inout) :: shape, strides
+      type(c_ptr), value :: tensor
+    end function
+    ! Not by procedure(), as its like: gfortran 12 then passes the handle of one call by reference.
+    integer(int32) function c_tensor_dtype(out, tensor) bind(c, name="neml2_tensor_dtype")
+      import
+      integer(int32), intent(inout) :: out
       type(c_ptr), value :: tensor
     end function
     integer(int32) function c_tensor_data(out, tensor) bind(c, name="neml2_tensor_data")
@@ -551,6 +550,11 @@ module neml2_capi
       type(c_ptr), intent(inout) :: out
       character(kind=c_char), intent(in) :: stub(*), name(*)
       character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+    end function
+    integer(int32) function c_model_dtype(out, model) bind(c, name="neml2_model_dtype")
+      import
+      integer(int32), intent(inout) :: out
+      type(c_ptr), value :: model
     end function
     integer(int32) function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find")
       import
@@ -825,8 +829,8 @@ contains
 
   ! The message of a call that has just returned `outcome`; empty where it succeeded.
   !
-  ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length of
-  ! an optional one on the way back.
+  ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length
+  ! of an optional one on the way back.
   subroutine tell(outcome, message)
     integer(int32), intent(in) :: outcome
     character(:), allocatable, intent(out) :: message
@@ -890,7 +894,7 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! Whether there is an object, and not an empty one.
-  pure logical function object_is_set(self)
+  pure elemental logical function object_is_set(self)
     class(object), intent(in) :: self
     object_is_set = associated(self%shared)
   end function object_is_set
@@ -1963,9 +1967,9 @@ contains
       if (present(stride)) distance = stride
       if (before + point_size > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
         outcome = raised(neml2_error_shape, subject, &
-                         "The array of "//what//" is a section with gaps ("//trim(shown(array))//"), which can be bound " &
-                         //"where the values of a point lie side by side and the points at one distance. Bind the " &
-                         //"whole array with 'first' and 'stride', or a copy.")
+                         "The array of "//what//" is a section with gaps ("//trim(shown(array))//"), which can be " &
+                         //"bound where the values of a point lie side by side and the points at one distance. Bind " &
+                         //"the whole array with 'first' and 'stride', or a copy.")
         return
       end if
       if (distance == 0) points = huge(points)
@@ -2624,7 +2628,8 @@ contains
     if (.not. allocated(array%extents)) then
       outcome = raised(neml2_error_argument, "array", "The array to wrap is a null pointer.")
     else if (.not. allocated(array%strides)) then
-      outcome = raised(neml2_error_shape, "array", "The array to wrap is a section with gaps ("//trim(shown(array))//").")
+      outcome = raised(neml2_error_shape, "array", &
+                       "The array to wrap is a section with gaps ("//trim(shown(array))//").")
     else
       tensor = c_null_ptr
       ndim = size(array%extents)
@@ -3250,7 +3255,8 @@ contains
     expected(size(extents)) = npoints
     if (any(extents /= expected)) &
       outcome = raised(neml2_error_shape, name, &
-                       "The array '"//name//"' must be "//trim(listed(expected))//"; it is "//trim(listed(extents))//".")
+                       "The array '"//name//"' must be "//trim(listed(expected))//"; it is " &
+                       //trim(listed(extents))//".")
   end subroutine check_vector
 
   ! What the library calls for a solver of neml2_model%forward_with.
@@ -3268,7 +3274,8 @@ contains
   ! ------------------------------------------------------------------------------------------
   ! Text and shapes
   !
-  ! No function that threads may call has a result of deferred length: gfortran 12 keeps its length in a static variable.
+  ! No function that threads may call has a result of deferred length: gfortran 12 keeps its length in a static
+  ! variable.
   ! ------------------------------------------------------------------------------------------
 
   pure function role_name(role) result(name)

@@ -54,7 +54,8 @@ contains
   pure function some_strains(n) result(strain)
     integer, intent(in) :: n
     real(real64) :: strain(6, n)
-    real(real64), parameter :: base(6) = [1e-3_real64, -3e-4_real64, -2e-4_real64, 2e-4_real64, -1e-4_real64, 5e-5_real64]
+    real(real64), parameter :: base(6) = &
+      [1e-3_real64, -3e-4_real64, -2e-4_real64, 2e-4_real64, -1e-4_real64, 5e-5_real64]
     integer :: p
     do p = 1, n
       strain(:, p) = base * (1 + 0.1_real64 * mod(p, 17))

@@ -2,7 +2,8 @@
 program test_errors
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, load, says, some_strains
-  use neml2_capi, only: neml2_artifact_describe, neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, &
+  use neml2_capi, only: neml2_artifact_describe, neml2_call, neml2_error_argument, neml2_error_file, &
+                        neml2_error_message, &
                         neml2_error_missing, neml2_error_name, neml2_error_shape, neml2_error_status, &
                         neml2_error_subject, neml2_get_error_message, neml2_get_error_subject, neml2_graph, &
                         neml2_input, neml2_model, neml2_ok, neml2_report, neml2_solve, neml2_tensor

@@ -286,7 +286,8 @@ contains
     call check_ok(stat, errmsg)
     call model%get_parameter("elasticity.E", stored, stat, extents, errmsg)
     call check_ok(stat, errmsg)
-    call check(all(extents == [2, 3]) .and. all(abs(stored - [1, 2, 3, 4, 5, 6] * 1e3_real64) <= 0), "a batch of two axes")
+    call check(all(extents == [2, 3]), "a batch of two axes")
+    call check(all(abs(stored - [1, 2, 3, 4, 5, 6] * 1e3_real64) <= 0), "in array element order")
     table = -1
     table(3, :) = young
     call model%set_parameter("elasticity.E", table(3, :), stat, errmsg)
