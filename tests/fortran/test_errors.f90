@@ -186,6 +186,7 @@ contains
     if (.not. says(errmsg, "of "//trim(number)//".") .or. status /= neml2_error_shape) wrong = wrong + 1
     call evaluation%bind_input("x"//trim(number), strain)
     call neml2_error_message(errmsg)
-    if (.not. says(errmsg, "x"//trim(number)) .or. neml2_error_status() /= neml2_error_name) wrong = wrong + 1
+    status = neml2_error_status()
+    if (.not. says(errmsg, "x"//trim(number)) .or. status /= neml2_error_name) wrong = wrong + 1
   end subroutine fail_in_a_way_of_its_own
 end program test_errors

@@ -1,21 +1,68 @@
+! A type that contains objects has an assignment(=) of its own, which shares each of them: see the introduction of
+! neml2_capi. A type that contains such a type needs one again.
+module materials
+  use neml2_capi, only: neml2_call, neml2_model
+  implicit none(type, external)
+  private
+
+  type, public :: material
+    type(neml2_model) :: model
+    type(neml2_call) :: evaluation
+    integer :: number = 0
+  contains
+    generic :: assignment(=) => assign
+    procedure, private :: assign
+  end type material
+
+  type, public :: region
+    type(material) :: bulk
+    type(material), allocatable :: inclusions(:)
+  contains
+    generic :: assignment(=) => assign_region
+    procedure, private :: assign_region
+  end type region
+
+contains
+
+  impure elemental subroutine assign(left, right)
+    class(material), intent(inout) :: left
+    class(material), intent(in) :: right
+    left%model = right%model
+    left%evaluation = right%evaluation
+    left%number = right%number
+  end subroutine assign
+
+  impure elemental subroutine assign_region(left, right)
+    class(region), intent(inout) :: left
+    class(region), intent(in) :: right
+    integer :: i
+    left%bulk = right%bulk
+    if (allocated(left%inclusions)) deallocate (left%inclusions)
+    if (.not. allocated(right%inclusions)) return
+    allocate (left%inclusions(size(right%inclusions)))
+    do i = 1, size(right%inclusions)
+      left%inclusions(i) = right%inclusions(i)
+    end do
+  end subroutine assign_region
+end module materials
+
 ! Models and calls are freed once, with their last copy, and an error never stops the program.
 program test_handles
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
+  use materials, only: material, region
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, neml2_error_name, &
                         neml2_model, neml2_ok
   implicit none(type, external)
-
-  type :: material
-    type(neml2_model) :: model
-    integer :: number = 0
-  end type material
 
   integer :: i
 
   do i = 1, 3
     call copies_share_one_model()
     call components_are_assigned()
+    call containers_are_assigned()
+    call containers_of_containers_are_assigned()
+    call objects_are_moved()
     call arrays_are_finalized()
     call a_call_outlives_its_model()
     call what_fails_keeps_what_was_there()
@@ -56,7 +103,6 @@ contains
     call evaluate(c)
   end subroutine copies_share_one_model
 
-  ! One by one: see the introduction of the module.
   subroutine components_are_assigned()
     type(material) :: a, b
     type(material), allocatable :: list(:)
@@ -70,6 +116,81 @@ contains
     deallocate (list)
     call evaluate(b%model)
   end subroutine components_are_assigned
+
+  subroutine containers_are_assigned()
+    type(material) :: a, b
+    type(material), allocatable :: list(:)
+    call load(a%model, "elasticity")
+    call load(b%model, "elasticity")
+    call a%evaluation%create(a%model)
+    a%number = 7
+    b = a
+    b = a
+    b = b
+    call check(b%number == 7 .and. b%evaluation%is_set(), "all components")
+    allocate (list(3))
+    list(1) = b
+    list(2:3) = list(1)
+    call a%model%free()
+    call b%model%free()
+    call evaluate(list(2)%model)
+    call advance(b, list(3))
+    deallocate (list)
+    call evaluate(b%model)
+  end subroutine containers_are_assigned
+
+  ! The usual end of a step: the old one becomes the new one, in a procedure of its own.
+  subroutine advance(old, new)
+    type(material), intent(inout) :: old
+    type(material), intent(in) :: new
+    old = new
+  end subroutine advance
+
+  subroutine containers_of_containers_are_assigned()
+    type(region) :: a, b
+    call load(a%bulk%model, "elasticity")
+    allocate (a%inclusions(2))
+    a%inclusions(1) = a%bulk
+    call load(a%inclusions(2)%model, "elasticity")
+    b = a
+    b = a
+    call a%bulk%model%free()
+    deallocate (a%inclusions)
+    call evaluate(b%bulk%model)
+    call evaluate(b%inclusions(1)%model)
+    call evaluate(b%inclusions(2)%model)
+    b = a
+    call check(.not. (b%bulk%model%is_loaded() .or. allocated(b%inclusions)), "a copy of nothing is nothing")
+  end subroutine containers_of_containers_are_assigned
+
+  ! move_alloc and pointers leave the count alone.
+  subroutine objects_are_moved()
+    type(neml2_model), allocatable :: a(:), b(:)
+    type(neml2_model), pointer :: p
+    class(neml2_model), allocatable :: c
+    allocate (a(2))
+    call load(a(1), "elasticity")
+    a(2) = a(1)
+    call move_alloc(a, b)
+    allocate (p)
+    p = b(2)
+    allocate (c)
+    call share(c, p)
+    deallocate (b)
+    call evaluate(p)
+    deallocate (p)
+    call evaluate(c)
+  end subroutine objects_are_moved
+
+  ! To an object that is polymorphic.
+  subroutine share(left, right)
+    class(neml2_model), intent(inout) :: left
+    type(neml2_model), intent(in) :: right
+    select type (left)
+    type is (neml2_model)
+      left = right
+    end select
+  end subroutine share
 
   subroutine arrays_are_finalized()
     type(neml2_model), allocatable :: models(:)

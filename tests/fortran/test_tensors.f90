@@ -1,9 +1,9 @@
 ! Evaluation with tensors: values and derivatives of elasticity, what is refused, and who frees what.
 program test_tensors
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_missing, neml2_error_shape, &
-                        neml2_error_unsupported, neml2_model, neml2_non_finite, neml2_ok, neml2_report, &
+                        neml2_error_unsupported, neml2_int64, neml2_model, neml2_non_finite, neml2_ok, neml2_report, &
                         neml2_report_residual_history, neml2_report_status, neml2_report_suggested_cut, neml2_tensor
   implicit none(type, external)
   integer, parameter :: n = 4
@@ -18,6 +18,7 @@ program test_tensors
   call reports_have_tensors()
   call what_is_wrong_is_refused()
   call copies_share_one_tensor()
+  call tensors_of_all_kinds()
   call finish()
 
 contains
@@ -175,6 +176,69 @@ contains
     call results(1)%values(values, stat, errmsg)
     call check(stat == neml2_error_argument .and. .not. associated(values), "no tensor")
   end subroutine what_is_wrong_is_refused
+
+  subroutine tensors_of_all_kinds()
+    type(neml2_tensor) :: tensor
+    real(real64), target :: scalar, empty(3, 0)
+    real(real32), target :: single(2, 3, 4)
+    integer(int64), target :: wide(5)
+    integer(int32), target :: narrow(2, 2)
+    real(real64), pointer :: v64(:)
+    real(real32), pointer :: v32(:)
+    integer(int64), pointer :: i64(:)
+    integer(int32), pointer :: i32(:)
+    real(real32), allocatable :: copied(:)
+    integer(int64), allocatable :: extents(:), none(:)
+    integer :: i
+    scalar = 7
+    single = reshape([(real(i, real32), i=1, 24)], shape(single))
+    wide = [1, 2, 3, 4, 5]
+    narrow = reshape([1, 2, 3, 4], [2, 2])
+    call tensor%wrap(scalar, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call tensor%values(v64, stat, errmsg)
+    call check(stat == neml2_ok .and. size(v64) == 1 .and. abs(v64(1) - 7) <= 0, "a scalar")
+    call tensor%wrap(empty, stat, errmsg)
+    call tensor%values(v64, stat, errmsg)
+    call check(stat == neml2_ok .and. size(v64) == 0, "no values")
+    call tensor%wrap(single, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call tensor%shape(extents)
+    call check(size(extents) == 3 .and. all(extents == [2, 3, 4]), "its shape")
+    call tensor%values(v32, stat, errmsg)
+    call check(stat == neml2_ok .and. all(abs(v32 - [(real(i, real32), i=1, 24)]) <= 0), "real32")
+    v32(24) = -1
+    call check(single(2, 3, 4) < 0, "a view, and no copy")
+    call tensor%wrap(single(2, :, 2::2), stat, errmsg)
+    call tensor%copy(copied, stat, errmsg)
+    call check(stat == neml2_ok .and. all(abs(copied - [8, 10, 12, 20, 22, -1]) <= 0), "with gaps in both axes")
+    call tensor%wrap(wide, stat, errmsg)
+    call tensor%values(i64, stat, errmsg)
+    call check(stat == neml2_ok .and. all(i64 == wide), "int64")
+    call tensor%wrap(narrow, stat, errmsg)
+    call tensor%values(i32, stat, errmsg)
+    call check(stat == neml2_ok .and. all(i32 == [1, 2, 3, 4]), "int32")
+    call tensor%values(i64, stat, errmsg)
+    call check(stat == neml2_error_dtype .and. .not. associated(i64) .and. says(errmsg, "int64"), "which is not int64")
+    call tensor%create([2_int64, 3_int64], stat, errmsg, neml2_int64)
+    call check_ok(stat, errmsg)
+    call tensor%values(i64, stat, errmsg)
+    call check(size(i64) == 6 .and. all(i64 == 0), "a new tensor is zero")
+    allocate (none(0))
+    call tensor%create(none, stat, errmsg)
+    call tensor%values(v64, stat, errmsg)
+    call check(size(v64) == 1, "a new scalar")
+    call tensor%create([2_int64], stat, errmsg, dtype=99_int32)
+    call check(stat < 0 .and. len(errmsg) > 0 .and. tensor%is_set(), "no such type")
+    call backwards(single)
+  end subroutine tensors_of_all_kinds
+
+  subroutine backwards(single)
+    real(real32), intent(inout), target :: single(2, 3, 4)
+    type(neml2_tensor) :: tensor
+    call tensor%wrap(single(:, 3:1:-2, 1), stat, errmsg)
+    call check(stat < 0 .and. len(errmsg) > 0 .and. .not. tensor%is_set(), "strides are not negative")
+  end subroutine backwards
 
   subroutine copies_share_one_tensor()
     type(neml2_tensor) :: inputs(1), outputs(1), kept
