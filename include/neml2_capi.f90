@@ -2519,20 +2519,21 @@ contains
                        "The model has "//decimal(expected)//" "//name//"s; the array for them has " &
                        //decimal(size(tensors, kind=int64))//" tensors.")
     else
-      handles = handles_of(tensors)
+      call read_handles(tensors, handles)
     end if
   end subroutine list_handles
 
   ! One more than there are tensors: to point to where there is none.
-  function handles_of(tensors) result(handles)
+  subroutine read_handles(tensors, handles)
     type(neml2_tensor), intent(in) :: tensors(:)
-    type(c_ptr) :: handles(size(tensors) + 1)
+    type(c_ptr), allocatable, intent(out) :: handles(:)
     integer :: i
+    allocate (handles(size(tensors) + 1))
     handles = c_null_ptr
     do i = 1, size(tensors)
       handles(i) = c_handle(tensors(i))
     end do
-  end function handles_of
+  end subroutine read_handles
 
   subroutine take_handles(tensors, handles)
     type(neml2_tensor), intent(inout), optional :: tensors(:)
@@ -2968,11 +2969,11 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_ptr), allocatable :: results(:)
-    allocate (results(size(outputs)))
+    type(c_ptr), allocatable :: given(:), results(:)
+    call read_handles(inputs, given)
+    allocate (results(size(outputs) + 1))
     results = c_null_ptr
-    outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), handles_of(inputs), &
-                          size(inputs, kind=int64))
+    outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), given, size(inputs, kind=int64))
     if (outcome >= neml2_ok) call take_handles(outputs, results)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
