@@ -1,0 +1,116 @@
+"""The Fortran module: its introduction, what the compiler refuses, and packages of all kinds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from native import (
+    CHECKS,
+    FORTRAN,
+    INCLUDE,
+    LINK,
+    PREBUILT,
+    TESTS,
+    command,
+    folder,
+    fortran_module,
+    fortran_program,
+    needs_fortran,
+    run,
+)
+
+MODULE = INCLUDE / "neml2_capi.f90"
+CHECKS_MODULE = TESTS / "fortran" / "checks.f90"
+FLAGS = ("-std=f2018", "-Wall", "-Wextra", "-Werror")
+
+pytestmark = needs_fortran
+
+# Arguments of bind_input("strain", ...).
+ACCEPTED = ["strain", "strain(:, 2:3)", "strain(1:3, :)", "single", "pointer", "cube"]
+REFUSED = ["plain", "2 * strain", "strain + 0", "number", "[1.0_real64]"]
+
+PROGRAM = """
+program binding
+  use, intrinsic :: iso_fortran_env, only: int32, real32, real64
+  use neml2_capi, only: neml2_call
+  implicit none(type, external)
+  type(neml2_call) :: evaluation
+  real(real64), target :: strain(6, 8), cube(6, 4, 2)
+  real(real32), target :: single(6, 8)
+  real(real64), pointer :: pointer(:, :)
+  real(real64) :: plain(6, 8)
+  integer(int32), target :: number(6, 8)
+  pointer => strain
+  strain = 0
+  cube = 0
+  single = 0
+  plain = 0
+  number = 0
+  call evaluation%bind_input("strain", {argument})
+end program binding
+"""
+
+
+def introduction() -> str:
+    """The first program of the introduction."""
+    found = re.search(r"^! >>> first\.f90\n(.*?)^! <<<\n", MODULE.read_text(), re.MULTILINE | re.S)
+    assert found
+    return re.sub(r"^!( {5})?", "", found[1], flags=re.MULTILINE)
+
+
+def compiles(source: str) -> bool:
+    assert FORTRAN is not None
+    fortran_module(MODULE)
+    (folder() / "binding.f90").write_text(source)
+    build = (FORTRAN, "-std=f2018", "-fsyntax-only", "binding.f90")
+    return subprocess.run(build, cwd=folder(), capture_output=True).returncode == 0
+
+
+def test_the_first_program_runs_as_it_stands(tmp_path: Path) -> None:
+    assert FORTRAN is not None
+    (tmp_path / "first.f90").write_text(introduction())
+    (tmp_path / "aoti").symlink_to(PREBUILT)
+    # In one command, as the introduction says.
+    command(FORTRAN, *FLAGS, MODULE, "first.f90", "-o", "first", *LINK, cwd=tmp_path)
+    done = subprocess.run([tmp_path / "first"], cwd=tmp_path, capture_output=True, text=True)
+    # Hooke's law with E = 200e3 and nu = 0.3: uniaxial strain of 1e-3.
+    axial, lateral = 200 * 0.7 / (1.3 * 0.4), 200 * 0.3 / (1.3 * 0.4)
+    stress = [float(word) for word in done.stdout.split()]
+    assert stress == pytest.approx([axial, lateral, lateral, 0, 0, 0], rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [("-O0", "-g"), ("-O3",), ("-O1", "-g", *CHECKS)], ids=" ".join)
+def test_the_module_compiles_without_a_warning(options: tuple[str, ...], tmp_path: Path) -> None:
+    assert FORTRAN is not None
+    command(FORTRAN, *FLAGS, *options, "-c", MODULE, cwd=tmp_path)
+
+
+def test_no_line_is_longer_than_the_standard_has_it() -> None:
+    assert max(map(len, MODULE.read_text().splitlines())) <= 132
+
+
+@pytest.mark.parametrize("argument", ACCEPTED)
+def test_an_array_with_an_address_of_its_own_is_accepted(argument: str) -> None:
+    assert compiles(PROGRAM.format(argument=argument))
+
+
+@pytest.mark.parametrize("argument", REFUSED)
+def test_what_would_be_copied_or_does_not_fit_is_refused(argument: str) -> None:
+    assert not compiles(PROGRAM.format(argument=argument))
+
+
+def test_packages_of_integers_and_single_precision(graphs: Path) -> None:
+    """The part of the test that compiled graphs are for."""
+    run(fortran_program(TESTS / "fortran" / "test_graphs.f90", CHECKS_MODULE), graphs)
+
+
+def test_no_function_result_has_a_length_that_threads_share(tmp_path: Path) -> None:
+    """gfortran 12 keeps the length of a deferred one in a static variable."""
+    assert FORTRAN is not None
+    command(FORTRAN, "-c", MODULE, cwd=tmp_path)
+    symbols = command(os.environ.get("NM", "nm"), tmp_path / "neml2_capi.o")
+    assert not re.search(r" b slen\.", symbols)
