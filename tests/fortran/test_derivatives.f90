@@ -418,7 +418,7 @@ contains
       call check(age == 1 .and. expected == max(output, current) .and. min(output, current) == 0, "what becomes of it")
     end do
     call plastic%history_info(5_int64, input, stat, errmsg=errmsg)
-    call check(stat == neml2_error_argument .and. input == 0, "no fifth one")
+    call check(stat == neml2_error_argument .and. input > 0, "no fifth one; what fails changes nothing")
     call plastic%variable_count(neml2_unknown, count, stat)
     call check(count == 2, "two unknowns")
   end subroutine histories_are_listed
