@@ -30,6 +30,9 @@ ARTIFACTS = ROOT / "examples" / "artifacts"
 NATIVE_TESTS = (
     "test_sanitizers.py",
     "test_native.py",
+    "test_consumer.py::test_cmake_finds",
+    "test_consumer.py::test_pkg_config_finds",
+    "test_consumer.py::test_a_",
     "test_leaks.py::test_ten_thousand_cycles_leave_nothing_behind",
 )
 

@@ -35,9 +35,13 @@ class Home:
     pkgconfig: Path
 
 
-def flags(*names: str, cwd: Path | None = None) -> list[str]:
-    """What the package says of itself."""
-    return shlex.split(command(sys.executable, "-m", "neml2_capi", *names, cwd=cwd))
+def neml2_capi_says(*flags: str) -> str:
+    """What the installed package prints. In the folder of the checkout, that one would answer."""
+    return command(sys.executable, "-m", "neml2_capi", *flags, cwd=SOURCES)
+
+
+def flags(*names: str) -> list[str]:
+    return shlex.split(neml2_capi_says(*names))
 
 
 def configuration() -> Mapping[str, str]:
@@ -123,7 +127,7 @@ def test_pkg_config_finds_the_library(home: Home, project: Path) -> None:
 
 
 def test_the_package_tells_the_flags(project: Path) -> None:
-    (module,) = flags("--fortran-module", cwd=project)
+    (module,) = flags("--fortran-module")
     build_by_hand(project, flags("--cflags"), flags("--libs"), Path(module))
 
 
@@ -135,7 +139,7 @@ def test_several_flags_make_one_line() -> None:
 
 
 def test_the_package_called_with_nothing_says_what_it_can() -> None:
-    assert "--cmakedir" in command(sys.executable, "-m", "neml2_capi")
+    assert "--cmakedir" in neml2_capi_says()
 
 
 def refused(project: Path, home: Home, lists: str) -> str:
