@@ -26,6 +26,8 @@ set_target_properties(neml2_capi_fortran PROPERTIES
   Fortran_FORMAT FREE
   Fortran_MODULE_DIRECTORY ${neml2_capi_modules}
   POSITION_INDEPENDENT_CODE ON)
+# Recursive, as every procedure of Fortran 2018 is: local variables must not be shared between threads.
+target_compile_options(neml2_capi_fortran PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)
 target_include_directories(neml2_capi_fortran INTERFACE ${neml2_capi_modules})
 target_link_libraries(neml2_capi_fortran PUBLIC neml2_capi::neml2_capi)
 set_target_properties(neml2_capi::fortran PROPERTIES INTERFACE_LINK_LIBRARIES neml2_capi_fortran)
