@@ -1,14 +1,4 @@
-"""The same model with torch tensors by default, called like neml2.aoti.Model.
-
-What differs from neml2.aoti.Model:
-
-- Results carry no gradient: derivatives come from jvp(), vjp(), jacobian() and their like for
-  parameters.
-- jvp() costs one direction, for models with sub-batch axes too; vjp() and evaluate() are new.
-- A missing cotangent of param_vjp() is zero.
-- set_parameter() copies the value. Change it later through named_parameters().
-- An input that the model does not have, or one of another element type, is an error.
-"""
+"""The same model with torch tensors by default, called like neml2.aoti.Model."""
 
 from __future__ import annotations
 
@@ -20,8 +10,6 @@ import torch
 from neml2_capi._tensor import as_torch
 from neml2_capi.model import Model as _Model
 from neml2_capi.stub import CompiledModel
-
-__all__ = ["Model", "load_model"]
 
 
 class Model(_Model):

@@ -1,0 +1,20 @@
+"""Compiled models among torch tensors.
+
+`Module` is a compiled model as a torch.nn.Module: gradients run through it, and its promoted
+parameters can be trained.
+
+`Model` is neml2_capi.Model with torch tensors by default, called like neml2.aoti.Model. What
+differs from neml2.aoti.Model:
+
+- Results carry no gradient: derivatives come from jvp(), vjp(), jacobian() and their like for
+  parameters. Module has results with one.
+- jvp() costs one direction, for models with sub-batch axes too; vjp() and evaluate() are new.
+- A missing cotangent of param_vjp() is zero.
+- set_parameter() copies the value. Change it later through named_parameters().
+- An input that the model does not have, or one of another element type, is an error.
+"""
+
+from neml2_capi.torch.model import Model, load_model
+from neml2_capi.torch.module import Module
+
+__all__ = ["Model", "Module", "load_model"]

@@ -1,0 +1,284 @@
+"""A compiled model as a torch.nn.Module."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from neml2_capi._evaluation import check_mapping
+from neml2_capi._library import lib
+from neml2_capi._tensor import Label
+from neml2_capi._variables import Variable, Variables
+from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi.model import Model as _Model
+from neml2_capi.torch._autograd import Evaluation
+from neml2_capi.torch._linearization import Linearization
+from neml2_capi.torch.model import Model
+
+
+class Module(torch.nn.Module):  # type: ignore[misc]
+    """A compiled model in a computation of torch: gradients run through it.
+
+        material = neml2_capi.torch.Module("aoti/viscoplastic")
+        optimizer = torch.optim.Adam(material.parameters())
+        loss = (material(forces)["stress"] - measured).square().mean()
+        loss.backward()
+
+    The promoted parameters are torch.nn.Parameters. Their attributes have the artifact's names with
+    `_` for what no attribute can have: material.elasticity_E; material["elasticity.E"] and, where
+    the last component is unique, material["E"] are the same. material["E"] = values replaces one,
+    by one value or one for each point. Units are the artifact's.
+
+    Gradients are those of the derivatives that were compiled (neml2-compile -d OUTPUT:INPUT), with
+    respect to inputs and parameters, in reverse and forward mode and under the transforms of
+    torch.func. A FatalError names what was not compiled when its gradient is asked for. Second
+    derivatives are a FatalError; so are, for models with sub-batch axes, gradients along these.
+
+    An evaluation of which a gradient may be asked computes its Jacobian, of all outputs with
+    respect to what requires a gradient, and keeps it until then: per point
+    8 * sum(output sizes) * sum(sizes of what requires a gradient) bytes. In a long history of many
+    points torch.utils.checkpoint.checkpoint(material, forces, use_reentrant=False) evaluates again
+    instead. Under torch.func the Jacobian is that of all inputs and parameters.
+
+    train() and eval() change nothing. A copy, or what is unpickled in another process, opens the
+    artifact again, which must still be where it was. Threads may evaluate one module at once.
+    """
+
+    def __init__(
+        self,
+        model: _Model | str | os.PathLike[str],
+        parameters: Iterable[str] | None = None,
+        outputs: Iterable[str] | None = None,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Wrap a Model, or load the artifact at a path, with `device` and `dtype` as in Model.
+
+        `parameters` are the names of those that can be trained, all by default; the others become
+        buffers. All have the model's values, copied. `outputs` are the names of those that
+        forward() returns, all by default; fewer save time and memory. FatalError for a name that
+        there is not, or an artifact that cannot be loaded.
+        """
+        super().__init__()
+        if not isinstance(model, _Model):
+            model = Model(model, device, dtype)
+        trained = set(range(len(model.parameters)))
+        if parameters is not None:
+            trained = {model.parameters.resolve(name) for name in parameters}
+        names = list(model.outputs.names if outputs is None else outputs)
+        for name in names:
+            if name not in model.outputs.index_of:
+                raise unknown_name("output", name, model.outputs.names)
+        self._open(model, names)
+        self._attributes: dict[str, str] = {}
+        for index, (name, value) in enumerate(model.named_parameters().items()):
+            attribute = re.sub(r"\W", "_", name)
+            while hasattr(self, attribute):
+                attribute += "_"
+            self._attributes[name] = attribute
+            value = torch.as_tensor(value).clone()
+            if index in trained:
+                self.register_parameter(attribute, torch.nn.Parameter(value))
+            else:
+                self.register_buffer(attribute, value)
+
+    def _open(self, model: _Model, outputs: list[str]) -> None:
+        self._model = model
+        self._linearization = Linearization(model, outputs)
+
+    @property
+    def model(self) -> _Model:
+        """The model: its inputs, outputs and solver options, for example.
+
+        Its parameters are not those of the module.
+        """
+        return self._model
+
+    def forward(
+        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> dict[str, torch.Tensor]:
+        """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
+
+        Inputs are given in a mapping, by keywords, or in both: every one, history (`x~1`) too, of
+        the shape (*B, *sub_batch_shape, *base_shape), where the batches B of all inputs and
+        parameters broadcast. They are tensors, arrays or numbers; contiguous tensors are read where
+        they are. The gradient of what is one value for many points is the sum over them.
+
+        FatalError for a wrong name, shape, element type or device. ConvergenceError where points
+        did not converge: it holds the outputs of the others, without gradients.
+        """
+        if inputs is not None:
+            check_mapping("inputs", inputs)
+            named = {**inputs, **named}
+        tensors = self._tensors(self.model.inputs, named)
+        values = {name: self[name] for name in self._attributes}
+        tensors += self._tensors(self.model.parameters, values)
+        self._check_batches(tensors)
+        linearization = self._linearization
+        wanted = _wanted(tensors)
+        evaluate: Callable[..., tuple[Any, ...]] = Evaluation.apply
+        if any(wanted):
+            results = evaluate(linearization, wanted, *tensors)
+        else:
+            results = linearization.evaluate(tensors, wanted)
+        return {
+            output.name: result
+            for output, result in zip(linearization.outputs, results, strict=False)
+        }
+
+    # --------------------------------------------------------------------------------------------
+    # Parameters
+    # --------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        """The parameter or buffer of that name in the artifact, (*B, *base_shape)."""
+        parameters = self.model.parameters
+        return getattr(self, self._attributes[parameters.names[parameters.resolve(name)]])
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Replace a parameter by a copy; one that can be trained still can be."""
+        parameters = self.model.parameters
+        variable = parameters[parameters.resolve(name)]
+        label = parameters.labels[parameters.resolve(name)]
+        tensor = _tensor(variable, label, value).detach().clone()
+        attribute = self._attributes[variable.name]
+        if attribute in self._parameters:
+            trained = self._parameters[attribute].requires_grad
+            tensor = torch.nn.Parameter(tensor, requires_grad=trained)
+        setattr(self, attribute, tensor)
+
+    # --------------------------------------------------------------------------------------------
+    # How it is done
+    # --------------------------------------------------------------------------------------------
+
+    def _tensors(self, variables: Variables, values: Mapping[str, Any]) -> list[Any]:
+        """What was given, in the order of the variables."""
+        for name in values:
+            if name not in variables.index_of:
+                raise unknown_name(variables.kind, name, variables.names)
+        tensors = []
+        for variable, label in zip(variables, variables.labels, strict=True):
+            value = values.get(variable.name)
+            if value is None:
+                shape = variable.sub_batch_shape + variable.base_shape
+                raise label.refuse(
+                    f"is missing; every input must be given. Its shape is batch axes and then "
+                    f"{shape}",
+                    lib.NEML2_ERROR_MISSING,
+                )
+            tensors.append(_tensor(variable, label, value))
+        return tensors
+
+    def _check_batches(self, tensors: list[Any]) -> None:
+        """FatalError unless they broadcast."""
+        batch: tuple[int, ...] = ()
+        for argument, tensor in zip(self._linearization.arguments, tensors, strict=True):
+            own = argument.batch_of(tensor)
+            if own == batch:
+                continue
+            try:
+                batch = tuple(torch.broadcast_shapes(batch, own))
+            except RuntimeError:
+                name = argument.variable.name
+                kind = "input" if argument.kind == lib.NEML2_INPUT else "parameter"
+                raise Label(kind, name).refuse(
+                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
+                    "those before it",
+                    lib.NEML2_ERROR_SHAPE,
+                ) from None
+
+    def _apply(self, function: Callable[[Any], Any], recurse: bool = True) -> Any:
+        """What .to(), .cuda(), .float() and the like call for every tensor: on the CPU it stays."""
+        try:
+            moved = function(torch.empty(0, dtype=getattr(torch, self.model._dtype)))
+            reason = f"it was to become {moved.dtype} on the device {moved.device}"
+            stays = moved.device.type == "cpu" and str(moved.dtype) == f"torch.{self.model._dtype}"
+        except (RuntimeError, AssertionError) as error:  # there is no such device
+            reason, stays = str(error), False
+        if not stays:
+            raise FatalError(
+                f"a compiled model stays on the device cpu with {self.model._dtype}, as it was "
+                f"compiled; {reason}. Move its inputs and outputs instead",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        return super()._apply(function, recurse)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        del state["_linearization"]
+        outputs = [output.name for output in self._linearization.outputs]
+        state["_model"] = (*_artifact(self.model), type(self.model), outputs)
+        state["_options"] = dict(self.model.options)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        path, dtype, kind, outputs = state.pop("_model")
+        options = state.pop("_options")
+        super().__setstate__(state)
+        model = kind(path, dtype=dtype)
+        model.options.update(options)
+        self._open(model, outputs)
+
+    def extra_repr(self) -> str:
+        """The inputs and outputs, for repr()."""
+        outputs = [output.name for output in self._linearization.outputs]
+        return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
+
+
+def _tensor(variable: Variable, label: Label, value: Any) -> Any:
+    """A value as a tensor that fits a variable; numbers and lists become its element type."""
+    dtype = getattr(torch, variable.dtype)
+    if not isinstance(value, torch.Tensor):
+        plain = isinstance(value, (int, float, list, tuple))
+        try:
+            value = torch.tensor(value, dtype=dtype) if plain else torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise label.refuse(
+                f"cannot be made a tensor, from a {type(value).__name__}: {error}",
+                lib.NEML2_ERROR_DTYPE,
+            ) from error
+    if value.dtype != dtype:
+        raise label.refuse(
+            f"must be {dtype}; got {value.dtype}: pass tensor.to({dtype})", lib.NEML2_ERROR_DTYPE
+        )
+    if value.device.type != "cpu":
+        raise label.refuse(
+            f"is on the device {value.device}: pass it on the cpu, tensor.cpu()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    shape = variable.sub_batch_shape + variable.base_shape
+    if value.shape[max(value.ndim - len(shape), 0) :] != shape:
+        raise label.refuse(
+            f"has the shape {tuple(value.shape)}; expected batch axes and then {shape}",
+            lib.NEML2_ERROR_SHAPE,
+        )
+    return value
+
+
+def _wanted(tensors: list[Any]) -> tuple[bool, ...]:
+    """Of which tensors a derivative may be asked."""
+    # A transform hides from the outside what it will ask of which tensor.
+    if torch._C._are_functorch_transforms_active():
+        return tuple(tensor.is_floating_point() for tensor in tensors)
+    recording = torch.is_grad_enabled()
+    forward = torch.autograd.forward_ad
+    dual = getattr(forward, "_current_level", 0) >= 0
+    return tuple(
+        (recording and tensor.requires_grad)
+        or (dual and forward.unpack_dual(tensor).tangent is not None)
+        for tensor in tensors
+    )
+
+
+def _artifact(model: _Model) -> tuple[str, str | None]:
+    """Where to load a model from again, and its element type."""
+    leaf = Path(model.describe()["leaf"]).resolve()
+    if leaf.name in ("float64", "float32"):  # DEVICE/DTYPE; older artifacts have no such folder
+        return str(leaf.parent), leaf.name
+    return str(leaf), None
