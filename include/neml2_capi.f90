@@ -170,8 +170,6 @@ module neml2_capi
     [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
   character(*), parameter :: kind_names(neml2_float64:neml2_int32) = &
     [character(6) :: "real64", "real32", "int64", "int32"]
-  ! Begins a record of an error that was found here.
-  character(*), parameter :: record_mark = "neml2_capi.f90"//new_line("a")
   integer(int64), parameter :: bytes(neml2_float64:neml2_int32) = [8, 4, 8, 4]
 
   ! An array of the host as it lies in memory. Extents and strides, in elements, are not allocated where it is a null
@@ -204,7 +202,8 @@ module neml2_capi
     type(c_ptr) :: c = c_null_ptr
     procedure(free_handle), pointer, nopass :: free => null()
     integer :: uses = 1
-    type(extent), allocatable :: extents(:) ! of a call, all that can be bound
+    type(extent), allocatable :: extents(:) ! of a call, all that can be bound,
+    integer(int64) :: points = huge(0_int64) ! and the points that all its arrays hold
     type(c_ptr) :: system = c_null_ptr ! of a solve, the current one
     integer(int64) :: outputs = 0 ! of a solve with tensors, how many it gives
   end type shared_handle
@@ -471,6 +470,11 @@ module neml2_capi
     end function
     integer(int32) function c_error_status() bind(c, name="neml2_error_status")
       import
+    end function
+    integer(int32) function c_error_record(status, subject, message) bind(c, name="neml2_error_record")
+      import
+      integer(int32), value :: status
+      character(kind=c_char), intent(in) :: subject(*), message(*)
     end function
     integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
       import
@@ -790,25 +794,20 @@ contains
 
   ! The status of this thread's last failed call; neml2_ok where none failed yet.
   integer(int32) function neml2_error_status() result(status)
-    character(:), allocatable :: subject, message
-    call last_error(status, subject, message)
+    status = c_error_status()
   end function neml2_error_status
 
   ! The message of this thread's last failed call: what was wrong, what was expected and what to do.
   subroutine neml2_error_message(message)
     character(:), allocatable, intent(out) :: message
-    character(:), allocatable :: subject
-    integer(int32) :: status
-    call last_error(status, subject, message)
+    call read(c_error_message, message)
   end subroutine neml2_error_message
 
   ! The name of the variable, parameter, option, segment, file or argument that the last error is about; empty where
   ! there is none.
   subroutine neml2_error_subject(subject)
     character(:), allocatable, intent(out) :: subject
-    character(:), allocatable :: message
-    integer(int32) :: status
-    call last_error(status, subject, message)
+    call read(c_error_subject, subject)
   end subroutine neml2_error_subject
 
   ! The message of the last error in a variable of fixed length: padded with blanks, or cut.
@@ -842,39 +841,12 @@ contains
   end subroutine tell
 
   ! Record an error that is found here, before the library is asked: extents, which the C functions do not see.
-  !
-  ! The library keeps the last error of each thread, and Fortran has no storage of that kind. So the record is left
-  ! there, as the subject of an error of its own that needs no access to a file: a device that does not exist.
   function raised(status, subject, message) result(outcome)
     integer(int32), intent(in) :: status
     character(*), intent(in) :: subject, message
     integer(int32) :: outcome
-    character(kind=c_char) :: nothing(1)
-    character(:), allocatable :: record
-    integer(int64) :: needed
-    needed = 0
-    record = record_mark//decimal(int(status, int64))//new_line("a")//subject//new_line("a")//message
-    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(""), c_text(record))
-    outcome = status
+    outcome = c_error_record(status, c_text(subject), c_text(message))
   end function raised
-
-  ! This thread's last error, of the library or recorded here.
-  subroutine last_error(status, subject, message)
-    integer(int32), intent(out) :: status
-    character(:), allocatable, intent(out) :: subject, message
-    character(:), allocatable :: record
-    integer :: ends(2)
-    status = c_error_status()
-    call read(c_error_subject, subject)
-    call read(c_error_message, message)
-    if (index(subject, record_mark) /= 1) return
-    record = subject(len(record_mark) + 1:)
-    ends(1) = index(record, new_line("a"))
-    ends(2) = ends(1) + index(record(ends(1) + 1:), new_line("a"))
-    read (record(:ends(1) - 1), *) status
-    subject = record(ends(1) + 1:ends(2) - 1)
-    message = record(ends(2) + 1:)
-  end subroutine last_error
 
   subroutine read(c_read, text)
     procedure(read_text) :: c_read
@@ -988,10 +960,15 @@ contains
 
   ! ------------------------------------------------------------------------------------------
   ! Models
+  !
+  ! What takes an index fails with neml2_error_argument beyond the end; what takes a name with neml2_error_name where there
+  ! is none; and all with neml2_error_argument where no model is loaded.
   ! ------------------------------------------------------------------------------------------
 
   ! Load the artifact at `path`, the folder that holds metadata.json. `device` is "cpu" and `dtype` is "float64" unless
-  ! given. What was loaded before is replaced on success and kept on failure.
+  ! given. What was loaded before is replaced on success and kept on failure: neml2_error_file where a file is missing,
+  ! neml2_error_artifact where it is not what it should be, neml2_error_unsupported where it was not compiled for this
+  ! device, type or processor.
   subroutine model_load(self, path, stat, errmsg, device, dtype)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
@@ -1410,6 +1387,11 @@ contains
 
   ! ------------------------------------------------------------------------------------------
   ! Calls
+  !
+  ! Where an array is bound, and where a binding is taken back: neml2_error_name where the model has no such variable;
+  ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one fits,
+  ! or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less than 1.
+  ! The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation.
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
@@ -1840,13 +1822,14 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_call_bind_report(c_handle(self), kind, c_null_ptr, 1_int64)
-    if (outcome == neml2_ok) self%shared%extents(extent_index(self, report, report_names(kind)))%points = huge(0_int64)
+    if (outcome == neml2_ok) call remember(self, extent_index(self, report, report_names(kind)), huge(0_int64))
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine call_unbind_report
 
-  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error. The
-  ! outputs of points that are neml2_not_converged or neml2_singular are left as they were.
+  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
+  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points or where arrays
+  ! overlap. The outputs of points that are neml2_not_converged or neml2_singular are left as they were.
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: npoints
@@ -1932,8 +1915,17 @@ contains
     case default
       outcome = c_call_bind_report(c, kind, start, distance)
     end select
-    if (outcome == neml2_ok .and. k > 0) self%shared%extents(k)%points = points
+    if (outcome == neml2_ok .and. k > 0) call remember(self, k, points)
   end function bind
+
+  ! How many points the array of extent k holds.
+  subroutine remember(self, k, points)
+    class(neml2_call), intent(in) :: self
+    integer, intent(in) :: k
+    integer(int64), intent(in) :: points
+    self%shared%extents(k)%points = points
+    self%shared%points = minval(self%shared%extents%points)
+  end subroutine remember
 
   ! Where the first value of the first point lies, how far it is to the next point, and how many points there are; NULL
   ! and no limit for an array that is not there.
@@ -2034,6 +2026,7 @@ contains
     integer :: k
     outcome = neml2_ok
     if (.not. associated(self%shared)) return
+    if (npoints <= self%shared%points) return
     do k = 1, size(self%shared%extents)
       associate (array => self%shared%extents(k))
         if (array%points >= npoints) cycle
@@ -2315,7 +2308,9 @@ contains
   ! An array of tensors has one for each input, output, parameter or derivative, in the order of the model; one that is
   ! not set is missing or, of a direction, zero or, of a parameter, the stored value. Shapes are (point shape...,
   ! batch...), and all batches broadcast. What stands in an array of results is replaced, also where points failed,
-  ! which are NaN then, and kept where stat is negative.
+  ! which are NaN then, and kept where stat is negative: neml2_error_missing without an input, neml2_error_shape where a
+  ! shape is wrong, batches do not broadcast or an array has too few or too many tensors, neml2_error_dtype,
+  ! neml2_error_unsupported where a derivative was not compiled.
   ! ------------------------------------------------------------------------------------------
 
   ! Evaluate a model.
@@ -2905,6 +2900,8 @@ contains
 
   ! ------------------------------------------------------------------------------------------
   ! Graphs
+  !
+  ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
   ! ------------------------------------------------------------------------------------------
 
   ! Load a package (.pt2) for the CPU. What it needs and is not there is named.
@@ -2981,6 +2978,9 @@ contains
 
   ! ------------------------------------------------------------------------------------------
   ! Solves
+  !
+  ! neml2_error_argument where nothing was begun, or where there is no system; neml2_error_shape where a vector is not
+  ! (n, npoints).
   ! ------------------------------------------------------------------------------------------
 
   ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
