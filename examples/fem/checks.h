@@ -10,10 +10,10 @@
 
 namespace fem {
 
-/// The least C with which the residuals of a step obey r_next <= C r^2, as those of Newton's method do near the solution,
-/// with one C for all steps; a tangent that is not that of the residuals makes them proportional, r_next = c r, so that
-/// C grows as 1 / r. Left out are residuals at `round_off`, and that of the first iteration, which is of another kind: it
-/// holds the forces of the prescribed displacements.
+/// The least C with which the residuals of a step obey r_next <= C r^2, as those of Newton's method do near the
+/// solution, with one C for all steps; a tangent that is not that of the residuals makes them proportional,
+/// r_next = c r, so that C grows as 1 / r. Left out are residuals at `round_off`, and that of the first iteration,
+/// which is of another kind: it holds the forces of the prescribed displacements.
 inline double quadratic_constant(const std::vector<double>& residuals, double round_off) {
   double constant = 0;
   for (std::size_t k = 2; k < residuals.size(); ++k)

@@ -44,11 +44,11 @@ inline Gradients reference_gradients(const Point& xi) {
 
 /// The strain-displacement matrix, from the gradients of the shape functions and their means over the element.
 ///
-/// Its rows give the strain as the model wants it, in Mandel notation: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy. A
-/// shear strain is (du_y/dz + du_z/dy) / 2, so that its row has the factor sqrt(2) / 2. In this notation the product of
-/// two vectors of 6 is that of the tensors: b^T * stress is the nodal force, and b^T * tangent * b the stiffness, with
-/// what the model gives and no conversion on the way. (With engineering shear, as in Voigt notation, stress and strain
-/// need different factors, and the tangent both.)
+/// Its rows give the strain as the model wants it, in Mandel notation: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2)
+/// xy. A shear strain is (du_y/dz + du_z/dy) / 2, so that its row has the factor sqrt(2) / 2. In this notation the
+/// product of two vectors of 6 is that of the tensors: b^T * stress is the nodal force, and b^T * tangent * b the
+/// stiffness, with what the model gives and no conversion on the way. (With engineering shear, as in Voigt notation,
+/// stress and strain need different factors, and the tangent both.)
 ///
 /// The trace of the strain is replaced by its mean over the element (B-bar: T.J.R. Hughes, Generalization of selective
 /// integration procedures to anisotropic and nonlinear media, Int. J. Numer. Meth. Eng. 15 (1980) 1413-1418). Plastic
