@@ -104,7 +104,7 @@ module neml2_capi
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
   public :: neml2_abi_version, neml2_version, neml2_artifact_describe
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
-  public :: neml2_get_error_message, neml2_get_error_subject
+  public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
 
   ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
   integer(int32), parameter, public :: neml2_ok = 0
@@ -826,6 +826,15 @@ contains
     text = subject
   end subroutine neml2_get_error_subject
 
+  ! Record an error of this thread that a solver of yours found, so that it is read like the others. `status` is not
+  ! neml2_ok.
+  subroutine neml2_error_record(status, subject, message)
+    integer(int32), intent(in) :: status
+    character(*), intent(in) :: subject, message
+    integer(int32) :: outcome
+    outcome = raised(status, subject, message)
+  end subroutine neml2_error_record
+
   ! The message of a call that has just returned `outcome`; empty where it succeeded.
   !
   ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length
@@ -961,8 +970,8 @@ contains
   ! ------------------------------------------------------------------------------------------
   ! Models
   !
-  ! What takes an index fails with neml2_error_argument beyond the end; what takes a name with neml2_error_name where there
-  ! is none; and all with neml2_error_argument where no model is loaded.
+  ! What takes an index fails with neml2_error_argument beyond the end; what takes a name with neml2_error_name where
+  ! there is none; and all with neml2_error_argument where no model is loaded.
   ! ------------------------------------------------------------------------------------------
 
   ! Load the artifact at `path`, the folder that holds metadata.json. `device` is "cpu" and `dtype` is "float64" unless
@@ -1389,8 +1398,8 @@ contains
   ! Calls
   !
   ! Where an array is bound, and where a binding is taken back: neml2_error_name where the model has no such variable;
-  ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one fits,
-  ! or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less than 1.
+  ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one
+  ! fits, or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less than 1.
   ! The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation.
   ! ------------------------------------------------------------------------------------------
 

@@ -38,10 +38,10 @@ contains
     integer(int32) :: stat
 
     strain(:, 1) = [1e-3_real64, -3e-4_real64, -3e-4_real64, 2e-4_real64, -1e-4_real64, 5e-5_real64]
-    call model%load(root, stat, errmsg=errmsg)
+    call model%load(root, stat, errmsg)
     if (stat == neml2_ok) call evaluation%create(model, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain", strain, stat, errmsg=errmsg)
-    if (stat == neml2_ok) call evaluation%bind_output("stress", response, stat, errmsg=errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain", strain, stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_output("stress", response, stat, errmsg)
     if (stat == neml2_ok) call evaluation%run(1, stat, errmsg)
 
     ok = stat == neml2_ok
@@ -65,7 +65,7 @@ contains
     integer(int32) :: stat
     integer :: k
 
-    call model%load(root, stat, errmsg=errmsg)
+    call model%load(root, stat, errmsg)
     if (stat == neml2_ok) call evaluation%create(model, stat, errmsg)
     if (stat == neml2_ok) call bind(evaluation, b, stat, errmsg)
 
@@ -94,23 +94,23 @@ contains
     ! A scalar is one value for all points.
     call evaluation%bind_input("t", b%time, stat, errmsg)
     if (stat == neml2_ok) call evaluation%bind_input("t~1", b%old_time, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain", b%strain, stat, errmsg=errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain~1", b%old_strain, stat, errmsg=errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain", b%strain, stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain~1", b%old_strain, stat, errmsg)
 
-    ! From one point to the next it is a whole state, whatever the size of the variable.
-    if (stat == neml2_ok) call bind_state("stress", stress)
-    if (stat == neml2_ok) call bind_state("equivalent_plastic_strain", plastic_strain)
-    if (stat == neml2_ok) call bind_state("X1", x1)
-    if (stat == neml2_ok) call bind_state("X2", x2)
+    ! Sections of the state: read and written where they are.
+    if (stat == neml2_ok) call bind_state("stress", stress, plastic_strain - 1)
+    if (stat == neml2_ok) call bind_state("equivalent_plastic_strain", plastic_strain, plastic_strain)
+    if (stat == neml2_ok) call bind_state("X1", x1, x2 - 1)
+    if (stat == neml2_ok) call bind_state("X2", x2, state_size)
     if (stat == neml2_ok) call evaluation%bind_status(b%status, stat, errmsg)
 
   contains
 
-    subroutine bind_state(name, first)
+    subroutine bind_state(name, first, last)
       character(*), intent(in) :: name
-      integer, intent(in) :: first
-      call evaluation%bind_input(name//"~1", b%old_state, stat, first=first, errmsg=errmsg)
-      if (stat == neml2_ok) call evaluation%bind_output(name, b%state, stat, first=first, errmsg=errmsg)
+      integer, intent(in) :: first, last
+      call evaluation%bind_input(name//"~1", b%old_state(first:last, :), stat, errmsg)
+      if (stat == neml2_ok) call evaluation%bind_output(name, b%state(first:last, :), stat, errmsg)
     end subroutine bind_state
   end subroutine bind
 

@@ -2,7 +2,7 @@
 module own_solvers
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check
-  use neml2_capi, only: neml2_error_argument, neml2_not_converged, neml2_ok, neml2_solve
+  use neml2_capi, only: neml2_error_argument, neml2_error_record, neml2_not_converged, neml2_ok, neml2_solve
   implicit none(type, external)
   private
   public :: fail_the_second, give_up, newton
@@ -40,6 +40,7 @@ contains
     call system%next(more, stat)
     call check(stat == neml2_error_argument .and. .not. more, "a callback has one system")
     stat = -77
+    call neml2_error_record(stat, "Newton", "The solver gave up.")
   end subroutine give_up
 
   subroutine fail_the_second(system, stat)
@@ -139,6 +140,7 @@ contains
     type(neml2_tensor) :: outputs(4)
     call model%forward_with(give_up, inputs, outputs, stat, errmsg)
     call check(stat == -77 .and. .not. any(outputs%is_set()), "with its own status")
+    call check(says(errmsg, "The solver gave up."), errmsg)
   end subroutine a_callback_ends_an_evaluation
 
   subroutine a_callback_fails_points()

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import test_float32
 from native import (
     CHECKS,
     FORTRAN,
@@ -28,6 +29,9 @@ CHECKS_MODULE = TESTS / "fortran" / "checks.f90"
 FLAGS = ("-std=f2018", "-Wall", "-Wextra", "-Werror")
 
 pytestmark = needs_fortran
+
+# The artifact of a model of float32.
+root = test_float32.root
 
 # Arguments of bind_input("strain", ...).
 ACCEPTED = ["strain", "strain(:, 2:3)", "strain(1:3, :)", "single", "pointer", "cube"]
@@ -106,6 +110,11 @@ def test_what_would_be_copied_or_does_not_fit_is_refused(argument: str) -> None:
 def test_packages_of_integers_and_single_precision(graphs: Path) -> None:
     """The part of the test that compiled graphs are for."""
     run(fortran_program(TESTS / "fortran" / "test_graphs.f90", CHECKS_MODULE), graphs)
+
+
+def test_a_model_of_single_precision(root: Path) -> None:
+    source = TESTS / "fortran" / "test_single_precision.f90"
+    run(fortran_program(source, CHECKS_MODULE), root)
 
 
 def test_no_function_result_has_a_length_that_threads_share(tmp_path: Path) -> None:
