@@ -3300,18 +3300,18 @@ contains
     if (present(option)) is_true = option
   end function is_true
 
-  pure function decimal(number) result(text)
-    integer(int64), intent(in) :: number
-    character(width(number)) :: text
-    write (text, "(i0)") number
-  end function decimal
-
   pure integer function width(number)
     integer(int64), intent(in) :: number
     character(20) :: digits
     write (digits, "(i0)") number
     width = len_trim(digits)
   end function width
+
+  pure function decimal(number) result(text)
+    integer(int64), intent(in) :: number
+    character(width(number)) :: text
+    write (text, "(i0)") number
+  end function decimal
 
   ! With blanks at the end.
   pure function listed(numbers) result(text)
