@@ -1703,10 +1703,10 @@ contains
   end subroutine call_bind_residual_norm
 
   ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
-  ! NaN after the last: its first extent is the option miters or more.
+  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
   subroutine call_bind_residual_history(self, array, stat, errmsg)
     class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:, :)
+    real(real64), pointer, contiguous, intent(in) :: array(:, :)
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome

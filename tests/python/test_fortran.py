@@ -54,7 +54,7 @@ program binding
   single = 0
   plain = 0
   number = 0
-  call evaluation%bind_input("strain", {argument})
+  call evaluation%{statement}
 end program binding
 """
 
@@ -99,12 +99,18 @@ def test_no_line_is_longer_than_the_standard_has_it() -> None:
 
 @pytest.mark.parametrize("argument", ACCEPTED)
 def test_an_array_with_an_address_of_its_own_is_accepted(argument: str) -> None:
-    assert compiles(PROGRAM.format(argument=argument))
+    assert compiles(PROGRAM.format(statement=f'bind_input("strain", {argument})'))
 
 
 @pytest.mark.parametrize("argument", REFUSED)
 def test_what_would_be_copied_or_does_not_fit_is_refused(argument: str) -> None:
-    assert not compiles(PROGRAM.format(argument=argument))
+    assert not compiles(PROGRAM.format(statement=f'bind_input("strain", {argument})'))
+
+
+def test_a_history_with_gaps_is_refused() -> None:
+    """How many values of a point are written is known only when the call runs."""
+    assert compiles(PROGRAM.format(statement="bind_residual_history(strain)"))
+    assert not compiles(PROGRAM.format(statement="bind_residual_history(strain(:3, :))"))
 
 
 def test_packages_of_integers_and_single_precision(graphs: Path) -> None:
