@@ -17,12 +17,6 @@ using Matrix6 = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
 /// The tangents that Newton's method can be given. Only the first is right; the others are there to be noticed.
 enum class Tangent { CONSISTENT, ELASTIC, TRANSPOSED };
 
-/// The model, with what this program asks of it.
-inline neml2::Model load(const std::string& artifact) {
-  neml2::Model model(artifact);
-  return model;
-}
-
 /// Combined hardening (examples/models/viscoplastic.i) at points that are evaluated together; MPa and s. The state of a
 /// point, its strain included, is one row of an array for the current step, and one of another for the last step that
 /// was accepted. Accepting a step makes the arrays change places.
