@@ -241,6 +241,7 @@ module neml2_capi
     generic :: get_option => get_option_number, get_option_text
     generic :: set_parameter => set_parameter_real64, set_parameter_real32
     generic :: get_parameter => get_parameter_real64, get_parameter_real32
+    procedure :: parameter_tensor => model_parameter_tensor
     procedure :: forward => model_forward
     procedure :: forward_with => model_forward_with
     procedure :: jvp => model_jvp
@@ -1082,19 +1083,24 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_name
 
-  ! The shape of a variable at one point, (base axes..., sub-batch axes...); empty for a scalar.
-  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg)
+  ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
+  ! axes; empty for a scalar.
+  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
     integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), intent(inout), optional :: sub_ndim
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    integer(int64) :: ndim, sub_ndim
+    integer(int64) :: ndim, sub_axes
     type(c_ptr) :: sizes
-    outcome = c_model_variable_shape(ndim, sizes, sub_ndim, c_handle(self), kind, index - 1)
-    if (outcome == neml2_ok) shape = reversed(sizes, ndim)
+    outcome = c_model_variable_shape(ndim, sizes, sub_axes, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      shape = reversed(sizes, ndim)
+      if (present(sub_ndim)) sub_ndim = sub_axes
+    end if
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_shape
@@ -1350,7 +1356,7 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     type(neml2_tensor) :: tensor
-    call parameter_tensor(self, name, tensor, outcome)
+    call self%parameter_tensor(name, tensor, outcome)
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(stat)) stat = outcome
@@ -1366,24 +1372,29 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     type(neml2_tensor) :: tensor
-    call parameter_tensor(self, name, tensor, outcome)
+    call self%parameter_tensor(name, tensor, outcome)
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_parameter_real32
 
-  ! The tensor of a parameter shares its storage.
-  subroutine parameter_tensor(self, name, tensor, outcome)
+  ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
+  ! takes effect from the next evaluation on, and must not coincide with one on another thread.
+  subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out) :: outcome
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
     outcome = c_model_parameter_get(handle, c_handle(self), c_text(name))
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-  end subroutine parameter_tensor
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_parameter_tensor
 
   integer(int32) function set_parameter(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
@@ -1399,8 +1410,8 @@ contains
   !
   ! Where an array is bound, and where a binding is taken back: neml2_error_name where the model has no such variable;
   ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one
-  ! fits, or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less than 1.
-  ! The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation.
+  ! fits, or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less
+  ! than 1. The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation.
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.

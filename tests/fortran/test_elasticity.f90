@@ -3,7 +3,7 @@ program test_elasticity
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_shape, neml2_input, neml2_model, neml2_ok, &
-                        neml2_output, neml2_parameter, neml2_version
+                        neml2_output, neml2_parameter, neml2_tensor, neml2_version
   implicit none(type, external)
   type(neml2_model) :: model
   character(:), allocatable :: errmsg
@@ -122,6 +122,8 @@ contains
   end function modulus_seen
 
   subroutine parameters()
+    type(neml2_tensor) :: tensor
+    real(real64), pointer :: view(:)
     real(real64), allocatable :: values(:)
     integer(int64), allocatable :: extents(:)
     call model%set_parameter("elasticity.E", 100e3_real64, stat, errmsg)
@@ -136,6 +138,16 @@ contains
     call check_ok(stat, errmsg)
     call model%get_parameter("elasticity.E", values, stat, extents, errmsg)
     call check(size(values) == 3 .and. size(extents) == 1, "one value per point")
+
+    call model%set_parameter("elasticity.E", 1e3_real64)
+    call model%parameter_tensor("elasticity.E", tensor, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call tensor%values(view, stat, errmsg)
+    call check_ok(stat, errmsg)
+    view = 2e3_real64
+    call check(abs(modulus_seen() - 2e3_real64) < 1e-6_real64, "a write through the tensor takes effect")
+    call model%parameter_tensor("elasticity.nu", tensor, stat)
+    call check(stat < 0 .and. tensor%is_set(), "what fails keeps what was there")
 
     call model%set_parameter("elasticity.nu", 0.2_real64, stat, errmsg)
     call check(stat < 0 .and. says(errmsg, "elasticity.nu"), "an unknown parameter is named")
@@ -168,7 +180,7 @@ contains
     character(*), parameter :: names(3) = [character(12) :: "strain", "stress", "elasticity.E"]
     character(:), allocatable :: name, type
     integer(int64), allocatable :: extents(:)
-    integer(int64) :: count, position
+    integer(int64) :: count, position, sub_ndim
     integer :: k
     do k = 1, 3
       call model%variable_count(kinds(k), count, stat, errmsg)
@@ -178,7 +190,9 @@ contains
       call check(stat == neml2_ok .and. position == 1, "found at 1")
       call model%variable_name(kinds(k), 1_int64, name, stat, type, errmsg)
       call check(stat == neml2_ok .and. name == trim(names(k)), "its name")
-      call model%variable_shape(kinds(k), 1_int64, extents, stat, errmsg)
+      sub_ndim = -1
+      call model%variable_shape(kinds(k), 1_int64, extents, stat, errmsg, sub_ndim)
+      call check(stat == neml2_ok .and. sub_ndim == 0, "no sub-batch axes")
       if (k < 3) call check(type == "SR2" .and. size(extents) == 1 .and. all(extents == 6), "an SR2 has six values")
       if (k == 3) call check(size(extents) == 0, "E is a scalar")
     end do
