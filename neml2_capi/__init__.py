@@ -12,6 +12,7 @@ from neml2_capi._library import version as _version
 from neml2_capi._tensor import Tensor
 from neml2_capi._variables import Variable
 from neml2_capi.call import Call
+from neml2_capi.driver import Results, StepError, drive
 from neml2_capi.errors import (
     AggregateError,
     ConvergenceError,
@@ -35,9 +36,12 @@ __all__ = [
     "Graph",
     "GraphInput",
     "Model",
+    "Results",
+    "StepError",
     "Tensor",
     "UnknownNameError",
     "Variable",
     "__version__",
+    "drive",
     "load_model",
 ]

@@ -1,0 +1,173 @@
+"""What is prescribed over time: a value for each time, a constant, or a function of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from neml2_capi._handle import owned
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array, Label, as_numpy, is_torch, wrap
+from neml2_capi.errors import FatalError
+
+Shape = tuple[int, ...]
+
+
+class Force(Protocol):
+    """An input over time."""
+
+    label: Label
+    #: The batch axes of its values.
+    batch: Shape
+    #: Whether its value is the same at all times.
+    constant: bool
+    #: Whether it is of torch.
+    in_torch: bool
+
+    def at(self, step: int, fraction: float) -> Array:
+        """The value (*batch, *point shape) after this fraction of a step; 1 is its end."""
+
+
+class Table:
+    """A value for each time, linear in between; or one value for all times."""
+
+    def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
+        self.label, self.in_torch = label, is_torch(values)
+        rows = as_array(values, label)
+        if not np.can_cast(rows.dtype, dtype, "same_kind"):
+            raise _wrong_type(label, rows, dtype)
+        rows = rows.astype(dtype, copy=False)
+        if rows.shape == shape:
+            rows = rows[np.newaxis]
+        split = rows.ndim - len(shape)
+        if split < 1 or rows.shape[split:] != shape or rows.shape[0] not in (1, steps):
+            point = "".join(f", {size}" for size in shape)
+            raise label.refuse(
+                f"has the shape {rows.shape}; expected ({steps}, *batch{point}), a value for each "
+                f"of the {steps} times, (1, *batch{point}), a constant, or {shape}, a constant "
+                "for all points; or give a function of time",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        self.batch = rows.shape[1:split]
+        self.constant = rows.shape[0] == 1
+        #: The values, (steps or 1, *batch, *point shape).
+        self.rows, self.steps = rows, steps
+
+    def at(self, step: int, fraction: float) -> Array:
+        if self.constant:
+            return np.asarray(self.rows[0])
+        end = np.asarray(self.rows[step])
+        # Not interpolated at the end, which is met to the last bit.
+        if fraction == 1.0 or end.dtype.kind != "f":
+            return end
+        begin = self.rows[step - 1]
+        return np.asarray(begin + fraction * (end - begin))
+
+
+class Function:
+    """A function of time, which is called with a number, or with an array of one time per point."""
+
+    constant = False
+
+    def __init__(
+        self, label: Label, function: Callable[[Any], Any], shape: Shape, clock: Table
+    ) -> None:
+        self.label = label
+        self._function, self._shape, self._clock = function, shape, clock
+        first = function(self._time(0, 1.0))
+        self.in_torch = is_torch(first)
+        values = self._array(first, 0, 1.0)
+        self.batch = values.shape[: values.ndim - len(shape)]
+
+    def at(self, step: int, fraction: float) -> Array:
+        return self._array(self._function(self._time(step, fraction)), step, fraction)
+
+    def _array(self, returned: Any, step: int, fraction: float) -> Array:
+        values = as_array(returned, self.label)
+        split = values.ndim - len(self._shape)
+        if split < 0 or values.shape[split:] != self._shape:
+            raise self.label.refuse(
+                f"is a function that returns the shape {values.shape} at t = "
+                f"{self._time(step, fraction)}; expected batch axes and then {self._shape}",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        return values
+
+    def _time(self, step: int, fraction: float) -> Any:
+        time = self._clock.at(step, fraction)
+        if time.ndim == 0:
+            return float(time)
+        if self._clock.in_torch:
+            import torch
+
+            return torch.from_numpy(time)
+        return time
+
+
+def force(label: Label, value: Any, shape: Shape, dtype: str, clock: Table) -> Force:
+    """`value` as it is prescribed for a variable whose value at a point has the shape `shape`."""
+    if callable(value):
+        return Function(label, value, shape, clock)
+    return Table(label, value, shape, dtype, clock.steps)
+
+
+def clock(times: Any) -> Table:
+    """The times, (n,) or (n, *B); FatalError unless they increase."""
+    label = Label("times")
+    values = as_array(times, label)
+    if values.ndim == 0 or len(values) == 0:
+        raise label.refuse(
+            f"have the shape {values.shape}; expected (n,), or (n, *batch) where each point has "
+            "its own, and the first are those of the initial state",
+            lib.NEML2_ERROR_SHAPE,
+        )
+    increasing = np.diff(values, axis=0) > 0
+    if not increasing.all():
+        step = int(np.argwhere(~increasing)[0, 0]) + 1
+        raise label.refuse(
+            f"do not increase in step {step}, from {values[step - 1]} to {values[step]}",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    table = Table(label, values, (), "float64", len(values))
+    table.in_torch = is_torch(times)
+    return table
+
+
+def as_array(value: Any, label: Label) -> Array:
+    """A numpy array over the memory of an array, or of numbers and lists."""
+    owner = owned("tensor")
+    return as_numpy(owner, wrap(owner, value, label, "float64"))
+
+
+def as_points(value: Any, label: Label, shape: Shape) -> Array:
+    """`value` as an array (*batch, *shape)."""
+    array = as_array(value, label)
+    split = array.ndim - len(shape)
+    if split < 0 or array.shape[split:] != shape:
+        raise label.refuse(
+            f"has the shape {array.shape}; expected batch axes and then {shape}",
+            lib.NEML2_ERROR_SHAPE,
+        )
+    return array
+
+
+def write(target: Array, value: Array, label: Label) -> None:
+    """Put `value` into `target`, repeated where it has fewer batch axes."""
+    try:
+        np.copyto(target, value, casting="same_kind")
+    except TypeError:
+        raise _wrong_type(label, value, target.dtype) from None
+    except ValueError:
+        raise label.refuse(
+            f"has the shape {value.shape}; expected one that broadcasts to {target.shape}",
+            lib.NEML2_ERROR_SHAPE,
+        ) from None
+
+
+def _wrong_type(label: Label, value: Array, dtype: Any) -> FatalError:
+    return label.refuse(
+        f"is of {value.dtype}; expected {dtype}, or what can become it without loss of its kind",
+        lib.NEML2_ERROR_DTYPE,
+    )

@@ -1,0 +1,100 @@
+"""Values that hold from the beginning: initial values, and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neml2_capi._evaluation import check_mapping
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array, Label, is_torch
+from neml2_capi.driver.forces import Force, Shape, as_points, write
+from neml2_capi.driver.series import Roles
+from neml2_capi.errors import unknown_name
+
+if TYPE_CHECKING:
+    from neml2_capi._variables import Variable
+    from neml2_capi.model import Model
+
+
+class Given(NamedTuple):
+    """A value of a variable, (*batch, *point shape)."""
+
+    label: Label
+    variable: Variable
+    value: Array
+    in_torch: bool
+
+    @property
+    def batch(self) -> Shape:
+        return self.value.shape[: self.value.ndim - len(point(self.variable))]
+
+    def filled(self, batch: Shape, *, everywhere: bool = False) -> Array:
+        """A new array of this value in a common batch; one value can stay one."""
+        own = batch if self.batch or everywhere else ()
+        array: Array = np.empty(own + point(self.variable), self.variable.dtype)
+        write(array, self.value, self.label)
+        return array
+
+
+def point(variable: Variable) -> Shape:
+    """The shape of a variable at one point."""
+    return variable.sub_batch_shape + variable.base_shape
+
+
+def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dict[str, Given]:
+    """What is given as initial values, by name: `x` at the first time, `x~1` one step before."""
+    check_mapping("initial", values)
+    older = {name: s.name for s in roles.series for name in s.ages[1:-1]}
+    known = [*model.outputs.names, *older]
+    given = {}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown_name("initial value", name, known)
+        base = older.get(name, name)
+        variables = model.outputs if base in model.outputs.index_of else model.inputs
+        variable = variables[variables.index_of[base]]
+        given[name] = _given(Label("initial value", name), variable, value)
+    return given
+
+
+def parameter_values(model: Model, values: Mapping[str, Any]) -> dict[str, Given]:
+    """What is given as parameters, by the names as they were given."""
+    check_mapping("parameters", values)
+    given = {}
+    for name, value in values.items():
+        variable = model.parameters[model.parameters.resolve(name)]
+        given[name] = _given(Label("parameter", variable.name), variable, value)
+    return given
+
+
+def common_batch(
+    model: Model, given: Iterable[Force | Given], parameters: Mapping[str, Given]
+) -> Shape:
+    """What the batches of all arrays and of the stored parameters broadcast to.
+
+    FatalError names the first that does not.
+    """
+    stored = model.named_parameters()
+    batches = {value.label: value.batch for value in given}
+    for variable in model.parameters:
+        shape = tuple(stored[variable.name].shape)
+        batches[Label("parameter", variable.name)] = shape[: len(shape) - len(point(variable))]
+    batches |= {value.label: value.batch for value in parameters.values()}
+    common: Shape = ()
+    for label, batch in batches.items():
+        try:
+            common = np.broadcast_shapes(common, batch)
+        except ValueError:
+            raise label.refuse(
+                f"has the batch {batch}, which does not broadcast with the batch {common} of "
+                "those before it",
+                lib.NEML2_ERROR_SHAPE,
+            ) from None
+    return common
+
+
+def _given(label: Label, variable: Variable, value: Any) -> Given:
+    return Given(label, variable, as_points(value, label, point(variable)), is_torch(value))

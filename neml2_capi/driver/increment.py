@@ -1,0 +1,114 @@
+"""A model bound to the arrays of one increment of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._tensor import Array
+from neml2_capi.driver.forces import Force, Shape, write
+from neml2_capi.driver.given import Given, point
+from neml2_capi.driver.series import Roles, Series
+
+if TYPE_CHECKING:
+    from neml2_capi._variables import Variable
+    from neml2_capi.call import Call
+    from neml2_capi.model import Model
+
+
+class Increment:
+    """The forces at the end of an increment, the history at its beginning, and what comes of them.
+
+    All arrays are made once. When an increment is accepted, they change places.
+    """
+
+    call: Call
+    #: The common batch of all that is given.
+    batch: Shape
+
+    def __init__(
+        self,
+        model: Model,
+        roles: Roles,
+        forces: Mapping[str, Force],
+        initial: Mapping[str, Given],
+        parameters: Mapping[str, Given],
+        batch: Shape,
+        *,
+        wanted: set[str],
+        derivatives: Any,
+    ) -> None:
+        """`wanted` are the outputs that are asked for, beside those that become history."""
+        self.batch = batch
+        self._forces, self._initial = forces, initial
+        remembered = {series.name for series in roles.series}
+        kept = {*wanted, *remembered, *roles.guesses}
+        outputs = {
+            v.name: self._state(v, 0.0 if v.name in remembered else np.nan)
+            for v in model.outputs
+            if v.name in kept
+        }
+        inputs = {v.name: self._force(v) for v in model.inputs if v.name in forces}
+        for series in roles.series:
+            inputs |= self._history(series, (inputs | outputs)[series.name])
+        for name in roles.guesses:
+            variable = model.inputs[model.inputs.index_of[name]]
+            same = f"{name}~1"
+            inputs[name] = inputs[same] if name in remembered else self._state(variable, 0.0)
+        self.call = model.bind(
+            inputs,
+            {name: outputs.get(name) for name in model.outputs.names},
+            parameters={name: value.filled(batch) for name, value in parameters.items()},
+            derivatives=derivatives,
+            report=True,
+        )
+        self._exchanges = [pair for series in roles.series for pair in series.exchanges]
+        self._exchanges += [(name, name) for name in roles.guesses if name not in remembered]
+        self._followers = [name for name in roles.guesses if name in remembered]
+        self._changing = [n for n, f in forces.items() if not f.constant or n in remembered]
+
+    def load(self, step: int, fraction: float) -> None:
+        """Put the forces as they are after a fraction of a step."""
+        for name in self._changing:
+            force = self._forces[name]
+            write(self.call.inputs[name], force.at(step, fraction), force.label)
+
+    def advance(self) -> None:
+        """What is new becomes history: the arrays change places, and no value moves."""
+        for older, newer in self._exchanges:
+            self.call.swap(older, newer)
+        if self._followers:
+            self.call.bind({name: self.call.inputs[f"{name}~1"] for name in self._followers})
+
+    def _state(self, variable: Variable, otherwise: float) -> Array:
+        """The value of an output at the first time."""
+        given = self._initial.get(variable.name)
+        if given is not None:
+            return given.filled(self.batch, everywhere=True)
+        return np.full(self.batch + point(variable), otherwise, variable.dtype)
+
+    def _force(self, variable: Variable) -> Array:
+        """The value of a force at the first time; one for all points where that can be."""
+        force = self._forces[variable.name]
+        # Its history changes places with it, and may have an initial value for each point.
+        varies = force.batch or any(
+            name.startswith(f"{variable.name}~") and value.batch
+            for name, value in self._initial.items()
+        )
+        array = np.empty((self.batch if varies else ()) + point(variable), variable.dtype)
+        write(array, force.at(0, 1.0), force.label)
+        return array
+
+    def _history(self, series: Series, first: Array) -> dict[str, Array]:
+        """The arrays of `x~1`, `x~2` and so on in the first step, of which `x~1` is `first`."""
+        arrays = {}
+        for newer, older in pairwise(series.ages):
+            array = arrays[older] = first.copy()
+            if newer != series.name and newer in self._initial:
+                given = self._initial[newer]
+                write(array, given.value, given.label)
+            first = array
+        return arrays

@@ -1,0 +1,61 @@
+"""What is recorded of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._tensor import Array
+
+if TYPE_CHECKING:
+    from neml2_capi.call import Call
+
+#: What is reported of each point, with the type.
+_REPORTED = ("status", "iterations", "residual_norm")
+
+
+class Record:
+    """Arrays over time, made once and filled step by step from those of a call."""
+
+    def __init__(self, call: Call, names: list[str], steps: int, report: bool) -> None:
+        """`names` are those of outputs and, else, of inputs; derivatives are those of the call."""
+        self._call = call
+        self._iterations = np.zeros((steps, *call.batch), np.int32)
+        self._substeps = np.zeros(steps, np.int64)
+        self._reported = _REPORTED if report else ()
+        self._names = names
+        self._rows = {
+            name: np.empty((steps, *value.shape), value.dtype)
+            for name, value in self._current().items()
+        }
+
+    def count(self, step: int) -> None:
+        """Add the iterations of a try."""
+        self._iterations[step] += np.asarray(self._call.report["iterations"])
+
+    def put(self, step: int, substeps: int) -> None:
+        """Record what is in the arrays of the call, at the end of a step."""
+        for name, value in self._current().items():
+            self._rows[name][step] = value
+        self._substeps[step] = substeps
+
+    def arrays(self, steps: int) -> Mapping[str, Array]:
+        """The first steps."""
+        recorded = dict(self._rows)
+        if self._reported:
+            recorded["report.iterations"] = self._iterations
+        recorded["substeps"] = self._substeps
+        return {name: rows[:steps] for name, rows in recorded.items()}
+
+    def _current(self) -> dict[str, Array]:
+        call = self._call
+        values: dict[str, Any] = {
+            name: call.outputs[name] if name in call.outputs else call.inputs[name]
+            for name in self._names
+        }
+        for output, blocks in call.derivatives.items():
+            values |= {f"{output}:{variable}": block for variable, block in blocks.items()}
+        values |= {f"report.{n}": call.report[n] for n in self._reported if n != "iterations"}
+        return {name: np.asarray(value) for name, value in values.items()}

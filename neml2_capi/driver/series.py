@@ -1,0 +1,100 @@
+"""Which arrays of a model follow one another in time: `x`, `x~1`, `x~2`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from neml2_capi._library import lib
+from neml2_capi._tensor import Label
+from neml2_capi.errors import FatalError, unknown_name
+
+if TYPE_CHECKING:
+    from neml2_capi.model import Model
+
+
+class Series(NamedTuple):
+    """A variable and its history."""
+
+    name: str
+    #: The greatest age; `x~1` to `x~depth` are inputs.
+    depth: int
+    #: Whether `x` is an output, else a force.
+    state: bool
+
+    @property
+    def ages(self) -> list[str]:
+        """`x`, `x~1`, ..., from the newest to the oldest."""
+        return [self.name, *(f"{self.name}~{age}" for age in range(1, self.depth + 1))]
+
+    @property
+    def exchanges(self) -> Iterator[tuple[str, str]]:
+        """What to exchange, in this order, so that each value becomes one step older."""
+        oldest_first = self.ages[::-1]
+        return pairwise(oldest_first)
+
+
+class Roles:
+    """What the inputs of a model are to a driver."""
+
+    #: The variables with history.
+    series: tuple[Series, ...]
+    #: Inputs that are prescribed, the time among them where the model has it.
+    forces: tuple[str, ...]
+    #: Inputs of an output's name that are not prescribed: where the solve of it begins.
+    guesses: tuple[str, ...]
+
+    def __init__(self, model: Model, given: Mapping[str, object], time: str) -> None:
+        """`given` is what is prescribed, by name, beside the input `time`."""
+        outputs = model.outputs.index_of
+        carried = [h for h in model.histories if h.output or h.current]
+        histories = {history.input for history in carried}
+        depths: dict[str, list[int]] = {}
+        for history in carried:
+            depths.setdefault(history.output or history.current or "", []).append(history.age)
+        for name, found in depths.items():
+            if sorted(found) != list(range(1, len(found) + 1)):
+                raise Label("history", f"{name}~{max(found)}").refuse(
+                    f"cannot be carried from step to step: the model has no input '{name}~"
+                    f"{min(set(range(1, max(found))) - set(found))}' that it comes from",
+                    lib.NEML2_ERROR_UNSUPPORTED,
+                )
+        self.series = tuple(
+            Series(name, len(found), name in outputs) for name, found in depths.items()
+        )
+        free = [name for name in model.inputs.names if name not in histories]
+        if time not in free and time != "t":
+            raise unknown_name("input", time, free)
+        for name in given:
+            if name == time:
+                raise _force(name).refuse(
+                    "is the time, which comes from `times`", lib.NEML2_ERROR_ARGUMENT
+                )
+            if name in histories:
+                raise _force(name).refuse(
+                    "is history, which the driver carries: prescribe the variable itself, or give "
+                    "`initial` values",
+                    lib.NEML2_ERROR_ARGUMENT,
+                )
+            if name not in free:
+                raise unknown_name("force", name, [n for n in free if n != time])
+        self.guesses = tuple(n for n in free if n in outputs and n not in given)
+        self.forces = tuple(n for n in free if n not in self.guesses)
+        for name in self.forces:
+            if name not in given and name != time:
+                raise _missing(model, name)
+
+
+def _force(name: str) -> Label:
+    return Label("force", name)
+
+
+def _missing(model: Model, name: str) -> FatalError:
+    variable = model.inputs[model.inputs.index_of[name]]
+    point = "".join(f", {size}" for size in variable.sub_batch_shape + variable.base_shape)
+    return _force(name).refuse(
+        "is missing; prescribe every input that is not history, as an array "
+        f"(times, *batch{point}), a constant, or a function of time",
+        lib.NEML2_ERROR_MISSING,
+    )

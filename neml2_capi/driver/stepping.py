@@ -1,0 +1,115 @@
+"""The steps of a driven model, with increments that are cut where points do not converge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from neml2_capi._tensor import Array
+from neml2_capi.driver.forces import Table
+from neml2_capi.driver.increment import Increment
+from neml2_capi.driver.pace import Pace
+from neml2_capi.driver.record import Record
+from neml2_capi.driver.results import Results
+from neml2_capi.errors import ConvergenceError
+
+#: The most points that a message names.
+_NAMED = 8
+
+
+class StepError(ConvergenceError):
+    """A step failed, however small its increments.
+
+    What a ConvergenceError tells is that of the last try.
+    """
+
+    #: The number of the step, from times[step - 1] to times[step]; 0 is the initial state.
+    step: int
+    #: The time at the end of the last try, (), or (*B,) where each point has its own.
+    time: Any
+    #: What was recorded before that step.
+    results: Results
+
+
+class Stepping:
+    """A model on its way through time."""
+
+    def __init__(
+        self,
+        increment: Increment,
+        record: Record,
+        clock: Table,
+        pace: Pace,
+        give: Callable[[Array], Any],
+    ) -> None:
+        """`give` makes of an array what is handed out."""
+        self._increment, self._record, self._clock = increment, record, clock
+        self._pace, self._give = pace, give
+
+    def begin(self, *, evaluate: bool) -> None:
+        """Record the initial state; without history, `evaluate` the model there."""
+        self._record.put(0, substeps=0)
+        if evaluate:
+            try:
+                self._increment.call()
+            except ConvergenceError as error:
+                raise self._failed(0, 1.0, error) from error
+            self._record.count(0)
+            self._record.put(0, substeps=0)
+
+    def make(self, step: int) -> None:
+        """From one of the times to the next."""
+        increment, pace = self._increment, self._pace
+        begin, substeps = 0.0, 0
+        while begin < 1.0:
+            end = pace.end(begin)
+            increment.load(step, end)
+            try:
+                increment.call()
+            except ConvergenceError as error:
+                self._record.count(step)
+                factor = float(np.asarray(error.report["suggested_cut"]).min())
+                if not pace.cut(end - begin, factor):
+                    raise self._failed(step, end, error) from error
+                continue
+            self._record.count(step)
+            pace.succeeded()
+            begin, substeps = end, substeps + 1
+            if end == 1.0:
+                self._record.put(step, substeps)
+            increment.advance()
+
+    def results(self, steps: int) -> Results:
+        """What was recorded of the first steps, the initial state among them."""
+        return Results(
+            self._given({"t": self._clock.rows[:steps].copy(), **self._record.arrays(steps)})
+        )
+
+    def _failed(self, step: int, fraction: float, error: ConvergenceError) -> StepError:
+        good, time = np.asarray(error.converged_mask), self._clock.at(step, fraction)
+        failed = StepError(
+            f"step {step} failed at {_where(good, time)}; its increment cannot be cut any more "
+            f"(least_step = {self._pace.least:.3g}). The last try: {error}",
+            error.status,
+            report=self._given(error.report),
+            converged_mask=self._give(good),
+            outputs=self._given(error.outputs),
+        )
+        failed.step, failed.time, failed.results = step, self._give(time), self.results(step)
+        return failed
+
+    def _given(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._give(np.asarray(array)) for name, array in arrays.items()}
+
+
+def _where(good: Array, time: Array) -> str:
+    """The time, and the points that are not good."""
+    bad = np.argwhere(~good)
+    first = np.broadcast_to(time, good.shape)[tuple(bad[0])]
+    if good.ndim == 0:
+        return f"t = {first:.6g}"
+    names = [str(*point) if good.ndim == 1 else str((*point,)) for point in bad[:_NAMED].tolist()]
+    more = ", ..." if len(bad) > _NAMED else ""
+    return f"t = {first:.6g}, at {len(bad)} of {good.size} points: {', '.join(names)}{more}"

@@ -1,0 +1,704 @@
+"""neml2_capi.drive(): a model through time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from numpy.typing import NDArray
+from oracle import VISCOPLASTIC
+from states import Artifacts, load, recorded
+from test_physics import DIRECTION, STATE, relative_error
+
+import neml2_capi
+from neml2_capi import (
+    Call,
+    ConvergenceError,
+    FatalError,
+    Model,
+    Results,
+    StepError,
+    UnknownNameError,
+    drive,
+)
+from neml2_capi.driver.pace import Pace
+from neml2_capi.driver.series import Series
+
+Array = NDArray[np.float64]
+
+TIMES = np.linspace(0.0, 10.0, 21)
+AMPLITUDES = np.array([0.01, -0.006, 0.0005])
+IMPLICIT = [
+    "viscoplastic",
+    "isotropic_hardening",
+    "radial_return",
+    "relaxation",
+    "polycrystal",  # under a prescribed stress, with a constant of each grain
+    "crystal",  # t~2
+    "warm_start",  # an input of an output's name
+]
+
+
+def strain_at(time: Any) -> Array:
+    """(3, 6): a cycle in 10 s."""
+    phase = np.sin(2.0 * np.pi * np.asarray(time) / 10.0)
+    strain: Array = (phase * AMPLITUDES)[..., np.newaxis] * DIRECTION
+    return strain
+
+
+STRAIN = np.stack([strain_at(time) for time in TIMES])
+
+
+def equal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+# ------------------------------------------------------------------------------------------------
+# Physics
+# ------------------------------------------------------------------------------------------------
+
+
+def test_elasticity_follows_hookes_law_at_every_time(model: Model) -> None:
+    """Without history the model is evaluated at the first time, too."""
+    strain = 1e-3 * np.random.default_rng(3).standard_normal((5, 4, 2, 6))
+    results = drive(model, np.arange(5.0), {"strain": strain}, derivatives=True)
+    expected = oracle.elastic_stress(strain, 200e3, 0.3)
+    assert relative_error(results["stress"], expected) < 1e-12
+    assert results["stress:strain"].shape == (5, 4, 2, 6, 6)
+    tangent = oracle.elastic_stress(np.eye(6), 200e3, 0.3)
+    assert relative_error(results["stress:strain"][3, 2, 1], tangent) < 1e-12
+    np.testing.assert_array_equal(results["t"], np.arange(5.0))
+    np.testing.assert_array_equal(results["strain"], strain)
+    assert results["substeps"].tolist() == [0, 1, 1, 1, 1]
+
+
+def test_viscoplasticity_over_a_cycle_agrees_with_the_oracle(viscoplastic: Model) -> None:
+    results = drive(viscoplastic, TIMES, {"strain": STRAIN})
+    state = np.zeros((3, 19))
+    for name in STATE:
+        assert not results[name][0].any()  # the initial state
+    for step in range(1, len(TIMES)):
+        dt = TIMES[step] - TIMES[step - 1]
+        state = VISCOPLASTIC.advance(state, STRAIN[step], STRAIN[step - 1], dt)
+        for name, where in STATE.items():
+            assert relative_error(results[name][step], state[..., where]) < 1e-8, (name, step)
+    assert (results["substeps"][1:] == 1).all()
+
+
+def test_each_point_can_have_its_own_times(viscoplastic: Model) -> None:
+    duration = np.array([0.1, 10.0, 1000.0])
+    times = np.linspace(0.0, 1.0, 6)[:, np.newaxis] * duration
+    strain = np.linspace(0.0, 0.01, 6)[:, np.newaxis] * DIRECTION
+    results = drive(viscoplastic, times, {"strain": strain[:, np.newaxis]})
+    assert results["t"].shape == (6, 3) and results["stress"].shape == (6, 3, 6)
+    for point, end in enumerate(duration):
+        alone = drive(viscoplastic, np.linspace(0.0, 1.0, 6) * end, {"strain": strain})
+        assert relative_error(results["stress"][:, point], alone["stress"]) < 1e-12
+    assert results["stress"][-1, 0, 0] > 1.05 * results["stress"][-1, 2, 0]
+
+
+# ------------------------------------------------------------------------------------------------
+# The same as step by step, bit for bit
+# ------------------------------------------------------------------------------------------------
+
+
+def base_of(name: str) -> tuple[str, int]:
+    base, _, age = name.partition("~")
+    return base, int(age or 0)
+
+
+def plan(name: str, steps: int) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+    """Times, forces and initial values whose first step is the state that was recorded."""
+    inputs = recorded(name, "in")
+    t, old = inputs["t"].ravel()[0], inputs["t~1"].ravel()[0]
+    times: Array = old + (t - old) * np.arange(steps + 1.0)
+    initial = {base_of(key)[0]: inputs[key] for key in inputs if base_of(key)[1] == 1}
+    forces: dict[str, Array] = {}
+    for key, value in inputs.items():
+        if "~" not in key and key not in ("t", "equivalent_plastic_strain"):
+            begin = initial.pop(key, value)
+            forces[key] = np.stack([begin + n * (value - begin) for n in range(steps + 1)])
+            forces[key][1] = value
+    initial.pop("t")
+    if "t~2" in inputs:
+        initial["t~1"] = inputs["t~2"]
+    return times, forces, initial
+
+
+def by_hand(
+    model: Model, times: Array, forces: Mapping[str, Array], initial: Mapping[str, Array]
+) -> list[dict[str, Array]]:
+    """The outputs of each step, with model.forward()."""
+    past = [
+        {base_of(key)[0]: value for key, value in initial.items() if base_of(key)[1] == 1},
+        {key: value for key, value in initial.items() if "~" not in key}
+        | {"t": times[0]}
+        | {key: value[0] for key, value in forces.items()},
+    ]
+    for step in range(1, len(times)):
+        new = {"t": times[step], **{key: value[step] for key, value in forces.items()}}
+        inputs = {}
+        for key in model.input_names:
+            base, age = base_of(key)
+            inputs[key] = new[key] if key in new else past[-max(age, 1)][base]
+        past.append({**new, **model.forward(inputs)})
+    return past[2:]
+
+
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_driving_is_stepping_by_hand(artifacts: Artifacts, name: str) -> None:
+    if name == "viscoplastic":
+        model, times = Model(artifacts[name]), TIMES
+        forces = {"strain": STRAIN}
+        tensors: dict[str, Array] = {key: np.zeros((3, 6)) for key in ("stress", "X1", "X2")}
+        initial = {**tensors, "equivalent_plastic_strain": np.zeros(3)}
+    else:
+        model = load(artifacts, name)
+        times, forces, initial = plan(name, 4)
+    results = drive(model, times, forces, initial)
+    for step, values in enumerate(by_hand(model, times, forces, initial), 1):
+        for key, value in values.items():
+            if key in results:  # constants are not
+                np.testing.assert_array_equal(results[key][step], value, err_msg=key)
+    assert set(model.output_names) <= set(results)
+    assert (results["substeps"][1:] == 1).all()
+    for key, value in initial.items():
+        if key in results:
+            np.testing.assert_array_equal(results[key][0], value)
+
+
+def test_history_becomes_older_step_by_step() -> None:
+    series = Series("x", 3, state=True)
+    arrays = {"x": 0, "x~1": -1, "x~2": -2, "x~3": -3}
+    for step in range(5):
+        assert [arrays[name] for name in series.ages] == [step, step - 1, step - 2, step - 3]
+        for older, newer in series.exchanges:
+            arrays[older], arrays[newer] = arrays[newer], arrays[older]
+        arrays["x"] = step + 1
+
+
+def test_history_before_the_first_time(artifacts: Artifacts, seen: list[dict[str, Any]]) -> None:
+    model = load(artifacts, "crystal")
+    times, forces, initial = plan("crystal", 3)
+    times = times + 7.0
+    del initial["t~1"]
+    drive(model, times, forces, initial)
+    assert [inputs["t~2"] for inputs in seen] == [times[0], times[0], times[1]]
+    seen.clear()
+    drive(model, times, forces, {**initial, "t~1": 5.0})
+    assert [inputs["t~2"] for inputs in seen] == [5.0, times[0], times[1]]
+    assert [inputs["t~1"] for inputs in seen] == times[:-1].tolist()
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The inputs of every evaluation."""
+    inputs: list[dict[str, Any]] = []
+    run = Call.run
+
+    def watched(call: Call) -> int:
+        inputs.append({name: np.array(value) for name, value in call.inputs.items()})
+        return run(call)
+
+    monkeypatch.setattr(Call, "run", watched)
+    return inputs
+
+
+def test_arrays_change_places_and_are_not_copied(
+    viscoplastic: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Call] = []
+    arrays: list[dict[str, int]] = []
+    swap, run = Call.swap, Call.run
+
+    def watched_swap(call: Call, history: str, current: str) -> None:
+        group = call.outputs if current in call.outputs else call.inputs
+        old, new = call.inputs[history], group[current]
+        values = np.array(old), np.array(new)
+        swap(call, history, current)
+        assert call.inputs[history] is new and group[current] is old
+        np.testing.assert_array_equal(old, values[0])
+        np.testing.assert_array_equal(new, values[1])
+
+    def watched_run(call: Call) -> int:
+        calls.append(call)
+        arrays.append({n: id(a) for n, a in (*call.inputs.items(), *call.outputs.items())})
+        return run(call)
+
+    monkeypatch.setattr(Call, "swap", watched_swap)
+    monkeypatch.setattr(Call, "run", watched_run)
+    drive(viscoplastic, TIMES, {"strain": STRAIN})
+    assert len(arrays) == len(TIMES) - 1
+    assert len({id(call) for call in calls}) == 1  # bound once
+    assert len({array for step in arrays for array in step.values()}) == len(arrays[0])
+    for before, after in pairwise(arrays):
+        for history in viscoplastic.histories:
+            current = history.output or history.current or ""
+            assert after[history.input] == before[current]
+            assert after[current] == before[history.input]
+
+
+# ------------------------------------------------------------------------------------------------
+# What is prescribed
+# ------------------------------------------------------------------------------------------------
+
+
+def test_forces_can_be_functions_of_time(viscoplastic: Model) -> None:
+    expected = drive(viscoplastic, TIMES, {"strain": STRAIN})
+    results = drive(viscoplastic, TIMES, {"strain": strain_at})
+    assert list(results) == list(expected)
+    equal(results, expected)
+
+
+def test_a_function_gets_the_time_of_each_point(viscoplastic: Model) -> None:
+    times = TIMES[:, np.newaxis] * np.array([1.0, 1.0, 1.0])
+    equal(
+        drive(viscoplastic, times, {"strain": lambda t: strain_at(t)}, record="stress"),
+        {"stress": drive(viscoplastic, TIMES, {"strain": STRAIN})["stress"]},
+    )
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_a_constant_holds_at_all_times(viscoplastic: Model, lists: bool) -> None:
+    strain = 0.004 * DIRECTION
+    times = [0.0, 1.0, 10.0, 100.0]
+    for constant in (strain, strain[np.newaxis], strain[np.newaxis, np.newaxis]):
+        start = {"stress": 400.0 * DIRECTION}
+        given = constant.tolist() if lists else constant
+        results = drive(viscoplastic, times, {"strain": given}, start)
+        assert results["stress"].shape == (4, *constant.shape[1:-1], 6)
+        assert "strain" not in results
+        np.testing.assert_array_equal(results["stress"][0].ravel(), start["stress"])
+        norms = np.linalg.norm(results["stress"].reshape(4, 6), axis=-1)
+        assert (np.diff(norms) < 0.0).all()  # relaxation
+        table = np.repeat(constant.reshape(1, *results["stress"].shape[1:]), 4, axis=0)
+        equal(results, {"stress": drive(viscoplastic, times, {"strain": table}, start)["stress"]})
+
+
+def test_batches_broadcast(viscoplastic: Model) -> None:
+    """Two loads, three initial states."""
+    strain = np.linspace(0, 0.01, 4)[:, np.newaxis, np.newaxis, np.newaxis] * DIRECTION
+    strain = strain * np.array([1.0, -0.5])[:, np.newaxis, np.newaxis]
+    hardened = np.array([0.0, 0.1, 0.2])
+    results = drive(
+        viscoplastic,
+        np.arange(4.0),
+        {"strain": strain},
+        {"equivalent_plastic_strain": hardened},
+    )
+    assert results["stress"].shape == (4, 2, 3, 6)
+    assert results["strain"].shape == (4, 2, 3, 6)
+    for i, j in np.ndindex(2, 3):
+        alone = drive(
+            viscoplastic,
+            np.arange(4.0),
+            {"strain": strain[:, i, 0]},
+            {"equivalent_plastic_strain": hardened[j]},
+        )
+        np.testing.assert_array_equal(results["stress"][:, i, j], alone["stress"])
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (0,), (2, 0)], ids=str)
+def test_any_batch(viscoplastic: Model, batch: tuple[int, ...]) -> None:
+    strain = np.broadcast_to(0.01 * DIRECTION, (3, *batch, 6)) * np.arange(3.0).reshape(
+        3, *(1,) * len(batch), 1
+    )
+    results = drive(viscoplastic, np.arange(3.0), {"strain": strain}, report=True)
+    assert results["stress"].shape == (3, *batch, 6)
+    assert results["report.iterations"].shape == (3, *batch)
+    if 0 not in batch:
+        assert (results["report.iterations"][1:] > 0).all()
+        assert (results["report.iterations"][0] == 0).all()
+
+
+def test_parameters_are_replaced(artifacts: Artifacts) -> None:
+    model = load(artifacts, "isotropic_hardening")
+    strain = STRAIN[:, 0]
+    values = np.array([80.0, 150.0, 300.0])
+    results = drive(model, TIMES, {"strain": strain}, parameters={"yield_stress": values})
+    assert results["stress"].shape == (21, 3, 6)
+    plain = drive(model, TIMES, {"strain": strain})
+    assert relative_error(results["stress"][:, 1], plain["stress"]) < 1e-12
+    model.set_parameter("yield_stress", values)
+    equal(drive(model, TIMES, {"strain": strain}), results)
+
+
+def test_what_is_recorded_can_be_chosen(viscoplastic: Model) -> None:
+    every = drive(viscoplastic, TIMES, {"strain": STRAIN})
+    assert list(every) == [
+        *("t", "strain", "stress", "equivalent_plastic_strain", "X1", "X2", "substeps")
+    ]
+    some = drive(viscoplastic, TIMES, {"strain": STRAIN}, record=["stress"], report=True)
+    assert [name for name in some if "." not in name] == ["t", "stress", "substeps"]
+    np.testing.assert_array_equal(some["stress"], every["stress"])
+    assert not some["report.status"].any()
+
+
+def test_derivatives_are_recorded(artifacts: Artifacts) -> None:
+    model = load(artifacts, "isotropic_hardening")
+    wanted = {"stress": {"strain": True, "strain~1": True}}
+    results = drive(model, TIMES, {"strain": STRAIN}, derivatives=wanted)
+    inputs = {"strain": STRAIN[7], "strain~1": STRAIN[6], "t": TIMES[7], "t~1": TIMES[6]}
+    for name in ("stress", "equivalent_plastic_strain"):
+        inputs[f"{name}~1"] = results[name][6]
+    blocks = model.jacobian(inputs)[1]["stress"]
+    for name in ("strain", "strain~1"):
+        np.testing.assert_array_equal(results[f"stress:{name}"][7], blocks[name])
+        assert np.isnan(results[f"stress:{name}"][0]).all()
+
+
+# ------------------------------------------------------------------------------------------------
+# Increments that are cut
+# ------------------------------------------------------------------------------------------------
+
+COARSE = np.linspace(0.0, 10.0, 6)
+
+
+def few_iterations(artifacts: Artifacts, miters: int = 7) -> Model:
+    model = Model(artifacts["viscoplastic"])
+    model.options["miters"] = miters
+    return model
+
+
+def test_where_points_fail_the_increment_is_cut(artifacts: Artifacts) -> None:
+    """The same as driving through the times of the increments that succeeded."""
+    tried: list[float] = []
+
+    def watched(time: float) -> Array:
+        tried.append(time)
+        return strain_at(time)
+
+    results = drive(few_iterations(artifacts), COARSE, {"strain": watched})
+    assert results["substeps"].max() > 2
+    accepted = [now for now, then in pairwise(tried) if then > now]
+    accepted.append(tried[-1])
+    assert accepted[0] == 0.0 and len(accepted) - 1 == results["substeps"].sum()
+    assert len(tried) > len(accepted)
+    fine = drive(Model(artifacts["viscoplastic"]), accepted, {"strain": strain_at})
+    assert fine["substeps"].max() == 1
+    at = np.searchsorted(accepted, COARSE)
+    for name in STATE:
+        np.testing.assert_array_equal(results[name], fine[name][at])
+
+
+def test_forces_are_linear_in_a_step_that_is_cut(artifacts: Artifacts) -> None:
+    model, table = few_iterations(artifacts), np.stack([strain_at(time) for time in COARSE])
+
+    def linear(time: float) -> Array:
+        step = max(int(np.searchsorted(COARSE, time)), 1)
+        part = (time - COARSE[step - 1]) / (COARSE[step] - COARSE[step - 1])
+        value: Array = (1.0 - part) * table[step - 1] + part * table[step]
+        return value
+
+    results = drive(model, COARSE, {"strain": table})
+    expected = drive(model, COARSE, {"strain": linear})
+    assert results["substeps"].max() > 2
+    np.testing.assert_array_equal(results["substeps"], expected["substeps"])
+    np.testing.assert_array_equal(results["strain"], table)
+    assert relative_error(results["stress"], expected["stress"]) < 1e-8
+
+
+def test_increments_grow_again(artifacts: Artifacts) -> None:
+    times = np.linspace(0.0, 20.0, 11)
+    results = drive(
+        few_iterations(artifacts), times, {"strain": lambda time: strain_at(min(time, 3.0))}
+    )
+    assert results["substeps"].max() > 2
+    assert results["substeps"][-3:].tolist() == [1, 1, 1]
+
+
+def test_iterations_of_all_tries_count(artifacts: Artifacts) -> None:
+    model = few_iterations(artifacts)
+    results = drive(model, COARSE, {"strain": strain_at}, report=True)
+    cut = results["substeps"] > 1
+    assert (results["report.iterations"][cut].max(axis=-1) > 7).all()
+    assert not results["report.status"].any()
+
+
+def test_the_pace_of_a_drive() -> None:
+    pace = Pace(least=0.1)
+    assert pace.end(0.0) == 1.0
+    assert pace.cut(1.0, 0.5) and pace.end(0.0) == 0.5
+    pace.succeeded()
+    assert pace.end(0.5) == 1.0
+    assert pace.cut(0.5, 0.25) and pace.end(0.5) == 0.625
+    pace.succeeded()
+    assert pace.end(0.625) == 0.75  # one success is not enough
+    pace.succeeded()
+    assert pace.end(0.75) == 1.0  # doubled
+    assert pace.cut(0.25, 0.25)
+    assert pace.end(0.75) == 0.85  # no less than the least
+    assert pace.end(0.85) == 0.95 or pace.end(0.85) == 1.0
+    assert pace.end(0.81) == 1.0  # nothing less than the least is left
+    assert not pace.cut(0.1 + 1e-12, 0.5)
+
+
+def test_a_step_that_never_converges_is_an_error(artifacts: Artifacts) -> None:
+    model = Model(artifacts["viscoplastic"])
+    strain = STRAIN.copy()
+    strain[5, 1] *= 1e60
+    with pytest.raises(StepError) as caught:
+        drive(model, TIMES, {"strain": strain}, least_step=0.25)
+    error = caught.value
+    assert isinstance(error, ConvergenceError) and error.recoverable
+    assert error.step == 5 and error.time == 0.25 * TIMES[5] + 0.75 * TIMES[4]
+    assert "step 5 failed at t = 2.125, at 1 of 3 points: 1;" in str(error)
+    assert "(least_step = 0.25)" in str(error)
+    assert error.converged_mask.tolist() == [True, False, True]
+    assert error.report["status"][1] > 1
+    whole = drive(model, TIMES, {"strain": STRAIN})
+    assert error.results["t"].tolist() == TIMES[:5].tolist()
+    equal(error.results, {name: value[:5] for name, value in whole.items()})
+
+
+def test_with_a_least_step_of_one_nothing_is_cut(artifacts: Artifacts) -> None:
+    tried: list[float] = []
+
+    def watched(time: float) -> Array:
+        tried.append(time)
+        return strain_at(time)
+
+    with pytest.raises(StepError, match="step 1 failed at t = 2"):
+        drive(few_iterations(artifacts), COARSE, {"strain": watched}, least_step=1.0)
+    assert set(tried) == {0.0, 2.0}
+
+
+def test_an_error_names_the_points_of_a_grid(artifacts: Artifacts) -> None:
+    model = few_iterations(artifacts, 2)
+    strain = np.zeros((2, 4, 5, 6))
+    strain[1, 1:3, 2:] = 0.01 * DIRECTION
+    with pytest.raises(StepError, match=r"at 6 of 20 points: \(1, 2\), \(1, 3\), .*\(2, 4\);"):
+        drive(model, [0, 1], {"strain": strain}, least_step=1.0)
+    with pytest.raises(StepError, match=r"step 1 failed at t = 1; its increment"):
+        drive(model, [0, 1], {"strain": strain[:, 1, 2]}, least_step=1.0)
+
+
+# ------------------------------------------------------------------------------------------------
+# Results
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["results.npz", "results"])
+def test_results_are_saved_and_loaded(viscoplastic: Model, tmp_path: Path, name: str) -> None:
+    results = drive(viscoplastic, TIMES, {"strain": STRAIN}, report=True)
+    results.save(tmp_path / name)
+    loaded = Results.load(tmp_path / "results.npz")
+    assert list(loaded) == list(results)
+    for key, value in results.items():
+        np.testing.assert_array_equal(loaded[key], value)
+        assert loaded[key].dtype == value.dtype
+    with np.load(tmp_path / "results.npz") as file:
+        assert set(file.files) == set(results)
+
+
+def test_a_file_of_one_array_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", STRAIN)
+    with pytest.raises(FatalError, match="one array; expected a file of Results"):
+        Results.load(tmp_path / "one.npy")
+
+
+def test_results_are_a_mapping(model: Model) -> None:
+    results = drive(model, [0, 1], {"strain": STRAIN[:2]})
+    assert dict(results).keys() == {"t", "strain", "stress", "substeps"}
+    assert "stress" in results and "strss" not in results
+    assert repr(results).startswith("<Results: t (2,), strain (2, 3, 6), stress (2, 3, 6)")
+    with pytest.raises(UnknownNameError, match="unknown result 'strss'; did you mean 'stress'"):
+        results["strss"]
+
+
+def test_results_share_no_memory_with_what_is_given(model: Model) -> None:
+    times, strain = TIMES.copy(), STRAIN.copy()
+    results = drive(model, times, {"strain": strain})
+    times[:], strain[:] = -1, -1
+    np.testing.assert_array_equal(results["t"], TIMES)
+    np.testing.assert_array_equal(results["strain"], STRAIN)
+
+
+# ------------------------------------------------------------------------------------------------
+# torch
+# ------------------------------------------------------------------------------------------------
+
+
+def test_torch_in_torch_out(viscoplastic: Model, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    expected = drive(viscoplastic, TIMES, {"strain": STRAIN}, report=True)
+    for times, strain in (
+        (TIMES, torch.from_numpy(STRAIN)),
+        (torch.from_numpy(TIMES), STRAIN),
+        (TIMES, lambda time: torch.from_numpy(strain_at(time))),
+    ):
+        results = drive(viscoplastic, times, {"strain": strain}, report=True)
+        for name, value in results.items():
+            assert isinstance(value, torch.Tensor), name
+            np.testing.assert_array_equal(value.numpy(), expected[name])
+    results.save(tmp_path / "results.npz")
+    equal(Results.load(tmp_path / "results.npz"), expected)
+
+
+def test_a_torch_model_gives_torch(artifacts: Artifacts) -> None:
+    torch = pytest.importorskip("torch")
+    from neml2_capi.torch import Model as TorchModel
+
+    model = TorchModel(artifacts["viscoplastic"])
+    results = drive(model, TIMES, {"strain": STRAIN})
+    assert all(isinstance(value, torch.Tensor) for value in results.values())
+    expected = drive(Model(artifacts["viscoplastic"]), TIMES, {"strain": STRAIN})
+    np.testing.assert_array_equal(results["stress"].numpy(), expected["stress"])
+    model.options["miters"] = 2
+    with pytest.raises(StepError) as caught:
+        drive(model, TIMES, {"strain": STRAIN}, least_step=1.0)
+    assert isinstance(caught.value.converged_mask, torch.Tensor)
+    assert isinstance(caught.value.results["stress"], torch.Tensor)
+
+
+def test_a_function_of_the_times_of_points_gets_torch(viscoplastic: Model) -> None:
+    torch = pytest.importorskip("torch")
+    times = torch.from_numpy(TIMES[:, np.newaxis] * np.ones(3))
+
+    def strain(time: Any) -> Any:
+        assert isinstance(time, torch.Tensor) and time.shape == (3,)
+        return torch.from_numpy(strain_at(time.numpy()))
+
+    results = drive(viscoplastic, times, {"strain": strain})
+    np.testing.assert_array_equal(
+        results["stress"].numpy(), drive(viscoplastic, TIMES, {"strain": STRAIN})["stress"]
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# The progress bar
+# ------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np
+import neml2_capi
+
+model = neml2_capi.Model(sys.argv[1])
+progress = {"None": None, "True": True, "False": False}[sys.argv[2]]
+neml2_capi.drive(model, np.arange(30.0), {"strain": np.zeros(6)}, progress=progress)
+"""
+
+
+def on_stderr(artifact: Path, progress: bool | None, terminal: bool) -> str:
+    """What a drive writes to stderr."""
+    command = [sys.executable, "-c", PROGRAM, str(artifact), str(progress)]
+    if not terminal:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        assert done.stdout == ""
+        return done.stderr
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    try:
+        subprocess.run(command, stderr=theirs, check=True, timeout=120)
+        os.set_blocking(ours, False)
+        try:
+            return os.read(ours, 1 << 16).decode()
+        except BlockingIOError:
+            return ""
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize(
+    ("progress", "terminal", "shown"),
+    [
+        (None, False, False),
+        (None, True, True),
+        (True, False, True),
+        (False, True, False),
+    ],
+)
+def test_a_progress_bar_is_shown_where_somebody_sees_it(
+    artifacts: Artifacts, progress: bool | None, terminal: bool, shown: bool
+) -> None:
+    pytest.importorskip("tqdm")
+    written = on_stderr(artifacts["elasticity"], progress, terminal)
+    assert ("29/29" in written) if shown else written == ""
+
+
+def test_a_bar_needs_tqdm_only_where_it_is_asked_for(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    drive(model, TIMES, {"strain": STRAIN})
+    with pytest.raises(FatalError, match=r"pip install 'neml2_capi\[progress\]'"):
+        drive(model, TIMES, {"strain": STRAIN}, progress=True)
+    monkeypatch.setattr(sys, "stderr", None)
+    drive(model, TIMES, {"strain": STRAIN})
+
+
+# ------------------------------------------------------------------------------------------------
+# What is refused
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"forces": {}}, r"force 'strain' is missing; .*\(times, \*batch, 6\)"),
+        ({"forces": [STRAIN]}, "forces must be a mapping"),
+        ({"forces": {"strian": STRAIN}}, "unknown force 'strian'; did you mean 'strain'"),
+        ({"forces": {"strain": STRAIN, "strain~1": STRAIN}}, "force 'strain~1' is history"),
+        ({"forces": {"strain": STRAIN, "stress~1": STRAIN}}, "force 'stress~1' is history"),
+        ({"forces": {"strain": STRAIN, "t": TIMES}}, "force 't' is the time, which comes from"),
+        ({"forces": {"strain": STRAIN, "stress": STRAIN}}, "unknown force 'stress'"),
+        (
+            {"forces": {"strain": STRAIN[:-1]}},
+            r"force 'strain' has the shape \(20, 3, 6\); expected \(21, \*batch, 6\), a value",
+        ),
+        ({"forces": {"strain": STRAIN[..., :5]}}, r"has the shape \(21, 3, 5\); expected"),
+        ({"forces": {"strain": 1.0}}, r"force 'strain' has the shape \(\); expected"),
+        ({"forces": {"strain": "text"}}, "force 'strain' has the element type"),
+        ({"forces": {"strain": STRAIN.astype(complex)}}, "force 'strain' has the element type"),
+        ({"forces": {"strain": lambda t: t}}, r"returns the shape \(\) at t = 0.0; expected batch"),
+        (
+            {"forces": {"strain": lambda t: np.zeros((2 + (t > 3), 6))}},
+            r"force 'strain' has the shape \(3, 6\); expected one that broadcasts to \(2, 6\)",
+        ),
+        ({"times": 1.0}, r"the times have the shape \(\); expected"),
+        ({"times": []}, r"the times have the shape \(0,\); expected"),
+        ({"times": TIMES[::-1]}, "times do not increase in step 1, from 10.0 to 9.5"),
+        ({"times": [*TIMES[:20], np.nan]}, "times do not increase in step 20"),
+        ({"times": TIMES[:, np.newaxis] * np.ones(4)}, r"'strain' has the batch \(3,\), which"),
+        ({"time": "time"}, "unknown input 'time'"),
+        ({"initial": {"strss": 1.0}}, "unknown initial value 'strss'; did you mean 'stress'"),
+        ({"initial": {"stress~1": np.zeros(6)}}, "unknown initial value 'stress~1'"),
+        ({"initial": {"strain": np.zeros(6)}}, "unknown initial value 'strain'"),
+        ({"initial": {"stress": np.zeros(5)}}, r"value 'stress' has the shape \(5,\); expected"),
+        ({"initial": {"X1": np.zeros((2, 6))}}, r"value 'X1' has the batch \(2,\), which does not"),
+        ({"initial": [1]}, "initial must be a mapping"),
+        ({"parameters": {"E": 1.0}}, "unknown parameter 'E'"),
+        ({"record": ["strss"]}, "unknown recorded variable 'strss'; did you mean 'stress'"),
+        ({"derivatives": {"stress": {"strain": True}}}, "without the derivative"),
+        ({"least_step": 0.0}, "least_step, a fraction of a step, must be above 0"),
+        ({"least_step": 2.0}, "least_step, a fraction of a step, must be above 0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_driven_is_refused_with_the_reason(
+    viscoplastic: Model, changed: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {"times": TIMES, "forces": {"strain": STRAIN}, **changed}
+    with pytest.raises(FatalError, match=message) as caught:
+        drive(viscoplastic, **given)
+    assert not caught.value.recoverable
+
+
+def test_the_package_offers_it() -> None:
+    assert neml2_capi.drive is drive and "drive" in neml2_capi.__all__
