@@ -72,10 +72,10 @@
 !             were, unless said otherwise.
 ! Shapes      C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order.
 !             Variables, options, unknowns and elements of an array are counted from 1.
-! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind real64 or, for a model of
-!             float32, real32; tensors and graphs also have int64 and int32. It is read and written where it is until it
-!             is bound anew or unbound. The compiler refuses an array without TARGET, and an expression. A null pointer
-!             takes the binding back.
+! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind of the variable: real64 or,
+!             in a model of float32, real32; where a model has integers, int64 or int32. Another kind is
+!             neml2_error_dtype. It is read and written where it is until it is bound anew or unbound. The compiler
+!             refuses an array without TARGET, and an expression. A null pointer takes the binding back.
 !             `stride` is the distance from one point to the next in elements: the product of all extents but the
 !             last unless it is given; with 0 there is one value for all points or, of an adjoint, their sum. An array
 !             (6, quadrature point, element) has stride=6. `first` is the position of the first value in the array.
@@ -296,9 +296,9 @@ module neml2_capi
   type, extends(object) :: neml2_call
   contains
     procedure :: create => call_create
-    generic :: bind_input => bind_input_real64, bind_input_real32
-    generic :: bind_output => bind_output_real64, bind_output_real32
-    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32
+    generic :: bind_input => bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
+    generic :: bind_output => bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
+    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, bind_parameter_int32
     generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
     generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
     generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
@@ -321,9 +321,9 @@ module neml2_capi
     procedure :: unbind_report => call_unbind_report
     generic :: run => run_int32, run_int64
     generic :: assignment(=) => call_assign
-    procedure, private :: bind_input_real64, bind_input_real32
-    procedure, private :: bind_output_real64, bind_output_real32
-    procedure, private :: bind_parameter_real64, bind_parameter_real32
+    procedure, private :: bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
+    procedure, private :: bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
+    procedure, private :: bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, bind_parameter_int32
     procedure, private :: bind_tangent_real64, bind_tangent_real32
     procedure, private :: bind_jvp_real64, bind_jvp_real32
     procedure, private :: bind_cotangent_real64, bind_cotangent_real32
@@ -1459,6 +1459,32 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_input_real32
 
+  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int64
+
+  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int32
+
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
   ! bound is not written; a stride of 0 is an error.
   subroutine bind_output_real64(self, name, array, stat, errmsg, stride, first)
@@ -1487,6 +1513,32 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_output_real32
 
+  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int64
+
+  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int32
+
   ! Bind a parameter to values that replace the stored one in this call.
   subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
@@ -1513,6 +1565,32 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_parameter_real32
+
+  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int64
+
+  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int32
 
   ! Bind the tangent of an input. One that is not bound is zero.
   subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)

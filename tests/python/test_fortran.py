@@ -34,8 +34,8 @@ pytestmark = needs_fortran
 root = test_float32.root
 
 # Arguments of bind_input("strain", ...).
-ACCEPTED = ["strain", "strain(:, 2:3)", "strain(1:3, :)", "single", "pointer", "cube"]
-REFUSED = ["plain", "2 * strain", "strain + 0", "number", "[1.0_real64]"]
+ACCEPTED = ["strain", "strain(:, 2:3)", "strain(1:3, :)", "single", "pointer", "cube", "number"]
+REFUSED = ["plain", "2 * strain", "strain + 0", "[1.0_real64]"]
 
 PROGRAM = """
 program binding
