@@ -45,6 +45,8 @@ class Evaluation(Function):  # type: ignore[misc]
     def backward(ctx: Any, *gradients: Any) -> _Tensors:
         """The adjoints of the tensors; what was one value for many points gets their sum."""
         model, needed = ctx.linearization, ctx.needs_input_grad[2:]
+        if any(gradient is not None for gradient in gradients[len(model.outputs) :]):
+            raise _no_second_derivative()
         total = None
         for output, gradient, jacobian in zip(
             model.outputs, gradients, ctx.saved_tensors, strict=False
@@ -54,8 +56,7 @@ class Evaluation(Function):  # type: ignore[misc]
             for argument, needs in zip(model.arguments, needed, strict=True):
                 if needs:
                     model.require(output, argument)
-            point_axes = len(output.sub_batch_shape) + len(output.base_shape)
-            rows = gradient.reshape(*gradient.shape[: gradient.ndim - point_axes], -1)
+            rows = gradient.reshape(*output.batch_of(gradient), output.size)
             product = Product.apply(jacobian, rows, True)
             total = product if total is None else total + product
         adjoints: list[Any] = [None] * len(needed)
@@ -84,13 +85,10 @@ class Evaluation(Function):  # type: ignore[misc]
                 parts.append(jacobians[0].new_zeros(()).expand(*batch, count))
         direction = torch.cat(parts, dim=-1)
         results = [
-            Product.apply(jacobian, direction, False).reshape(
-                batch + output.sub_batch_shape + output.base_shape
-            )
+            Product.apply(jacobian, direction, False).reshape(batch + output.shape)
             for output, jacobian in zip(model.outputs, jacobians, strict=True)
         ]
-        unknown = [jacobian.new_zeros(()).expand(jacobian.shape) for jacobian in jacobians]
-        return (*results, *unknown)
+        return (*results, *map(_zeros, jacobians))
 
     @staticmethod
     def vmap(
@@ -141,10 +139,10 @@ class Product(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> _Tensors:
-        if ctx.needs_input_grad[0]:
-            raise _no_second_derivative()
         (jacobian,) = ctx.saved_tensors
-        return None, Product.apply(jacobian, gradient, not ctx.transposed), None
+        # Any number: Evaluation refuses it, where torch asks further for that.
+        unknown = _zeros(jacobian) if ctx.needs_input_grad[0] else None
+        return unknown, Product.apply(jacobian, gradient, not ctx.transposed), None
 
     @staticmethod
     def jvp(ctx: Any, jacobian_tangent: Any, tangent: Any, _: Any) -> Any:
@@ -152,6 +150,10 @@ class Product(Function):  # type: ignore[misc]
             raise _no_second_derivative()
         (jacobian,) = ctx.saved_tensors
         return Product.apply(jacobian, tangent, ctx.transposed)
+
+
+def _zeros(tensor: Any) -> Any:
+    return tensor.new_zeros(()).expand(tensor.shape)
 
 
 def _no_second_derivative() -> FatalError:

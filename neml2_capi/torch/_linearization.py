@@ -18,15 +18,19 @@ from neml2_capi.model import Model
 Shape = tuple[int, ...]
 
 
-class Argument(NamedTuple):
-    """An input or a parameter of a model, as the calls of the library want it."""
+class Slot(NamedTuple):
+    """A variable of a model, as the calls of the library want it."""
 
     variable: Variable
-    #: NEML2_INPUT or NEML2_PARAMETER.
+    #: NEML2_INPUT, NEML2_PARAMETER or NEML2_OUTPUT.
     kind: int
     #: What one point has: the sub-batch axes, and then those of the base.
     shape: Shape
     size: int
+
+    @property
+    def name(self) -> str:
+        return self.variable.name
 
     def batch_of(self, tensor: Any) -> Shape:
         """The batch axes of a tensor."""
@@ -43,24 +47,21 @@ class Linearization:
 
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
         self.model = model
-        self.outputs = [model.outputs[model.outputs.index_of[name]] for name in outputs]
-        self.arguments = [
-            Argument(variable, kind, shape, math.prod(shape))
-            for kind, variables in (
-                (lib.NEML2_INPUT, model.inputs),
-                (lib.NEML2_PARAMETER, model.parameters),
-            )
-            for variable in variables
-            for shape in [variable.sub_batch_shape + variable.base_shape]
+        self.outputs = [
+            _slot(model.outputs[model.outputs.index_of[name]], lib.NEML2_OUTPUT) for name in outputs
         ]
-        whole = {v.name for v in [*model.inputs, *self.outputs] if not v.sub_batch_shape}
-        whole |= set(model.parameters.names)
+        self.arguments = [
+            *(_slot(variable, lib.NEML2_INPUT) for variable in model.inputs),
+            *(_slot(variable, lib.NEML2_PARAMETER) for variable in model.parameters),
+        ]
+        slots = [*self.arguments, *self.outputs]
+        whole = {slot.name for slot in slots if not slot.variable.sub_batch_shape}
         self._compiled = {
             (d.output, d.variable)
             for d in (*model.derivatives, *model.parameter_derivatives)
             if d.output in whole and d.variable in whole
         }
-        self._code = dtype_code(model._dtype)
+        self._code, self._dtype = dtype_code(model._dtype), getattr(torch, model._dtype)
         # Calls keep what they need to run: they are used again, by one thread at a time.
         self._idle: dict[tuple[bool, ...], list[Any]] = {}
 
@@ -68,23 +69,27 @@ class Linearization:
         """The number of columns of each argument: none where nothing was compiled, or wanted."""
         known = {name for _, name in self._compiled}
         return [
-            argument.size if wants and argument.variable.name in known else 0
+            argument.size if wants and argument.name in known else 0
             for argument, wants in zip(self.arguments, wanted, strict=True)
         ]
 
-    def require(self, output: Variable, argument: Argument) -> None:
+    def require(self, output: Slot, argument: Slot) -> None:
         """FatalError unless that derivative is there."""
-        if (output.name, argument.variable.name) in self._compiled:
+        if (output.name, argument.name) in self._compiled:
             return
         call = owned("call")
         check(lib.neml2_call_create(call, self.model._open()[0]))
-        self._attach_block(call, output, argument, ffi.NULL, 1)  # says what was not compiled
+        instead = f"Or let {argument.name!r} require no gradient."
+        try:
+            self._attach_block(call, output, argument, ffi.NULL, 1)  # was it not compiled?
+        except FatalError as error:
+            raise FatalError(f"{error} {instead}", error.status, error.subject) from None
         raise FatalError(
-            f"the derivative of {output.name!r} with respect to {argument.variable.name!r} has "
-            "sub-batch axes, and autograd does without those: take jvp() or vjp() of "
-            "neml2_capi.Model, or detach that input",
+            f"The derivative of {output.name!r} with respect to {argument.name!r} has "
+            "sub-batch axes, which autograd does without: take jvp() or vjp() of "
+            f"neml2_capi.Model. {instead}",
             lib.NEML2_ERROR_UNSUPPORTED,
-            argument.variable.name,
+            argument.name,
         )
 
     def evaluate(self, tensors: Sequence[Any], wanted: Sequence[bool]) -> tuple[Any, ...]:
@@ -122,7 +127,7 @@ class Linearization:
             check(lib.neml2_call_set_block_order(call[0], lib.NEML2_INPUT_FIRST))
             return call
 
-    def _attach_argument(self, call: Any, argument: Argument, tensor: Any, batch: Shape) -> Any:
+    def _attach_argument(self, call: Any, argument: Slot, tensor: Any, batch: Shape) -> Any:
         """Bind the memory of a tensor, which is returned for as long as the call runs."""
         own = argument.batch_of(tensor)
         stride = argument.size
@@ -137,47 +142,48 @@ class Linearization:
             if argument.kind == lib.NEML2_INPUT
             else lib.neml2_call_bind_parameter
         )
-        name = c_string(argument.variable.name)
+        name = c_string(argument.name)
         check(bind(call[0], name, _memory(tensor), dtype_code(argument.variable.dtype), stride))
         return tensor
 
-    def _attach_output(self, call: Any, output: Variable, batch: Shape) -> Any:
-        shape = output.sub_batch_shape + output.base_shape
-        tensor = torch.empty(batch + shape, dtype=getattr(torch, output.dtype))
-        name = c_string(output.name)
-        check(
-            lib.neml2_call_bind_output(call[0], name, _memory(tensor), self._code, math.prod(shape))
-        )
+    def _attach_output(self, call: Any, output: Slot, batch: Shape) -> Any:
+        tensor = torch.empty(batch + output.shape, dtype=self._dtype)
+        name, data = c_string(output.name), _memory(tensor)
+        check(lib.neml2_call_bind_output(call[0], name, data, self._code, output.size))
         return tensor
 
     def _attach_jacobian(
-        self, call: Any, output: Variable, batch: Shape, columns: Sequence[int]
+        self, call: Any, output: Slot, batch: Shape, columns: Sequence[int]
     ) -> Any:
-        rows = math.prod(output.sub_batch_shape + output.base_shape)
-        dtype = getattr(torch, output.dtype)
-        tensor = torch.zeros((*batch, sum(columns), rows), dtype=dtype)
+        rows = output.size
+        tensor = torch.zeros((*batch, sum(columns), rows), dtype=self._dtype)
         first, stride = 0, sum(columns) * rows
         for argument, count in zip(self.arguments, columns, strict=True):
-            if count and (output.name, argument.variable.name) in self._compiled:
+            if count and (output.name, argument.name) in self._compiled:
                 block = _memory(tensor, first * rows)
                 self._attach_block(call, output, argument, block, stride)
             first += count
         return tensor
 
     def _attach_block(
-        self, call: Any, output: Variable, argument: Argument, block: Any, stride: int
+        self, call: Any, output: Slot, argument: Slot, block: Any, stride: int
     ) -> None:
-        name, variable = c_string(output.name), c_string(argument.variable.name)
+        name, variable = c_string(output.name), c_string(argument.name)
         bind = lib.neml2_call_bind_derivative
         check(bind(call[0], name, argument.kind, variable, block, self._code, stride))
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""
-        named = {a.variable.name: t for a, t in zip(self.arguments, tensors, strict=True)}
+        named = {a.name: t for a, t in zip(self.arguments, tensors, strict=True)}
         inputs = {name: named[name] for name in self.model.inputs.names}
         parameters = {name: named[name] for name in self.model.parameters.names}
         self.model.forward(inputs, parameters)
         raise FatalError("points failed once, and not again", lib.NEML2_ERROR_INTERNAL)
+
+
+def _slot(variable: Variable, kind: int) -> Slot:
+    shape = variable.sub_batch_shape + variable.base_shape
+    return Slot(variable, kind, shape, math.prod(shape))
 
 
 def _memory(tensor: Any, first: int = 0) -> Any:

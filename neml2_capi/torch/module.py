@@ -185,7 +185,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             try:
                 batch = tuple(torch.broadcast_shapes(batch, own))
             except RuntimeError:
-                name = argument.variable.name
+                name = argument.name
                 kind = "input" if argument.kind == lib.NEML2_INPUT else "parameter"
                 raise Label(kind, name).refuse(
                     f"has the batch {own}, which does not broadcast with the batch {batch} of "
