@@ -12,7 +12,7 @@ from neml2_capi._tensor import Array
 if TYPE_CHECKING:
     from neml2_capi.call import Call
 
-#: What is reported of each point, with the type.
+#: What is recorded of the report.
 _REPORTED = ("status", "iterations", "residual_norm")
 
 

@@ -20,8 +20,6 @@ class Series(NamedTuple):
     name: str
     #: The greatest age; `x~1` to `x~depth` are inputs.
     depth: int
-    #: Whether `x` is an output, else a force.
-    state: bool
 
     @property
     def ages(self) -> list[str]:
@@ -60,9 +58,7 @@ class Roles:
                     f"{min(set(range(1, max(found))) - set(found))}' that it comes from",
                     lib.NEML2_ERROR_UNSUPPORTED,
                 )
-        self.series = tuple(
-            Series(name, len(found), name in outputs) for name, found in depths.items()
-        )
+        self.series = tuple(Series(name, len(found)) for name, found in depths.items())
         free = [name for name in model.inputs.names if name not in histories]
         if time not in free and time != "t":
             raise unknown_name("input", time, free)

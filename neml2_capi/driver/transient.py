@@ -59,10 +59,11 @@ def drive(
     At the first time the model is not evaluated, unless it has no history at all; outputs of which
     no initial value is known are NaN.
 
-    Where points do not converge, the increment of all points is cut as the report suggests, and
-    after two that succeed it is doubled again. A step that needs less than the fraction
-    `least_step` of itself is a StepError, a ConvergenceError that holds the results before it; 1
-    never cuts. A step that is not cut gives what model.forward() gives, bit for bit.
+    Where points do not converge, the increment of all points is cut as the report suggests; after
+    two that succeed it is doubled again, up to a whole step. The next step begins with the fraction
+    that was reached. A step that needs less than the fraction `least_step` of itself is a
+    StepError, a ConvergenceError that holds the results before it; 1 never cuts. A step that is not
+    cut gives what model.forward() gives, bit for bit.
 
     `record` names the outputs and forces that are recorded, all by default. With `report`,
     `report.iterations` counts those of all tries of a step, and `report.status` and
@@ -71,10 +72,11 @@ def drive(
     increment (see `substeps`). `parameters` replace stored values, (*B, *base shape).
 
     `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
-    and tqdm is installed. Results are torch tensors where something given is one, else numpy
-    arrays.
+    and tqdm is installed. Results are torch tensors, without gradients, where something given is
+    one, else numpy arrays.
 
-    FatalError for a wrong name, shape or element type, before anything is evaluated.
+    FatalError for a wrong name, shape or element type, before anything is evaluated but where a
+    function of time returns it later.
     """
     if not 0.0 < least_step <= 1.0:
         raise FatalError(

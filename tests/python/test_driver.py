@@ -181,7 +181,7 @@ def test_driving_is_stepping_by_hand(artifacts: Artifacts, name: str) -> None:
 
 
 def test_history_becomes_older_step_by_step() -> None:
-    series = Series("x", 3, state=True)
+    series = Series("x", 3)
     arrays = {"x": 0, "x~1": -1, "x~2": -2, "x~3": -3}
     for step in range(5):
         assert [arrays[name] for name in series.ages] == [step, step - 1, step - 2, step - 3]
