@@ -7,12 +7,12 @@
 !   &field     name = 'porosity', predef = 1 /                   an input that is a predefined field
 !   &option    name = 'miters', value = 25 /                     of the solver; see neml2_capi.h
 !
-! `artifact` is relative to the file. All groups but the first may be repeated, and may be missing.
+! `artifact` is relative to the file. All groups but the first may be repeated, and may be missing. Each begins a line.
 module umat_mapping
   use, intrinsic :: iso_fortran_env, only: iostat_end, real64
   implicit none(type, external)
   private
-  public :: mapping, read_mapping, variable
+  public :: lower_case, mapping, read_mapping, variable
 
   integer, parameter :: name_length = 256, path_length = 4096
 
@@ -30,7 +30,8 @@ module umat_mapping
     type(variable), allocatable :: states(:), parameters(:), fields(:), options(:)
   end type mapping
 
-  character(*), parameter :: groups(5) = [character(10) :: "&material", "&state", "&parameter", "&field", "&option"]
+  character(*), parameter :: groups(5) = [character(9) :: "material", "state", "parameter", "field", "option"]
+  character(*), parameter :: blanks = " "//achar(9)//achar(13) ! tabs, and the ends of lines of Windows
 
 contains
 
@@ -59,24 +60,63 @@ contains
     if (errmsg /= "") errmsg = file//": "//errmsg
   end subroutine read_mapping
 
-  ! A namelist READ passes over the groups that it does not look for: a misspelt one would never be seen.
+  ! A namelist READ passes over what it does not look for, and takes the end of the file for the end of a group. What is
+  ! misspelt, not ended or the second in its line would never be seen.
   subroutine check_groups(unit, errmsg)
     integer, intent(in) :: unit
     character(:), allocatable, intent(out) :: errmsg
+    character(:), allocatable :: group
     character(path_length) :: line
-    integer :: error, last
+    integer :: error
     errmsg = ""
+    group = ""
     do
       read (unit, "(a)", iostat=error) line
-      if (error /= 0) return
-      line = adjustl(line)
-      if (line(1:1) /= "&") cycle
-      last = scan(line, " /") - 1
-      if (any(line(:last) == groups)) cycle
-      errmsg = "There is no group "//line(:last)//"; it can be &material, &state, &parameter, &field or &option."
-      return
+      if (error /= 0) exit
+      call check_line(line, group, errmsg)
+      if (errmsg /= "") return
     end do
+    if (group /= "") errmsg = "The group &"//group//" has no / at its end."
   end subroutine check_groups
+
+  ! `group` is the one that the line begins in, and then the one that it ends in; empty outside of all.
+  subroutine check_line(line, group, errmsg)
+    character(*), intent(in) :: line
+    character(:), allocatable, intent(inout) :: group, errmsg
+    character(:), allocatable :: word
+    character(1) :: c, quote
+    integer :: i, first
+    first = verify(line, blanks)
+    quote = ""
+    do i = 1, len_trim(line)
+      c = line(i:i)
+      if (quote /= "") then
+        if (c == quote) quote = ""
+      else if (c == "!") then
+        exit
+      else if (c == "&") then
+        word = lower_case(line(i + 1:i + scan(line(i + 1:)//" ", blanks//"/") - 1))
+        if (group /= "" .and. word == "end") then
+          group = ""
+        else if (group /= "") then
+          errmsg = "The group &"//group//" has no / at its end."
+        else if (i /= first) then
+          errmsg = "The group &"//word//" must begin a line of its own."
+        else if (.not. any(word == groups)) then
+          errmsg = "There is no group &"//word//"; it can be &material, &state, &parameter, &field or &option."
+        else
+          group = word
+        end if
+      else if (group /= "") then
+        if (c == "'" .or. c == '"') quote = c
+        if (c == "/") group = ""
+      else if (i == first) then
+        errmsg = "The line '"//trim(line)//"' is in no group: a comment begins with !, a group with &."
+      end if
+      if (errmsg /= "") return
+    end do
+    if (quote /= "") errmsg = "In &"//group//" a text has no quote at its end: "//trim(line)
+  end subroutine check_line
 
   subroutine read_material(unit, m, errmsg)
     integer, intent(in) :: unit
@@ -104,6 +144,9 @@ contains
     m%stress = stress
     m%time = time
     m%temperature = temperature
+    if (errmsg /= "") return
+    read (unit, nml=material, iostat=error, iomsg=problem)
+    if (error == 0) errmsg = "The group &material is there twice."
   end subroutine read_material
 
   ! All groups of one kind, in the order of the file.
@@ -128,6 +171,8 @@ contains
         errmsg = "A group &"//group//" has no name."
       else if (next%first < 1) then
         errmsg = "'"//trim(next%name)//"' needs a place, counted from 1: "//place_of(group)//"."
+      else if (any(variables%name == next%name)) then
+        errmsg = "There are two groups &"//group//" of '"//trim(next%name)//"'."
       end if
       if (errmsg /= "") return
       variables = [variables, next]
@@ -174,6 +219,16 @@ contains
     next%kind = kind
     next%value = value
   end subroutine read_variable
+
+  pure function lower_case(text) result(lower)
+    character(*), intent(in) :: text
+    character(len(text)) :: lower
+    integer :: i
+    lower = text
+    do i = 1, len(text)
+      if (text(i:i) >= "A" .and. text(i:i) <= "Z") lower(i:i) = achar(iachar(text(i:i)) + 32)
+    end do
+  end function lower_case
 
   pure function place_of(group)
     character(*), intent(in) :: group

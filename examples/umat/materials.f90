@@ -3,7 +3,7 @@ module umat_materials
   use, intrinsic :: iso_fortran_env, only: int32, int64
   use neml2_capi, only: neml2_model, neml2_ok, neml2_output, neml2_parameter
   use umat_conventions, only: item_size
-  use umat_mapping, only: mapping, read_mapping
+  use umat_mapping, only: lower_case, mapping, read_mapping
   implicit none(type, external)
   private
   public :: load_material, material, slot, stress_slot
@@ -77,22 +77,12 @@ contains
     folder = folder//"/"
   end subroutine mapping_folder
 
-  pure function lower_case(text) result(lower)
-    character(*), intent(in) :: text
-    character(len(text)) :: lower
-    integer :: i
-    lower = text
-    do i = 1, len(text)
-      if (text(i:i) >= "A" .and. text(i:i) <= "Z") lower(i:i) = achar(iachar(text(i:i)) + 32)
-    end do
-  end function lower_case
-
   ! Where the states stand in STATEV and in a workspace.
   subroutine place_states(m, errmsg)
     type(material), intent(inout) :: m
     character(:), allocatable, intent(out) :: errmsg
     logical, allocatable :: taken(:)
-    integer :: k, length, end
+    integer :: k, length, site, end
 
     errmsg = ""
     allocate (m%states(size(m%mapping%states)))
@@ -100,14 +90,15 @@ contains
     end = stress_slot%last
     do k = 1, size(m%states)
       associate (state => m%mapping%states(k), place => m%states(k))
-        call length_of(m%model, neml2_output, state%name, length, errmsg)
+        call length_of(m%model, neml2_output, state%name, length, site, errmsg)
         if (errmsg /= "") return
         if (item_size(state%kind) == 0) then
           errmsg = "The state '"//trim(state%name)//"' has the kind '"//trim(state%kind) &
                    //"'; it can be scalar, vector, symmetric or tensor."
-        else if (mod(length, item_size(state%kind)) /= 0) then
-          errmsg = "The state '"//trim(state%name)//"' has "//decimal(length)//" values, and one of the kind '" &
-                   //trim(state%kind)//"' has "//decimal(item_size(state%kind))//"."
+        else if (site /= item_size(state%kind)) then
+          errmsg = "The state '"//trim(state%name)//"' has "//decimal(site)//" values, and one of the kind '" &
+                   //trim(state%kind)//"' has "//decimal(item_size(state%kind)) &
+                   //". The kind says how DROT turns it: scalar, vector, symmetric or tensor."
         else if (state%first + length - 1 > size(taken)) then
           errmsg = "The state '"//trim(state%name)//"' ends beyond STATEV("//decimal(size(taken))//")."
         else if (any(taken(state%first:state%first + length - 1))) then
@@ -131,14 +122,14 @@ contains
   subroutine place_parameters(m, errmsg)
     type(material), intent(inout) :: m
     character(:), allocatable, intent(out) :: errmsg
-    integer :: k, length, end
+    integer :: k, length, site, end
 
     errmsg = ""
     allocate (m%parameters(size(m%mapping%parameters)))
     end = 0
     do k = 1, size(m%parameters)
       associate (parameter => m%mapping%parameters(k))
-        call length_of(m%model, neml2_parameter, parameter%name, length, errmsg)
+        call length_of(m%model, neml2_parameter, parameter%name, length, site, errmsg)
         if (errmsg /= "") return
         m%parameters(k) = slot(end + 1, end + length)
         end = end + length
@@ -147,18 +138,19 @@ contains
     end do
   end subroutine place_parameters
 
-  ! How many values an output or a parameter has at one point.
-  subroutine length_of(model, kind, name, length, errmsg)
+  ! How many values an output or a parameter has at one point, and at one of its sites.
+  subroutine length_of(model, kind, name, length, site, errmsg)
     type(neml2_model), intent(in) :: model
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
-    integer, intent(out) :: length
+    integer, intent(out) :: length, site
     character(:), allocatable, intent(out) :: errmsg
     integer(int64), allocatable :: shape(:)
-    integer(int64) :: index
+    integer(int64) :: index, sites
     integer(int32) :: stat
 
     length = 0
+    site = 0
     errmsg = ""
     call model%variable_find(kind, trim(name), index, stat=stat, errmsg=errmsg)
     if (stat == neml2_ok .and. index == 0) then
@@ -166,8 +158,10 @@ contains
                //trim(name)//"'."
       return
     end if
-    if (stat == neml2_ok) call model%variable_shape(kind, index, shape, stat=stat, errmsg=errmsg)
-    if (stat == neml2_ok) length = int(product(shape))
+    if (stat == neml2_ok) call model%variable_shape(kind, index, shape, stat=stat, errmsg=errmsg, sub_ndim=sites)
+    if (stat /= neml2_ok) return
+    length = int(product(shape))
+    site = int(product(shape(:size(shape) - sites)))
   end subroutine length_of
 
   pure function decimal(number)

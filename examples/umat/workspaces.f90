@@ -38,6 +38,8 @@ contains
     allocate (work%fields(m%nfields, 1), work%old_fields(m%nfields, 1), source=0.0_real64)
 
     call work%evaluation%create(m%model, stat=stat, errmsg=errmsg)
+    ! The stress first: where its name is wrong, its history seems to be an input without a meaning.
+    if (stat == neml2_ok) call work%evaluation%bind_output(trim(m%mapping%stress), work%state, stat=stat, errmsg=errmsg)
     if (stat == neml2_ok) call bind_inputs(work, m, errmsg)
     if (errmsg == "") call bind_outputs(work, m, errmsg)
     if (errmsg /= "") then
@@ -127,13 +129,12 @@ contains
     integer :: k
 
     associate (evaluation => work%evaluation, map => m%mapping)
-      call evaluation%bind_output(trim(map%stress), work%state, stat=stat, errmsg=errmsg)
       do k = 1, size(map%states)
-        if (stat /= neml2_ok) return
         call evaluation%bind_output(trim(map%states(k)%name), work%state, stat=stat, first=m%states(k)%first, &
                                     errmsg=errmsg)
+        if (stat /= neml2_ok) return
       end do
-      if (stat == neml2_ok) call evaluation%set_block_order(neml2_input_first, stat=stat, errmsg=errmsg)
+      call evaluation%set_block_order(neml2_input_first, stat=stat, errmsg=errmsg)
       if (stat == neml2_ok) call evaluation%bind_suggested_cut(work%cut, stat=stat, errmsg=errmsg)
       if (stat == neml2_ok) call evaluation%bind_derivative(trim(map%stress), trim(map%strain), work%tangent, &
                                                             stat=stat, errmsg=errmsg)

@@ -290,6 +290,21 @@ MISTAKES = {
     "parameter": ("'yield_stress'", "'strength'", "no parameter 'strength'"),
     "kind": ("kind = 'scalar'", "kind = 'spinor'", "can be scalar, vector, symmetric or tensor"),
     "size": ("kind = 'scalar'", "kind = 'symmetric'", "has 1 values"),
+    "no kind": (", kind = 'symmetric'", "", "has 6 values, and one of the kind 'scalar' has 1"),
+    "part of it": ("'symmetric'", "'vector'", "has 6 values, and one of the kind 'vector' has 3"),
+    "end of the last": ("props = 2 /", "props = 2", "The group &parameter has no / at its end"),
+    "end of another": ("statev = 2 /", "statev = 2", "The group &state has no / at its end"),
+    "quote": ("'yield_stress'", "'yield_stress", "a text has no quote at its end"),
+    "one line": ("props = 1 /\n", "props = 1 / ", "&parameter must begin a line of its own"),
+    "no group": ("&parameter name = 'E'", "parameter name = 'E'", "is in no group"),
+    "stress": ("stress = 'stress'", "stress = 'sigma'", "no output 'sigma'"),
+    "state twice": ("'X2'", "'X1'", "two groups &state of 'X1'"),
+    "parameter twice": ("'yield_stress'", "'E'", "two groups &parameter of 'E'"),
+    "material twice": (
+        "&state name = 'X1'",
+        "&material /\n&state name = 'X1'",
+        "&material is there twice",
+    ),
     "overlap": ("statev = 8", "statev = 7", "overlaps another"),
     "strain": ("strain = 'strain'", "strain = 'X1~1'", "input 'strain' is not in the mapping"),
 }
@@ -302,6 +317,18 @@ def test_a_mistake_in_the_mapping_is_told(maps: Path, old: str, new: str, messag
     done = attempt(Case("combined_hardening", PATH), maps)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+@needs_fortran
+def test_a_mapping_is_a_namelist_of_any_look(maps: Path) -> None:
+    case = Case("combined_hardening", PATH, props=(180e3, 120.0))
+    expected = drive(case, maps).text
+    edit(maps, "&parameter", "\t&PARAMETER\t")
+    edit(maps, "&state", "  &State")
+    edit(maps, "props = 2 /", "PROPS = 2 ! it's the yield stress / of the law\n  / at 0.2 %")
+    edit(maps, "statev = 2 /", "statev = 2 &end")
+    edit(maps, "\n", "\r\n")
+    assert drive(case, maps).text == expected
 
 
 @needs_fortran
