@@ -3,7 +3,10 @@
     cc host.c $(python -m neml2_capi --cflags --libs)
     cmake -Dneml2_capi_DIR=$(python -m neml2_capi --cmakedir) ...
 
-Several flags make one line.
+Several flags make one line. Where the package lies in a folder with blanks in its path:
+
+    eval "cc host.c $(python -m neml2_capi --cflags --libs)"
+    cmake -Dneml2_capi_DIR="$(python -m neml2_capi --cmakedir)" ...
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
 
 
 def main() -> None:
-    """Print on one line what is asked for, in that order, quoted where a shell needs it."""
+    """Print on one line what is asked for, in that order.
+
+    Flags are quoted where a shell needs it, for eval; a path alone is not, for "$(...)".
+    """
     parser = argparse.ArgumentParser(
         prog="python -m neml2_capi",
         description=__doc__,
@@ -58,7 +64,9 @@ def main() -> None:
     if asked is None:
         parser.print_help()
     else:
-        print(shlex.join(word for answer in asked for word in answer))
+        words = [word for answer in asked for word in answer]
+        alone = len(words) == 1 and not words[0].startswith("-")
+        print(words[0] if alone else shlex.join(words))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import CC, CXX, FORTRAN, PREBUILT, ROOT, TESTS, command, needs_fortran
+from native import CC, CXX, FORTRAN, PACKAGE, PREBUILT, ROOT, TESTS, command, needs_fortran
 
 import neml2_capi
 
@@ -136,6 +136,21 @@ def test_several_flags_make_one_line() -> None:
     assert line == [*flags("--cflags"), *flags("--libs"), neml2_capi.__version__]
     assert line[0] == f"-I{flags('--includedir')[0]}"
     assert line[1] == f"-L{flags('--libdir')[0]}"
+
+
+def test_the_package_may_lie_in_a_folder_with_blanks(project: Path) -> None:
+    place = project / "site packages"
+    shutil.copytree(PACKAGE, place / "neml2_capi")
+
+    def shell(line: str) -> str:
+        say = f"{shlex.quote(sys.executable)} -m neml2_capi"
+        script = line.replace("SAY", say)
+        return command("env", f"PYTHONPATH={place}", "sh", "-ec", script, cwd=project)
+
+    shell(f'eval "{CC} stress.c $(SAY --cflags --libs) -o stress_c"')
+    check_stress(project / "stress_c")
+    for path in ("--includedir", "--libdir", "--fortran-module", "--cmakedir", "--pkgconfigdir"):
+        shell(f'test -e "$(SAY {path})"')
 
 
 def test_the_package_called_with_nothing_says_what_it_can() -> None:
