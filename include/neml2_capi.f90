@@ -1232,7 +1232,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine neml2_artifact_describe
 
-  ! How many options there are; neml2_capi.h lists them under "Solver options".
+  ! How many options there are; neml2_capi.h lists them under "Options".
   subroutine model_option_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(inout) :: count
@@ -1926,8 +1926,9 @@ contains
   end subroutine call_unbind_report
 
   ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
-  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points or where arrays
-  ! overlap. The outputs of points that are neml2_not_converged or neml2_singular are left as they were.
+  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points,
+  ! neml2_error_argument where arrays overlap. The outputs of points that are neml2_not_converged or neml2_singular are
+  ! left as they were.
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: npoints
@@ -3323,10 +3324,8 @@ contains
     if (outcome >= neml2_ok) then
       call take_handles(outputs, values)
       if (present(report)) call take(report, reported, c_report_free)
-    end if
-    if (associated(self%shared)) then
-      self%shared%c = solve ! null, unless it was an error
-      if (.not. c_associated(solve)) call release(self%shared)
+      self%shared%c = solve ! null: it was consumed
+      call release(self%shared)
     end if
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)

@@ -36,9 +36,14 @@ contains
   subroutine give_up(system, stat)
     type(neml2_solve), intent(inout) :: system
     integer(int32), intent(out) :: stat
+    integer(int64) :: size_of_point, points
     logical :: more
     call system%next(more, stat)
     call check(stat == neml2_error_argument .and. .not. more, "a callback has one system")
+    call system%finish(stat)
+    call check(stat == neml2_error_argument, "a callback does not end the evaluation")
+    call system%size(size_of_point, points, stat)
+    call check(stat == neml2_ok .and. points == n, "what fails leaves the system")
     stat = -77
     call neml2_error_record(stat, "Newton", "The solver gave up.")
   end subroutine give_up
