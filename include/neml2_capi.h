@@ -744,6 +744,11 @@ NEML2_CAPI int32_t neml2_model_forward_with(neml2_tensor **outputs, neml2_report
  *  Errors: FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
 
+/** Make the checks of neml2_graph_load(), and load nothing: no byte of the package is mapped as code. The message has
+ *  a line for each thing that is wrong.
+ *  Errors: FILE, ARTIFACT, UNSUPPORTED. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_check(const char *path);
+
 /** How many tensors the graph takes and returns. Either may be NULL.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_arity(int64_t *ninputs, int64_t *noutputs, const neml2_graph *graph);

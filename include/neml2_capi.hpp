@@ -631,6 +631,9 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
 
   explicit Graph(const std::string& path) : Handle(detail::made(neml2_graph_load, path.c_str())) {}
 
+  /** Throws what the constructor would, but for what only code can tell: the package is not loaded. */
+  static void check(const std::string& path) { detail::checked(neml2_graph_check(path.c_str())); }
+
   int64_t input_count() const { return detail::made(neml2_graph_arity, nullptr, get()); }
 
   int64_t output_count() const {

@@ -4,6 +4,13 @@
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
 
+int32_t neml2_graph_check(const char* path) {
+  return guarded([&] {
+    aoti::Graph::check_file(&required(path, "path"));
+    return NEML2_OK;
+  });
+}
+
 int32_t neml2_graph_load(neml2_graph** out, const char* path) {
   return guarded([&] {
     required(out, "out");

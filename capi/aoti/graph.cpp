@@ -53,6 +53,39 @@ builtin::Target read_target(std::string_view text) {
   }
 }
 
+// What is wrong with a package, all of it: a check that fails keeps no other from being made.
+class Findings {
+ public:
+  explicit Findings(std::string package) : package_(std::move(package)) {}
+
+  template <class Check>
+  void collect(Check&& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      add(error.status(), error.what());
+    } catch (const std::length_error& error) {
+      add(NEML2_ERROR_UNSUPPORTED, error.what());
+    }
+  }
+  bool empty() const { return text_.empty(); }
+
+  // One error of the first status, with a line for each.
+  void raise_if_any() const {
+    if (!empty()) throw Error(status_, package_, text_);
+  }
+
+ private:
+  void add(std::int32_t status, const char* what) {
+    if (empty()) status_ = status;
+    text_ += join(empty() ? "" : "\n", package_, ": ", what);
+  }
+
+  std::string package_;
+  std::string text_;
+  std::int32_t status_ = NEML2_OK;
+};
+
 // Give every node its function, and name all that the provider lacks at once.
 void resolve(const builtin::Object& object, std::vector<builtin::OperatorNode>& nodes) {
   const Provider& provider = Provider::get();
@@ -293,35 +326,64 @@ class BuiltinGraph final : public Graph {
   mutable std::atomic<bool> has_run_ = false;
 };
 
-std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, const std::string& package) {
-  const artifact::Archive archive(path);
-  const builtin::Target target = read_target(entry_of(archive, ".wrapper_metadata.json"));
-  builtin::check_processor(target, {});  // a package for another device may have no code for this one
-  const std::string_view source = entry_of(archive, ".wrapper.cpp");
-  Signature signature = read_signature(source);
+// What an archive holds, found fit to run here.
+struct Contents {
+  Signature signature;
   std::vector<builtin::OperatorNode> nodes;
-  if (const auto json = archive.find(".wrapper.json")) nodes = parse_extern_nodes(*json, source);
+  builtin::Object object;
+};
 
-  const builtin::Object object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), builtin::provider_file);
-  builtin::check_processor(target, object.producers);
-  builtin::check_c_library(object.versions);
-  resolve(object, nodes);
-  Image& image = Image::map(path.stem().string(), object.bytes, object.openmp);
-  return std::make_shared<BuiltinGraph>(package, std::move(signature), std::move(nodes), image);
+// All that can be known without mapping the code.
+Contents read_checked(const std::filesystem::path& path, const std::string& package) {
+  const artifact::Archive archive(path);
+  Contents contents;
+  builtin::Target target;
+  Findings findings(package);
+  findings.collect([&] { target = read_target(entry_of(archive, ".wrapper_metadata.json")); });
+  findings.raise_if_any();
+  // A package for another device or machine may have no code, and nothing else to check.
+  findings.collect([&] { builtin::check_machine(target); });
+  findings.raise_if_any();
+  findings.collect([&] {
+    const std::string_view source = entry_of(archive, ".wrapper.cpp");
+    contents.signature = read_signature(source);
+    if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
+  });
+  findings.collect(
+      [&] { contents.object = builtin::bind_to_provider(entry_of(archive, ".wrapper.so"), builtin::provider_file); });
+  findings.collect([&] { builtin::check_processor(target, contents.object.producers); });
+  findings.collect([&] { builtin::check_c_library(contents.object.versions); });
+  findings.collect([&] { resolve(contents.object, contents.nodes); });
+  findings.raise_if_any();
+  return contents;
 }
 
-}  // namespace
+std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, const std::string& package) {
+  Contents contents = read_checked(path, package);
+  Image& image = Image::map(path.stem().string(), contents.object.bytes, contents.object.openmp);
+  return std::make_shared<BuiltinGraph>(package, std::move(contents.signature), std::move(contents.nodes), image);
+}
 
-std::shared_ptr<const Graph> Graph::load(const std::filesystem::path& path) {
+// Every error tells the package.
+template <class Read>
+auto naming_package(const std::filesystem::path& path, Read&& read) {
   const std::string package = path.filename().string();
   try {
-    return load_builtin(path, package);
+    return read(path, package);
   } catch (const Error& error) {
     if (!error.subject().empty()) throw;
     throw Error(error.status(), package, join(package, ": ", error.what()));
   } catch (const std::length_error& error) {
     throw Error(NEML2_ERROR_UNSUPPORTED, package, join(package, ": ", error.what()));
   }
+}
+
+}  // namespace
+
+void Graph::check_file(const std::filesystem::path& path) { naming_package(path, read_checked); }
+
+std::shared_ptr<const Graph> Graph::load(const std::filesystem::path& path) {
+  return naming_package(path, load_builtin);
 }
 
 }  // namespace neml2_capi::aoti

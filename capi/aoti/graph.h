@@ -23,8 +23,11 @@ using SingularInfo = Vector<std::int32_t>;
 
 class Graph {
  public:
-  // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED.
+  // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
   static std::shared_ptr<const Graph> load(const std::filesystem::path& path);
+
+  // Make all the checks of load() that need no code to be mapped, and throw what they find, a line for each.
+  static void check_file(const std::filesystem::path& path);
 
   virtual ~Graph() = default;
   virtual const std::vector<InputSpec>& inputs() const = 0;

@@ -139,6 +139,43 @@ static void package_for_another_device(const char *root) {
   remove_copy(copy);
 }
 
+static int is_mapped(const char *text) {
+  char line[PATH_SIZE];
+  int found = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps)) found |= strstr(line, text) != NULL;
+  if (maps) fclose(maps);
+  return found;
+}
+
+/* Before any package is loaded. */
+static void a_check_maps_no_code(const char *root) {
+  const char *copy = copy_of(root), *path = join_path(copy, "checked.pt2");
+  CHECK(rename(join_path(copy, elasticity_package), path) == 0);
+  CHECK_OK(neml2_graph_check(path));
+  CHECK(!is_mapped("checked") && !is_mapped("memfd"));
+  remove_copy(copy);
+}
+
+static void a_check_refuses_what_loading_does(const char *root) {
+  neml2_graph *graph = NULL;
+  char refused[PATH_SIZE] = "", reason[PATH_SIZE] = "";
+  const char *copy = copy_of(root), *path = join_path(copy, elasticity_package);
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_check("/nonexistent/graph.pt2"));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(join_path(root, "metadata.json")));
+  CHECK(patch_archive(path, "metadata.json", "\"AVX2\"", "\"VSX4\"") > 0);
+  CHECK(patch_archive(path, ".wrapper.cpp", "void AOTInductorModel::run_impl(", "void AOTInductorModel::run_away(") >
+        0);
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load(&graph, path));
+  neml2_error_message(refused, sizeof refused, NULL);
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(path));
+  neml2_error_message(reason, sizeof reason, NULL);
+  CHECK(strcmp(refused, reason) == 0);
+  CHECK_SAYS("elasticity.pt2: the source in the package cannot be understood");
+  CHECK_SAYS("\nelasticity.pt2: the package was compiled for the unknown instruction set \"VSX4\"");
+  remove_copy(copy);
+}
+
 static void graph_of_a_file_that_is_no_package(const char *root) {
   neml2_graph *graph = NULL;
   CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_load(&graph, "/nonexistent/graph.pt2"));
@@ -170,6 +207,7 @@ static void stubs(const char *root) {
 }
 
 int main(void) {
+  a_check_maps_no_code(artifact("elasticity"));
   neml2_model *model = load(artifact("elasticity"));
   missing_folder();
   missing_metadata(artifact("elasticity"));
@@ -181,6 +219,7 @@ int main(void) {
   truncated_package(artifact("elasticity"));
   damaged_package(artifact("elasticity"));
 #ifdef __x86_64__
+  a_check_refuses_what_loading_does(artifact("elasticity"));
   package_for_another_machine(artifact("elasticity"));
   package_for_another_instruction_set(artifact("elasticity"));
 #endif

@@ -41,6 +41,7 @@ static void of_graphs(void) {
   neml2_tensor *output = NULL;
   REFUSED(neml2_graph_load(NULL, "x.pt2"));
   REFUSED(neml2_graph_load(&graph, NULL));
+  REFUSED(neml2_graph_check(NULL));
   REFUSED(neml2_graph_arity(NULL, NULL, NULL));
   REFUSED(neml2_graph_input(NULL, NULL, NULL, NULL, NULL, 0));
   REFUSED(neml2_graph_run(&output, 1, NULL, NULL, 0));

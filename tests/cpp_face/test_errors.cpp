@@ -13,6 +13,7 @@ static bool says(const neml2::Error& error, const char* text) { return std::strs
 static void what_cannot_be_loaded_is_named() {
   CHECK(refuses(NEML2_ERROR_FILE, "/nothing/here", [] { neml2::Model("/nothing/here"); }));
   CHECK(refuses(NEML2_ERROR_FILE, "here.pt2", [] { neml2::Graph("/nothing/here.pt2"); }));
+  CHECK(refuses(NEML2_ERROR_FILE, "here.pt2", [] { neml2::Graph::check("/nothing/here.pt2"); }));
   CHECK(refuses(NEML2_ERROR_FILE, "/nothing/here", [] { neml2::describe("/nothing/here"); }));
   CHECK(refuses(NEML2_ERROR_FILE, "/nothing.i", [] { neml2::load_model("/nothing.i", "model"); }));
 }

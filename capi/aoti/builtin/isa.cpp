@@ -169,7 +169,7 @@ constexpr const char* portable_command = "ATEN_CPU_CAPABILITY=avx2 TORCHINDUCTOR
 
 }  // namespace
 
-void check_processor(const Target& target, const std::vector<std::string>& producers) {
+void check_machine(const Target& target) {
   if (target.device != "cpu")
     unsupported(join("the package was compiled for the device \"", target.device,
                      "\", and only \"cpu\" is supported: compile the model for the CPU"));
@@ -178,7 +178,9 @@ void check_processor(const Target& target, const std::vector<std::string>& produ
   if (target.machine != system.machine)
     unsupported(join("the package was compiled for the machine \"", target.machine, "\", and this one is \"",
                      system.machine, "\": compile the model on a machine of this kind"));
+}
 
+void check_processor(const Target& target, const std::vector<std::string>& producers) {
   Names needed;
   std::istringstream names(target.instruction_sets);
   for (std::string name; names >> name;)

@@ -14,6 +14,9 @@ struct Target {
   std::string instruction_sets;  // AOTI_CPU_ISA: "AVX2", "AVX512 AVX512_VNNI"; coarse
 };
 
+// Throws Error NEML2_ERROR_UNSUPPORTED where the package is for another device, or another kind of machine.
+void check_machine(const Target& target);
+
 // Throws Error NEML2_ERROR_UNSUPPORTED, naming what this machine lacks, before the first illegal instruction.
 // `producers` are the compilers' command lines, where debug information tells them: the metadata alone does not say it
 // all.
