@@ -10,6 +10,7 @@ torch.utils.checkpoint evaluates again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -150,6 +151,12 @@ class Product(Function):  # type: ignore[misc]
             raise _no_second_derivative()
         (jacobian,) = ctx.saved_tensors
         return Product.apply(jacobian, tangent, ctx.transposed)
+
+
+# torch asks for the signature at every call, and this is where it is kept once it is known.
+_function: Any
+for _function in (Evaluation.forward, Product.forward):
+    _function.__signature__ = signature(_function)
 
 
 def _zeros(tensor: Any) -> Any:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import torch
 
 from neml2_capi._handle import owned
 from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._tensor import dtype_code
+from neml2_capi._tensor import Label, dtype_code
 from neml2_capi._variables import Variable
 from neml2_capi.errors import FatalError, check
 from neml2_capi.model import Model
@@ -98,9 +99,7 @@ class Linearization:
         Tensors are used where they are; those that are not contiguous, or of another batch than
         the others and not one value, are copied. ConvergenceError as in Model.forward().
         """
-        batch = torch.broadcast_shapes(
-            *(a.batch_of(t) for a, t in zip(self.arguments, tensors, strict=True))
-        )
+        batch = self._batch_of(tensors)
         points, columns = math.prod(batch), self.columns(wanted)
         idle = self._idle.setdefault(tuple(bool(c) for c in columns), [])
         call = self._call(idle)
@@ -117,6 +116,24 @@ class Linearization:
             self._raise_failed(used)
         idle.append(call)
         return (*outputs, *jacobians)
+
+    def _batch_of(self, tensors: Sequence[Any]) -> Shape:
+        """The common batch axes; FatalError where there are none."""
+        batch: Shape = ()
+        for argument, tensor in zip(self.arguments, tensors, strict=True):
+            own = argument.batch_of(tensor)
+            if own in (batch, ()):
+                continue
+            try:
+                batch = np.broadcast_shapes(batch, own)
+            except ValueError:
+                kind = "input" if argument.kind == lib.NEML2_INPUT else "parameter"
+                raise Label(kind, argument.name).refuse(
+                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
+                    "those before it",
+                    lib.NEML2_ERROR_SHAPE,
+                ) from None
+        return batch
 
     def _call(self, idle: list[Any]) -> Any:
         try:

@@ -119,7 +119,6 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         tensors = self._tensors(self.model.inputs, named)
         values = {name: self[name] for name in self._attributes}
         tensors += self._tensors(self.model.parameters, values)
-        self._check_batches(tensors)
         linearization = self._linearization
         wanted = _wanted(tensors)
         evaluate: Callable[..., tuple[Any, ...]] = Evaluation.apply
@@ -174,24 +173,6 @@ class Module(torch.nn.Module):  # type: ignore[misc]
                 )
             tensors.append(_tensor(variable, label, value))
         return tensors
-
-    def _check_batches(self, tensors: list[Any]) -> None:
-        """FatalError unless they broadcast."""
-        batch: tuple[int, ...] = ()
-        for argument, tensor in zip(self._linearization.arguments, tensors, strict=True):
-            own = argument.batch_of(tensor)
-            if own == batch:
-                continue
-            try:
-                batch = tuple(torch.broadcast_shapes(batch, own))
-            except RuntimeError:
-                name = argument.name
-                kind = "input" if argument.kind == lib.NEML2_INPUT else "parameter"
-                raise Label(kind, name).refuse(
-                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
-                    "those before it",
-                    lib.NEML2_ERROR_SHAPE,
-                ) from None
 
     def _apply(self, function: Callable[[Any], Any], recurse: bool = True) -> Any:
         """What .to(), .cuda(), .float() and the like call for every tensor: on the CPU it stays."""

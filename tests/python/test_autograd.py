@@ -49,7 +49,7 @@ def hardening(artifacts: Artifacts) -> Any:
 
 
 @pytest.fixture
-def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The outputs and Jacobians of every evaluation from now on."""
     made = []
     evaluate = linearization.Linearization.evaluate
@@ -159,7 +159,7 @@ def test_tangents_are_the_compiled_ones(artifacts: Artifacts, name: str) -> None
 
 
 def test_only_what_requires_a_gradient_is_differentiated(
-    hardening: Any, evaluations: list[tuple[Any, ...]]
+    hardening: Any, evaluations: list[Any]
 ) -> None:
     inputs = inputs_of("isotropic_hardening")
     with torch.no_grad():
@@ -290,7 +290,7 @@ def test_strided_and_lazily_negated_inputs(elasticity: Any) -> None:
 
 
 def test_jacobians_of_torch_func_take_one_evaluation(
-    hardening: Any, evaluations: list[tuple[Any, ...]]
+    hardening: Any, evaluations: list[Any]
 ) -> None:
     inputs = {name: value[0] for name, value in inputs_of("isotropic_hardening").items()}
     _, blocks = hardening.model.jacobian(inputs)
@@ -317,9 +317,7 @@ def test_parameters_by_functional_call(hardening: Any, transform: str) -> None:
     same(slopes["yield_stress"], blocks["stress"]["yield_stress"])
 
 
-def test_vmap_is_one_evaluation_of_the_batch(
-    hardening: Any, evaluations: list[tuple[Any, ...]]
-) -> None:
+def test_vmap_is_one_evaluation_of_the_batch(hardening: Any, evaluations: list[Any]) -> None:
     inputs = inputs_of("isotropic_hardening", 6)
     expected = hardening.model.forward(inputs)
     batched = {name: value.reshape(2, 3, *value.shape[1:]) for name, value in inputs.items()}
@@ -366,7 +364,7 @@ def test_gradients_of_each_sample(hardening: Any) -> None:
         same(each[name].sum(), gradient)
 
 
-def test_checkpoints_evaluate_again(hardening: Any, evaluations: list[tuple[Any, ...]]) -> None:
+def test_checkpoints_evaluate_again(hardening: Any, evaluations: list[Any]) -> None:
     inputs = inputs_of("isotropic_hardening")
     weights = cotangents(hardening, inputs)
     del evaluations[:]
@@ -552,7 +550,7 @@ def test_parameters_have_attributes_and_their_own_names(hardening: Any) -> None:
     names = [name for name, _ in hardening.named_parameters()]
     assert names == ["residual_elasticity_E", "yield_stress"]
     assert hardening[E] is hardening["E"] is hardening.residual_elasticity_E
-    assert float(hardening["yield_stress"]) == 150.0
+    assert hardening["yield_stress"].item() == 150.0
     with pytest.raises(UnknownNameError, match="unknown parameter"):
         hardening["G"]
     assert "strain" in repr(hardening)
@@ -592,7 +590,7 @@ def test_outputs_can_be_chosen(artifacts: Artifacts, hardening: Any) -> None:
         module_of(artifacts, "isotropic_hardening", outputs=["stres"])
 
 
-class Exponential(Base):
+class Exponential(Base):  # type: ignore[misc]
     """Of a parameter that stays positive."""
 
     def forward(self, logarithm: Any) -> Any:
@@ -711,8 +709,8 @@ def test_training_steps_recover_the_parameters(hardening: Any) -> None:
         return loss
 
     optimizer.step(closure)
-    assert float(hardening["E"]) == pytest.approx(200e3, rel=1e-6)
-    assert float(hardening["yield_stress"]) == pytest.approx(150.0, rel=1e-6)
+    assert hardening["E"].item() == pytest.approx(200e3, rel=1e-6)
+    assert hardening["yield_stress"].item() == pytest.approx(150.0, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------
