@@ -67,8 +67,9 @@
  *             true. All that is not noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
  *             storage. get() lends the handle to a C function; Tensor, Graph, Model and Report take one over, and
- *             release() gives it up. An object that was moved from refuses every use with an Error. Arguments are
- *             borrowed for the length of a call, but for arrays that are bound or wrapped.
+ *             release() gives it up, but for a Model's, which its calls share. An object that was moved from refuses
+ *             every use with an Error. Arguments are borrowed for the length of a call, but for arrays that are bound
+ *             or wrapped.
  * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span or
  *             Span(pointer, size) of numbers, also nested (std::array<double, 6> is six numbers), anything else with
  *             data() and size(), or a variable that is one number. Nothing is copied. What is bound must stay where it
@@ -406,6 +407,12 @@ class View : public Span<T> {
   Span<const int64_t> shape_;
   std::shared_ptr<const void> storage_;
 };
+
+namespace detail {
+/* With it the storage may be gone. */
+template <class T>
+inline constexpr bool is_view<View<T>> = false;
+}  // namespace detail
 
 /** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
 class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {

@@ -63,6 +63,10 @@ def test_the_example_at_the_top_compiles_as_it_stands() -> None:
     [
         ('call.bind_input("strain", std::vector<double>(6));', "give it a name"),
         ('call.bind_input("t", 1.0, 0);', "give it a name"),
+        (
+            'call.bind_input("t", neml2::Tensor::zeros<double>({}).values<double>());',
+            "give it a name",
+        ),
         ('call.bind_output("stress", constant);', "must not be const"),
         ("neml2::Tensor::wrap(constant, {6});", "must not be const"),
         ('call.bind_input("strain", text);', "no such element type"),
