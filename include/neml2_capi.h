@@ -271,9 +271,10 @@ NEML2_CAPI int32_t neml2_call_bind_output(neml2_call *call, const char *name, vo
 
 /** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
  *  of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
- *  were. Everything is checked before the first point; only when a package itself fails (RUNTIME), memory ends
- *  (MEMORY), or a derivative along the sites of a sub-batch cannot be told for the numbers given (UNSUPPORTED) can
- *  the results of earlier chunks of points have been written.
+ *  were. ARGUMENT where arrays overlap that must not. Everything is checked before the first point; only when a
+ *  package itself fails (RUNTIME), memory ends (MEMORY), or a derivative cannot be told for the numbers given, along
+ *  the sites of a sub-batch or through substeps (UNSUPPORTED), can the results of earlier chunks of points have been
+ *  written.
  *  Errors: MISSING, SHAPE, UNSUPPORTED, RUNTIME. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
@@ -458,12 +459,11 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *                             as NEML2's own runtime does it
  *   collect_history  number   1: reports of neml2_model_forward() hold the residual history; 0: they do not
  *   chunk            number   points that are evaluated together; 0, the default: so many that what they take and
- *                    give
- *                             fits the processor's second-level cache
+ *                             give fits the processor's second-level cache
  *   threads          number   threads that share the chunks of an evaluation, the calling one among them; 0: as many
- *                    as
- *                             the calling thread has processors. 1 unless the environment variable NEML2_CAPI_THREADS
- *                             says otherwise: most hosts run several threads or processes themselves. (In Python: 0.)
+ *                             as the calling thread has processors. 1 unless the environment variable
+ *                             NEML2_CAPI_THREADS says otherwise: most hosts run several threads or processes
+ *                             themselves. (In Python: 0.)
  *
  * The threads of `threads` are the library's own: they are not woken for little work, serve one caller at a time
  * (others run alone), keep to the caller's processors and leave OpenMP alone. No result depends on their number.
