@@ -20,6 +20,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,7 @@ class Recipe:
     model: str
     options: tuple[str, ...] = ()
     version: str = ""  # of neml2, where it is not the installed one
+    driver: str = ""  # of that model, which the stub keeps
 
 
 # Until this version the output folder itself is the artifact.
@@ -181,6 +183,7 @@ RECIPES = {
             "Models/creep/max_substepping_level=5",
         ),
     ),
+    "transient": Recipe(MODELS / "transient.i", "relaxation", driver="driver"),
     # Older schemas: 2, 3, 7 and 12. Until 3.0.3 there is no choice of derivatives.
     "elasticity_3.0.0": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.0"),
     "elasticity_3.0.3": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.3"),
@@ -236,13 +239,20 @@ def toolchain() -> str:
 def artifact(name: str) -> Path:
     """The artifact of a model, compiled when it is not in the cache."""
     recipe = RECIPES[name]
-    content = [recipe.input.read_text(), recipe.model, recipe.options]
-    if recipe.version:
-        content.append(recipe.version)
-    options = ["--model", recipe.model, *recipe.options]
+    content = [_text(recipe.input), recipe.model, recipe.options]
+    content += [choice for choice in (recipe.version, recipe.driver) if choice]
+    chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
+    options = [*chosen, *recipe.options]
     command = ["-m", "neml2.cli.aoti_compile", str(recipe.input), *options, "--output-dir"]
     folder = _cached(name, content, command, recipe.version)
     return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
+
+
+def _text(path: Path) -> str:
+    """An input file and, after it, those that it includes."""
+    text = path.read_text()
+    included = re.findall(r"^!include (\S+)$", text, re.MULTILINE)
+    return "".join([text, *(_text(path.parent / name) for name in included)])
 
 
 def old_neml2(version: str) -> Path:

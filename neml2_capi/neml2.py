@@ -1,0 +1,242 @@
+"""Compiled models in NEML2, run by this library in place of NEML2's own runtime.
+
+    import neml2, neml2_capi.neml2
+
+    model = neml2.load_model("aoti/elasticity_aoti.i", "elasticity")
+    (stress,) = model(neml2.types.SR2(strain))
+
+Importing this module calls install(), so that `neml2-run --load neml2_capi.neml2 INPUT DRIVER` does
+the same for the drivers of NEML2. This works with every torch that NEML2's Python runs on: its
+compiled extension is not needed. For NEML2 3.1; what it loaded before keeps its runtime.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from neml2 import types
+from neml2.factory import _registry, register_neml2_object
+from neml2.schema import HitSchema, option
+from neml2.solvers import ConvergenceError as _ConvergenceError
+
+from neml2_capi._library import lib
+from neml2_capi._variables import Variable, Variables
+from neml2_capi.errors import ConvergenceError as _Unconverged
+from neml2_capi.errors import FatalError
+from neml2_capi.torch import Model
+
+__all__ = ["AOTIModel", "ConvergenceError", "install", "uninstall"]
+
+_TYPE = "AOTIModel"
+_INSTALLING = threading.Lock()
+# NEML2's own class of that type while ours is installed: None where its extension does not load.
+_replaced: list[Any] = []
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class ConvergenceError(_Unconverged, _ConvergenceError):  # type: ignore[misc]
+    """Some points did not converge: the error of this library and of NEML2's solvers in one."""
+
+
+def _raising_neml2(method: _Method) -> _Method:
+    """`method`, with a ConvergenceError that NEML2 knows."""
+
+    @functools.wraps(method)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        try:
+            return method(*arguments, **named)
+        except _Unconverged as error:
+            known = ConvergenceError(*error.args)
+            known.__dict__.update(error.__dict__)
+            raise known from error
+
+    return wrapper  # type: ignore[return-value]
+
+
+class AOTIModel(torch.nn.Module):  # type: ignore[misc]
+    """What `type = AOTIModel` of an input file is: a compiled model, called as those of NEML2 are.
+
+    A call takes the inputs by position, in the order of `input_spec`, as typed tensors or torch
+    tensors, (*B, *sub_batch_shape, *base_shape), whose batches B broadcast; what has no sub-batch
+    axes holds for all of its sites. It returns a tuple of typed tensors, in the order of
+    `output_spec`, also where there is one output. They carry no gradient. Any number of threads may
+    call one model.
+
+    ConvergenceError where points of an implicit model did not converge. TypeError for an input
+    that is missing or of another type. `model` is the neml2_capi.torch.Model behind it.
+    """
+
+    # The section of the input file, and what a block of this type may say there.
+    SECTION = "Models"
+    hit = HitSchema(
+        option(
+            "artifact_path",
+            str,
+            "The artifact that neml2-compile wrote: its folder, absolute or relative to this file.",
+        )
+    )
+
+    @classmethod
+    def from_hit(cls, node: Any, factory: Any) -> AOTIModel:
+        """The model of a block; what was loaded with a device or dtype decides those."""
+        path = factory._path.parent / node.param_str("artifact_path")
+        return cls(path.resolve(), factory._device, factory._dtype)
+
+    def __init__(self, artifact_root: str | Path, device: Any = None, dtype: Any = None) -> None:
+        """Load the artifact at `artifact_root`, with `device` and `dtype` as in neml2_capi.Model.
+
+        FileNotFoundError where there is none; FatalError where it cannot be run.
+        """
+        super().__init__()
+        try:
+            self.model = Model(artifact_root, device, dtype)
+        except FatalError as error:
+            if error.status != lib.NEML2_ERROR_FILE:
+                raise
+            raise FileNotFoundError(f"{_TYPE}: {error}") from error
+        #: The class of each input and output by name, in order: {"strain": SR2}.
+        self.input_spec = _classes(self.model.inputs)
+        self.output_spec = _classes(self.model.outputs)
+
+    @_raising_neml2
+    def forward(self, *inputs: Any, v: Any = None, v2: Any = None, vh: Any = None) -> Any:
+        """Evaluate the model. NotImplementedError where `v`, `v2` or `vh` ask for tangents."""
+        if (v, v2, vh) != (None, None, None):
+            raise NotImplementedError(
+                f"{_TYPE} is compiled, and does not take the tangents v, v2, vh of a chain rule: "
+                "take jvp() or jacobian(), which use the derivatives that were compiled"
+            )
+        if len(inputs) != len(self.input_spec):
+            raise TypeError(
+                f"{_TYPE}: {len(self.input_spec)} inputs are needed, by position "
+                f"({', '.join(self.input_spec)}), and {len(inputs)} were given"
+            )
+        arguments = zip(self.model.inputs, inputs, strict=True)
+        results = self.model.forward({x.name: self._tensor(x, value) for x, value in arguments})
+        return tuple(
+            self.output_spec[y.name](results[y.name], sub_batch_ndim=len(y.sub_batch_shape))
+            for y in self.model.outputs
+        )
+
+    def _tensor(self, variable: Variable, value: Any) -> Any:
+        """The torch tensor of an input, (*B, *sub_batch_shape, *base_shape)."""
+        typed = isinstance(value, types.TensorWrapper)
+        tensor = value.data if typed else value
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(
+                f"{_TYPE}: input {variable.name!r} is a {type(value).__name__}, and must be a "
+                f"{variable.type} or a torch.Tensor"
+            )
+        wanted = getattr(torch, variable.dtype)
+        if tensor.dtype != wanted or tensor.device.type != self.model.device.type:
+            raise TypeError(
+                f"{_TYPE}: input {variable.name!r} is {tensor.dtype} on {tensor.device}, and the "
+                f"artifact was loaded for {wanted} on {self.model.device}: give it .to(device="
+                f"{str(self.model.device)!r}, dtype={wanted})"
+            )
+        return _with_sites(variable, tensor, value.sub_batch_ndim) if typed else tensor
+
+    # --------------------------------------------------------------------------------------------
+    # Derivatives and parameters: torch tensors by name, as in neml2_capi.Model
+    # --------------------------------------------------------------------------------------------
+
+    @_raising_neml2
+    def jvp(
+        self,
+        inputs: Mapping[str, Any],
+        tangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(outputs, their derivatives along `tangents`, by output)."""
+        return self.model.jvp(inputs, tangents, param_overrides)
+
+    @_raising_neml2
+    def jacobian(
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """(outputs, {output: {input: block}}), a block being (*B, *output_base, *input_base)."""
+        return self.model.jacobian(inputs, param_overrides)
+
+    @_raising_neml2
+    def param_jacobian(
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """(outputs, {output: {parameter: block}})."""
+        return self.model.param_jacobian(inputs, param_overrides)
+
+    @_raising_neml2
+    def param_vjp(
+        self,
+        inputs: Mapping[str, Any],
+        cotangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The gradients of sum(cotangent * output) with respect to parameters, by name."""
+        return self.model.param_vjp(inputs, cotangents, param_overrides)
+
+    def named_parameters(self) -> Mapping[str, Any]:  # not the iterator of torch: as in NEML2
+        """The promoted parameters as a live mapping: writing to a tensor changes the model."""
+        return self.model.named_parameters()
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Replace a promoted parameter by a copy of `value`, a typed or torch tensor."""
+        typed = isinstance(value, types.TensorWrapper)
+        self.model.set_parameter(name, value.data if typed else value)
+
+    def extra_repr(self) -> str:
+        """What print(model) shows."""
+        return repr(self.model)
+
+
+def install() -> None:
+    """Have NEML2 load `type = AOTIModel` as AOTIModel of this module. Twice is allowed."""
+    with _INSTALLING:
+        if not _replaced:
+            _replaced.append(_registry.get(_TYPE))
+            register_neml2_object(_TYPE)(AOTIModel)
+
+
+def uninstall() -> None:
+    """Have NEML2 load compiled models with its own runtime again; what was loaded stays."""
+    with _INSTALLING:
+        if _replaced:
+            previous = _replaced.pop()
+            if previous is None:
+                del _registry[_TYPE]
+            else:
+                register_neml2_object(_TYPE)(previous)
+
+
+def _classes(variables: Variables) -> dict[str, Any]:
+    """The class of NEML2 for each variable."""
+    classes = {variable.name: getattr(types, variable.type, None) for variable in variables}
+    for variable in variables:
+        if classes[variable.name] is None:
+            raise TypeError(
+                f"{_TYPE}: {variables.kind} {variable.name!r} is a {variable.type!r}, and this "
+                "version of NEML2 has no such type"
+            )
+    return classes
+
+
+def _with_sites(variable: Variable, tensor: Any, given: int) -> Any:
+    """A tensor with `given` sub-batch axes, broadcast to those of the variable."""
+    sites, base = variable.sub_batch_shape, len(variable.base_shape)
+    if given == len(sites):
+        return tensor
+    if given:
+        raise ValueError(
+            f"{_TYPE}: input {variable.name!r} has {given} sub-batch axes, and was compiled with "
+            f"{len(sites)}: {tuple(sites)}"
+        )
+    batch = tensor.ndim - base
+    tensor = tensor.reshape(tensor.shape[:batch] + (1,) * len(sites) + tensor.shape[batch:])
+    return tensor.expand(tensor.shape[:batch] + sites + variable.base_shape)
+
+
+install()
