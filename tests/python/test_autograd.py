@@ -141,6 +141,20 @@ def test_gradients_are_the_compiled_adjoints(artifacts: Artifacts, name: str) ->
         same(module[key].grad, adjoint)
 
 
+def test_rows_and_columns_that_are_not_symmetric(artifacts: Artifacts) -> None:
+    """As the tangents of the other models are, which would not tell one from the other."""
+    module = module_of(artifacts, "crystal", outputs=["stress", "orientation"])
+    inputs = inputs_of("crystal")
+    weights = cotangents(module, inputs)
+    given = dict(inputs)
+    for name in ("deformation_rate", "vorticity", "orientation~1"):
+        given[name] = inputs[name].clone().requires_grad_()
+    backward(module(given), weights)
+    _, adjoints = module.model.vjp(inputs, weights)
+    for name in ("deformation_rate", "vorticity", "orientation~1"):
+        same(given[name].grad, adjoints[name])
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_tangents_are_the_compiled_ones(artifacts: Artifacts, name: str) -> None:
     module, forward_ad = module_of(artifacts, name), torch.autograd.forward_ad
