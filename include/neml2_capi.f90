@@ -87,7 +87,10 @@
 !             results. Variables of the main program live until its end; `free` them to see a clean valgrind.
 !             Objects as components: `b%model = a%model` shares as above; give a type of yours that contains objects an
 !             assignment(=) which does so for each, as tests/fortran/test_handles.f90 does. Its intrinsic assignment
-!             is not to be used with gfortran 12, which finalizes an unnamed copy besides.
+!             is not to be used with gfortran 12, which finalizes an unnamed copy besides. A component that is an array
+!             of objects must be allocatable: the programs of gfortran 12 crash where its extents are fixed.
+!             To change the order of an array of objects, exchange two at a time by a third: in a = a(n:1:-1) Fortran
+!             copies the right side without counting it, and what is freed first is still needed.
 ! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
 !             time. Make and drop copies of one object on one thread at a time: they are counted without a lock.
 !             Creating a call makes no copy of the model. Errors are kept per thread.
