@@ -1,0 +1,5 @@
+"""python -m neml2_capi.cli: the command neml2-capi where scripts are not on the path."""
+
+from neml2_capi.cli import main
+
+main()

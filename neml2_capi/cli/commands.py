@@ -1,0 +1,54 @@
+"""The command neml2-capi and its subcommands, which are imported when they are called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from neml2_capi import Error, __version__
+
+_COMMANDS = {
+    "inspect": "What an artifact takes, gives and was compiled for.",
+    "doctor": "Whether an artifact will run on this machine, and what to do where not.",
+    "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
+    "bench": "How long an artifact takes per material point on this machine.",
+    "umat": "Draft the mapping file by which Abaqus' UMAT drives an artifact.",
+}
+
+
+class Commands(click.Group):
+    """A group that loads a command by its name, and says an error in one line."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"neml2_capi.cli.{name}")
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            raise
+        except (Error, OSError) as error:
+            raise click.ClickException("; ".join(str(error).splitlines())) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="neml2-capi")
+def neml2_capi() -> None:
+    """Look at, check, compile and time material models compiled by NEML2.
+
+    An ARTIFACT is the folder that neml2-compile wrote, with metadata.json in it; or that file, a
+    device folder, or the stub <model>_aoti.i beside it.
+    """

@@ -1,0 +1,199 @@
+"""What keeps an artifact from running on this machine, found without loading its code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neml2_capi._library import c_string, lib
+from neml2_capi.cli.artifact import (
+    Description,
+    arity,
+    describe,
+    leaves,
+    metadata_file,
+    metadata_of_leaf,
+    packages_named,
+)
+from neml2_capi.cli.remedy import compile_command
+from neml2_capi.errors import Error, check
+
+#: Why operators are missing is the model, which no option of the compiler changes.
+_OPERATORS = "calls what the built-in runtime does not have"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that keeps the artifact from running."""
+
+    #: What it is about: a package, a file, a field.
+    subject: str
+    #: What is wrong, and what was expected.
+    problem: str
+    #: What to do: a command, where one helps.
+    mend: str
+
+
+def examine(path: Path, dtype: str = "float64") -> list[Finding]:
+    """All that is wrong with the artifact for the device "cpu"; empty where it will run."""
+    return list(_Examination(path, dtype).findings())
+
+
+class _Examination:
+    def __init__(self, path: Path, dtype: str) -> None:
+        self.path, self.dtype = path, dtype
+        self.file = metadata_file(path)
+        self.metadata: Mapping[str, Any] = {}
+        if self.file:
+            self.metadata = _json_object(self.file)
+
+    def findings(self) -> Iterator[Finding]:
+        try:
+            description = describe(self.path, self.dtype)
+        except Error as error:
+            yield from self._unreadable(error)
+            return
+        leaf = Path(description["leaf"])
+        self.file = metadata_of_leaf(leaf)
+        self.metadata = _json_object(self.file) if self.file else {}
+        yield from self._packages(leaf, packages_named(description["segments"]))
+        yield from self._inconsistencies(description, leaf)
+
+    # --------------------------------------------------------------------------------------------
+    # Metadata that the library refuses
+    # --------------------------------------------------------------------------------------------
+
+    def _unreadable(self, error: Error) -> Iterator[Finding]:
+        """The refusal, and what else is wrong with the packages that are there."""
+        leaf = self._leaf()
+        missing = list(self._missing(leaf)) if leaf else []
+        if not any(finding.subject == error.subject for finding in missing):
+            problem = "; ".join(str(error).splitlines())
+            yield Finding(error.subject, problem, self._mend_metadata(error))
+        yield from missing
+        if leaf:
+            present = sorted(file.name for file in leaf.glob("*.pt2"))
+            named = set(packages_named(self.metadata))
+            yield from self._packages(leaf, (f for f in present if f in named or not named))
+
+    def _leaf(self) -> Path | None:
+        """Where the packages should be."""
+        root = self.file.parent if self.file else self.path
+        places = (root / "cpu" / self.dtype, root if "device" in self.metadata else None)
+        return next((place for place in places if place and place.is_dir()), None)
+
+    def _missing(self, leaf: Path) -> Iterator[Finding]:
+        """Where the library has found that a package is missing: all that are."""
+        for name in dict.fromkeys(packages_named(self.metadata)):
+            if not (leaf / name).is_file():
+                problem = f"the package {leaf / name}, which the metadata names, is missing"
+                yield Finding(name, problem, f"Copy it here, or compile again: {self._again()}")
+
+    def _mend_metadata(self, error: Error) -> str:
+        if error.status == lib.NEML2_ERROR_NAME:
+            return "Name one of them in the place of the artifact."
+        if not self.path.exists() or (self.path.is_file() and not self.file):
+            return "Give the folder that neml2-compile wrote, with metadata.json in it."
+        others = (
+            [leaf for leaf in leaves(self.file) if leaf.startswith("cpu/")] if self.file else []
+        )
+        if error.status == lib.NEML2_ERROR_UNSUPPORTED and not self._leaf() and others:
+            dtype = others[0].removeprefix("cpu/")
+            return f"Load it as {dtype} (here: --dtype {dtype}), or compile: {self._again()}"
+        return f"Compile again, with NEML2 3.1: {self._again()}"
+
+    def _again(self) -> str:
+        root = (self.file.parent if self.file else self.path).resolve()
+        return compile_command(self.metadata, root.name, self.dtype)
+
+    # --------------------------------------------------------------------------------------------
+    # Packages
+    # --------------------------------------------------------------------------------------------
+
+    def _packages(self, leaf: Path, names: Iterator[str]) -> Iterator[Finding]:
+        for name in dict.fromkeys(names):
+            try:
+                check(lib.neml2_graph_check(c_string(leaf / name)))
+            except Error as error:
+                for line in str(error).splitlines():
+                    yield Finding(name, line.removeprefix(f"{name}: "), self._mend_package(line))
+
+    def _mend_package(self, problem: str) -> str:
+        if _OPERATORS in problem:
+            return f"Write the model without it, and compile again: {self._again()}"
+        return f"Compile again: {self._again()}"
+
+    # --------------------------------------------------------------------------------------------
+    # What metadata and packages say of one another
+    # --------------------------------------------------------------------------------------------
+
+    def _inconsistencies(self, description: Description, leaf: Path) -> Iterator[Finding]:
+        subject = self.file.name if self.file else "metadata"
+        for problem in (*_dangling(description), *_other_arities(description, leaf)):
+            mend = f"Take metadata and packages from one compilation: {self._again()}"
+            yield Finding(subject, problem, mend)
+
+
+def _json_object(file: Path) -> Mapping[str, Any]:
+    """What the file holds; nothing where it is broken, which the library says."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _dangling(description: Description) -> Iterator[str]:
+    """Names that nothing gives."""
+    inputs = {variable["name"] for variable in description["inputs"]}
+    outputs = {variable["name"] for variable in description["outputs"]}
+    parameters = {parameter["name"] for parameter in description["parameters"]}
+    known = set(inputs)
+    for index, segment in enumerate(description["segments"]):
+        for name in _taken(segment):
+            if name not in known:
+                yield f"segments[{index}] takes {name!r}, which no input nor earlier segment gives"
+        for name in segment["parameters"]:
+            if name not in parameters:
+                yield f"segments[{index}] takes the parameter {name!r}, which there is not"
+        known.update(_given(segment))
+    for name in sorted(outputs - known):
+        yield f"no segment gives the output {name!r}"
+    for key, variables in (("derivatives", inputs), ("parameter_derivatives", parameters)):
+        for pair in description[key]:
+            if pair["output"] not in outputs or pair["input"] not in variables:
+                yield f"{key} has the pair {pair['output']}:{pair['input']}, which there is not"
+
+
+def _taken(segment: Mapping[str, Any]) -> list[str]:
+    if segment["kind"] == "forward":
+        return list(segment["inputs"])
+    return _members(segment["givens"])
+
+
+def _given(segment: Mapping[str, Any]) -> list[str]:
+    return segment["outputs"] if segment["kind"] == "forward" else _members(segment["unknowns"])
+
+
+def _members(groups: list[Mapping[str, Any]]) -> list[str]:
+    return [variable["name"] for group in groups for variable in group["variables"]]
+
+
+def _other_arities(description: Description, leaf: Path) -> Iterator[str]:
+    """Packages that take or give another number of tensors than the metadata has."""
+    for segment in description["segments"]:
+        if segment["kind"] == "forward":
+            takes = len(segment["inputs"]) + len(segment["parameters"])
+            package, gives = segment["package"], len(segment["outputs"])
+        else:
+            takes = len(segment["unknowns"]) + len(segment["givens"]) + len(segment["parameters"])
+            package, gives = segment["residual_package"], len(segment["residuals"])
+        found = arity(leaf / package)
+        if found and found != (takes, gives):
+            yield (
+                f"{package} takes {found[0]} tensors and gives {found[1]}; the metadata has "
+                f"{takes} and {gives}"
+            )

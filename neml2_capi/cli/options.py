@@ -1,0 +1,33 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from neml2_capi.cli.artifact import DTYPES
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def artifact(function: _F) -> _F:
+    """The path of an artifact, `path`."""
+    return click.argument("path", metavar="ARTIFACT", type=click.Path(path_type=Path))(function)
+
+
+def as_json(function: _F) -> _F:
+    return click.option("--json", "as_json", is_flag=True, help="A JSON document, for programs.")(
+        function
+    )
+
+
+def dtype(function: _F) -> _F:
+    return click.option(
+        "--dtype",
+        type=click.Choice(DTYPES),
+        help="The element type, where it was compiled for several; else what there is, float64 "
+        "first.",
+    )(function)

@@ -1,0 +1,141 @@
+"""What a user wants to know of an artifact, as a document of stable form: inspect --json."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neml2_capi.cli.artifact import (
+    Description,
+    describe_any,
+    leaves,
+    metadata_of_leaf,
+    packages_named,
+    read_package,
+)
+
+_HISTORY = re.compile(r"(.+)~([1-9]\d*)")
+
+
+def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
+    """The names are those at the boundary; a shape is that of one point.
+
+    Sub-batch axes of outputs are known only where the metadata says them: older schemas do not.
+    """
+    description = describe_any(path, dtype)
+    leaf = Path(description["leaf"])
+    metadata = metadata_of_leaf(leaf)
+    names = _Names(description)
+    inputs = [_variable(variable, names.inputs) for variable in description["inputs"]]
+    outputs = [_variable(variable, names.outputs) for variable in description["outputs"]]
+    return {
+        "artifact": str(path),
+        "schema": _schema(metadata),
+        "compiled_for": (metadata and leaves(metadata)) or [f"cpu/{description['dtype']}"],
+        "dtype": description["dtype"],
+        "inputs": inputs,
+        "outputs": outputs,
+        "parameters": [
+            {
+                "name": names.parameters.get(parameter["name"], parameter["name"]),
+                "shape": parameter["shape"],
+                "dtype": parameter["dtype"],
+                "values": parameter["values"],
+            }
+            for parameter in description["parameters"]
+        ],
+        "histories": list(
+            _histories([v["name"] for v in inputs], {v["name"] for v in outputs}),
+        ),
+        "unknowns": [
+            _variable(variable, {})
+            for segment in description["segments"]
+            for group in segment.get("unknowns", ())
+            for variable in group["variables"]
+        ],
+        "derivatives": _pairs(description["derivatives"], names.outputs, names.inputs),
+        "parameter_derivatives": _pairs(
+            description["parameter_derivatives"], names.outputs, names.parameters
+        ),
+        "segments": [_segment(segment) for segment in description["segments"]],
+        "solver": description["solver"] if _is_implicit(description) else None,
+        "packages": [
+            asdict(read_package(leaf / name))
+            for name in dict.fromkeys(packages_named(description["segments"]))
+        ],
+    }
+
+
+class _Names:
+    """Names at the boundary by names inside."""
+
+    def __init__(self, description: Description) -> None:
+        aliases: Mapping[str, Mapping[str, str]] = description["aliases"]
+        self.inputs, self.outputs = aliases["inputs"], aliases["outputs"]
+        self.parameters = aliases["parameters"]
+
+
+def _schema(metadata: Path | None) -> int | None:
+    return json.loads(metadata.read_text())["schema_version"] if metadata else None
+
+
+def _variable(variable: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": names.get(variable["name"], variable["name"]),
+        "type": variable["type"],
+        "sub_batch_shape": variable["sub_batch_shape"],
+        "base_shape": variable["base_shape"],
+    }
+
+
+def _histories(inputs: list[str], outputs: set[str]) -> Iterator[dict[str, Any]]:
+    for name in inputs:
+        match = _HISTORY.fullmatch(name)
+        if match:
+            current = match[1]
+            yield {
+                "input": name,
+                "age": int(match[2]),
+                "output": current if current in outputs else None,
+                "current": current if current in inputs and current not in outputs else None,
+            }
+
+
+def _pairs(
+    pairs: list[Mapping[str, Any]], outputs: Mapping[str, str], variables: Mapping[str, str]
+) -> list[dict[str, str]]:
+    return [
+        {
+            "output": outputs.get(pair["output"], pair["output"]),
+            "variable": variables.get(pair["input"], pair["input"]),
+        }
+        for pair in pairs
+    ]
+
+
+def _is_implicit(description: Description) -> bool:
+    return any(segment["kind"] == "implicit" for segment in description["segments"])
+
+
+def _segment(segment: Mapping[str, Any]) -> dict[str, Any]:
+    if segment["kind"] == "forward":
+        inputs, outputs = segment["inputs"], segment["outputs"]
+    else:
+        inputs, outputs = _members(segment["givens"]), _members(segment["unknowns"])
+    return {
+        "kind": segment["kind"],
+        "inputs": inputs,
+        "outputs": outputs,
+        "parameters": segment["parameters"],
+        "linear_solver": segment["krylov"]["method"] if segment.get("krylov") else None,
+        "substepping_levels": segment.get("max_substepping_level", 0),
+        "packages": list(dict.fromkeys(packages_named(segment))),
+    }
+
+
+def _members(groups: list[Mapping[str, Any]]) -> list[str]:
+    return [variable["name"] for group in groups for variable in group["variables"]]

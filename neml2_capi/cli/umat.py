@@ -1,0 +1,41 @@
+"""neml2-capi umat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neml2_capi.cli import options
+from neml2_capi.umat import DraftError, draft
+
+
+@click.command("umat")
+@options.artifact
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="<material name in lower case>.nml, instead of the screen.",
+)
+@click.option("--strain", default="", metavar="NAME", help="Of the input that is the strain.")
+@click.option("--stress", default="", metavar="NAME", help="Of the output that is the stress.")
+@click.option("--time", default="", metavar="NAME", help="Of the input that is the time.")
+@click.option("--temperature", default="", metavar="NAME", help="Of that which is the temperature.")
+def umat_command(
+    path: Path, output: Path | None, strain: str, stress: str, time: str, temperature: str
+) -> None:
+    """Draft the mapping file by which Abaqus' UMAT drives an artifact.
+
+    Which variable is the strain, the stress, a state and a constant is guessed from the names: read
+    the draft, and change what is not so. See examples/umat.
+    """
+    names = {"strain": strain, "stress": stress, "time": time, "temperature": temperature}
+    try:
+        text = draft(path, output, **names)
+    except DraftError as error:
+        raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(text, encoding="utf-8")
+    else:
+        click.echo(text, nl=False)

@@ -1,0 +1,596 @@
+"""The command neml2-capi: what it says of artifacts, good and broken, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from states import recorded
+
+from neml2_capi import Model
+from neml2_capi.umat import draft
+
+pytest.importorskip("click")
+pytest.importorskip("rich")
+
+Artifacts = Mapping[str, Path]
+
+PACKAGE = "cpu/float64/elasticity.pt2"
+STRACE = shutil.which("strace")
+PREBUILT = ["elasticity", "viscoplastic", "combined_hardening"]
+
+
+def command(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run neml2-capi as a user would."""
+    program = [sys.executable, "-m", "neml2_capi.cli", *map(str, arguments)]
+    environment = {**os.environ, **variables}
+    return subprocess.run(program, capture_output=True, text=True, env=environment)
+
+
+def answer(*arguments: str | Path) -> str:
+    """What it prints where all is well."""
+    done = command(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def error(*arguments: str | Path, **variables: str) -> str:
+    """The one line that it says of what is wrong."""
+    done = command(*arguments, **variables)
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    return line
+
+
+@pytest.fixture
+def broken(artifacts: Artifacts, tmp_path: Path) -> Path:
+    """A copy of the elasticity artifact, to be broken."""
+    return Path(shutil.copytree(artifacts["elasticity"], tmp_path / "elasticity"))
+
+
+def edit_metadata(root: Path, change: Callable[[Any], object]) -> None:
+    path = root / "metadata.json"
+    metadata = json.loads(path.read_text())
+    change(metadata)
+    path.write_text(json.dumps(metadata))
+
+
+def edit_package(path: Path, suffix: str, before: str, after: str) -> None:
+    """Replace text in the entry of a package that ends with `suffix`, and write a good zip."""
+    edit_entry(path, suffix, lambda content: replaced(content, before.encode(), after.encode()))
+
+
+def replaced(content: bytes, before: bytes, after: bytes) -> bytes:
+    assert before in content
+    return content.replace(before, after)
+
+
+def edit_entry(path: Path, suffix: str, change: Callable[[bytes], bytes]) -> None:
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    (name,) = [name for name in entries if name.endswith(suffix)]
+    entries[name] = change(entries[name])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+# ------------------------------------------------------------------------------------------------
+# inspect
+# ------------------------------------------------------------------------------------------------
+
+KEYS = [
+    *("artifact", "schema", "compiled_for", "dtype", "inputs", "outputs", "parameters"),
+    *("histories", "unknowns", "derivatives", "parameter_derivatives", "segments", "solver"),
+    "packages",
+]
+
+
+@pytest.mark.parametrize("name", [*PREBUILT, "isotropic_hardening", "radial_return", "creep_3.0.0"])
+def test_inspect_says_what_the_loaded_model_says(artifacts: Artifacts, name: str) -> None:
+    told = json.loads(answer("inspect", artifacts[name], "--json"))
+    model = Model(artifacts[name])
+    assert list(told) == KEYS
+    for kind in ("inputs", "outputs"):
+        assert [v["name"] for v in told[kind]] == getattr(model, kind).names
+        assert [tuple(v["base_shape"]) for v in told[kind]] == [
+            v.base_shape for v in getattr(model, kind)
+        ]
+    assert [p["name"] for p in told["parameters"]] == model.parameters.names
+    for parameter in told["parameters"]:
+        value = model.named_parameters()[parameter["name"]]
+        np.testing.assert_array_equal(np.ravel(value), parameter["values"])
+    assert {(h["input"], h["age"], h["output"], h["current"]) for h in told["histories"]} == {
+        (h.input, h.age, h.output, h.current) for h in model.histories
+    }
+    for kind in ("derivatives", "parameter_derivatives"):
+        pairs = {(pair["output"], pair["variable"]) for pair in told[kind]}
+        assert pairs == {(pair.output, pair.variable) for pair in getattr(model, kind)}
+    assert len(told["unknowns"]) == len(model.unknowns)
+
+
+def test_inspect_tells_what_packages_are_for(artifacts: Artifacts) -> None:
+    told = json.loads(answer("inspect", artifacts["viscoplastic"], "--json"))
+    assert told["schema"] == 14
+    assert told["compiled_for"] == ["cpu/float64"]
+    assert told["solver"]["miters"] == 50
+    (segment,) = told["segments"]
+    assert segment["packages"] == [package["file"] for package in told["packages"]]
+    assert len(told["packages"]) == 4
+    for package in told["packages"]:
+        assert package["instruction_sets"] == "AVX2"
+        assert (
+            package["bytes"]
+            == (artifacts["viscoplastic"] / "cpu/float64" / package["file"]).stat().st_size
+        )
+
+
+def test_inspect_shows_tables(artifacts: Artifacts) -> None:
+    text = answer("inspect", artifacts["viscoplastic"])
+    for row in (
+        r"equivalent_plastic_strain~1 +Scalar +scalar +equivalent_plastic_strain",
+        r"stress~1 +SR2 +6 +stress",
+        r"Unknowns of the nonlinear system, 19 per point",
+        r"none was compiled +neml2-compile -d",
+        r"miters +50",
+        r"viscoplastic_residual.pt2 +\d+ +x86_64 AVX2",
+    ):
+        assert re.search(row, text), text
+    text = answer("inspect", artifacts["elasticity"])
+    assert re.search(r"elasticity\.E +float64 +scalar +200000", text)
+    assert re.search(r"stress +strain", text)
+
+
+def test_a_device_folder_a_file_and_a_stub_are_the_artifact(artifacts: Artifacts) -> None:
+    root = artifacts["elasticity"]
+    told = {
+        answer("inspect", path, "--json").replace(str(path), "")
+        for path in (root, root / "cpu", root / "metadata.json", root.parent / "elasticity_aoti.i")
+    }
+    assert len(told) == 1
+
+
+def test_inspect_finds_the_only_element_type(artifacts: Artifacts) -> None:
+    root = artifacts["elasticity_float32"]
+    assert json.loads(answer("inspect", root, "--json"))["dtype"] == "float32"
+    assert "cpu/float32" in error("inspect", root, "--dtype", "float64")
+
+
+# ------------------------------------------------------------------------------------------------
+# doctor
+# ------------------------------------------------------------------------------------------------
+
+
+def findings(path: Path, *options: str) -> list[dict[str, str]]:
+    done = command("doctor", path, "--json", *options)
+    document = json.loads(done.stdout)
+    assert not done.stderr
+    assert done.returncode == (1 if document["findings"] else 0)
+    assert document["will_run"] == (not document["findings"])
+    found: list[dict[str, str]] = document["findings"]
+    return found
+
+
+def only(path: Path, *options: str) -> dict[str, str]:
+    (finding,) = findings(path, *options)
+    return finding
+
+
+@pytest.mark.parametrize(
+    "name", [*PREBUILT, "radial_return", "polycrystal", "gmres", "grains", "creep_3.0.3"]
+)
+def test_a_good_artifact_will_run(artifacts: Artifacts, name: str) -> None:
+    assert findings(artifacts[name]) == []
+
+
+def test_it_says_so(artifacts: Artifacts) -> None:
+    assert answer("doctor", artifacts["elasticity"]).endswith("will run here\n")
+
+
+def no_such_folder(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+def no_metadata(root: Path) -> None:
+    (root / "metadata.json").unlink()
+
+
+def not_json(root: Path) -> None:
+    (root / "metadata.json").write_text('{"schema_version": 14')
+
+
+def unknown_schema(root: Path) -> None:
+    edit_metadata(root, lambda metadata: metadata.update(schema_version=9999))
+
+
+def field_missing(root: Path) -> None:
+    edit_metadata(root, lambda metadata: metadata["segments"][0].pop("outputs"))
+
+
+def cuda_leaf(root: Path) -> None:
+    (root / "cpu").rename(root / "cuda")
+
+
+def other_dtype(root: Path) -> None:
+    (root / "cpu" / "float64").rename(root / "cpu" / "float32")
+
+
+def package_missing(root: Path) -> None:
+    (root / PACKAGE).unlink()
+
+
+def package_truncated(root: Path) -> None:
+    content = (root / PACKAGE).read_bytes()
+    (root / PACKAGE).write_bytes(content[: len(content) // 2])
+
+
+def package_damaged(root: Path) -> None:
+    content = bytearray((root / PACKAGE).read_bytes())
+    content[len(content) // 2] ^= 1
+    (root / PACKAGE).write_bytes(content)
+
+
+def wrong_instruction_set(root: Path) -> None:
+    edit_package(root / PACKAGE, "_metadata.json", '"AVX2"', '"VSX4"')
+
+
+def wrong_machine(root: Path) -> None:
+    edit_package(root / PACKAGE, "_metadata.json", '"x86_64"', '"riscv64"')
+
+
+def foreign_code(root: Path) -> None:
+    """ELF machine 243, RISC-V, in an object whose metadata does not say so."""
+    edit_entry(root / PACKAGE, ".wrapper.so", lambda so: so[:18] + b"\xf3\x00" + so[20:])
+
+
+def package_for_cuda(root: Path) -> None:
+    edit_package(
+        root / PACKAGE, "_metadata.json", '"AOTI_DEVICE_KEY": "cpu"', '"AOTI_DEVICE_KEY": "cuda"'
+    )
+
+
+def missing_operator(root: Path) -> None:
+    edit_package(
+        root / PACKAGE, ".wrapper.so", "aoti_torch_empty_strided", "aoti_torch_empty_strange"
+    )
+
+
+def package_of_another_model(root: Path) -> None:
+    edit_metadata(root, lambda metadata: metadata["segments"][0].update(param_inputs=[]))
+
+
+def dangling_name(root: Path) -> None:
+    def rename(metadata: Any) -> None:
+        metadata["segments"][0]["inputs"][0]["name"] = "total_strain"
+
+    edit_metadata(root, rename)
+
+
+AGAIN = (
+    "neml2-compile INPUT.i --model elasticity --device cpu --dtype float64 -p elasticity.E "
+    "-d stress:strain"
+)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the packages are for x86-64")
+@pytest.mark.parametrize(
+    ("breaking", "problem", "mend"),
+    [
+        (no_such_folder, "There is no folder", "the folder that neml2-compile wrote"),
+        (no_metadata, "There is no file", "neml2-compile INPUT.i"),
+        (not_json, "is not JSON", "neml2-compile INPUT.i"),
+        (unknown_schema, "9999", AGAIN),
+        (field_missing, "segments[0] has no field 'outputs'", AGAIN),
+        (cuda_leaf, "Present: cuda/float64", "--device cpu"),
+        (other_dtype, "Present: cpu/float32", "--dtype float32"),
+        (package_missing, "is missing", AGAIN),
+        (package_truncated, "truncated", AGAIN),
+        (package_damaged, "damaged", AGAIN),
+        (wrong_instruction_set, '"VSX4"', f"TORCHINDUCTOR_CPP_MARCH=x86-64-v3 {AGAIN}"),
+        (wrong_machine, '"riscv64"', AGAIN),
+        (foreign_code, "ELF machine 243", AGAIN),
+        (package_for_cuda, '"cuda"', AGAIN),
+        (missing_operator, "aoti_torch_empty_strange", "Write the model without it"),
+        (package_of_another_model, "takes 2 tensors", "from one compilation"),
+        (dangling_name, "'total_strain'", "from one compilation"),
+    ],
+)
+def test_doctor_names_what_is_broken_and_what_mends_it(
+    broken: Path, breaking: Callable[[Path], None], problem: str, mend: str
+) -> None:
+    breaking(broken)
+    finding = only(broken)
+    assert problem in finding["problem"]
+    assert mend in finding["mend"]
+
+
+def test_doctor_says_the_same_to_people(broken: Path) -> None:
+    package_missing(broken)
+    finding, shown = only(broken), command("doctor", broken)
+    assert shown.returncode == 1
+    assert not shown.stderr
+    assert shown.stdout.splitlines() == [
+        f"wrong  {finding['problem']}",
+        f"       {finding['mend']}",
+        f"{broken} will not run here: 1 thing is wrong",
+    ]
+
+
+def test_doctor_names_all_that_is_broken(artifacts: Artifacts, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(artifacts["viscoplastic"], tmp_path / "viscoplastic"))
+    leaf = root / "cpu" / "float64"
+    (leaf / "viscoplastic_residual.pt2").unlink()
+    (leaf / "viscoplastic_predictor.pt2").unlink()
+    (leaf / "viscoplastic_solve.pt2").write_bytes(b"PK")
+    jacobian = leaf / "viscoplastic_jacobian.pt2"
+    edit_package(jacobian, "_metadata.json", '"AVX2"', '"VSX4"')
+    edit_package(jacobian, ".wrapper.so", "aoti_torch_empty_strided", "aoti_torch_empty_strange")
+    told = [(finding["subject"], finding["problem"]) for finding in findings(root)]
+    assert {subject for subject, _ in told} == {
+        f"viscoplastic_{kind}.pt2" for kind in ("residual", "predictor", "solve", "jacobian")
+    }
+    problems = " ".join(problem for subject, problem in told if subject == jacobian.name)
+    assert "VSX4" in problems
+    assert "aoti_torch_empty_strange" in problems
+    assert len(told) == 5
+
+
+def test_doctor_follows_a_stub(artifacts: Artifacts, broken: Path) -> None:
+    stub = shutil.copy(artifacts["elasticity"].parent / "elasticity_aoti.i", broken.parent)
+    assert findings(Path(stub)) == []
+    wrong_machine(broken)
+    unknown_schema(broken)
+    assert [finding["subject"] for finding in findings(Path(stub))] == [
+        "schema_version",
+        "elasticity.pt2",
+    ]
+
+
+def test_the_element_type_is_that_which_is_asked_for(artifacts: Artifacts) -> None:
+    root = artifacts["elasticity_float32"]
+    assert "Load it as float32" in only(root)["mend"]
+    assert findings(root, "--dtype", "float32") == []
+
+
+def executable_mappings(*arguments: str | Path) -> str:
+    """Of a process that runs neml2-capi: what it has mapped as code in the end."""
+    script = (
+        "import sys; from neml2_capi.cli.commands import neml2_capi;"
+        "neml2_capi(sys.argv[1:], standalone_mode=False);"
+        "print('MAPPED', *(line for line in open('/proc/self/maps') if 'x' in line.split()[1]))"
+    )
+    program = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    return done.stdout.partition("MAPPED")[2]
+
+
+def test_doctor_and_inspect_keep_no_code_of_the_artifact(artifacts: Artifacts) -> None:
+    root = artifacts["viscoplastic"]
+    for action in ("doctor", "inspect"):
+        mapped = executable_mappings(action, root, "--json")
+        assert "libneml2_capi" in mapped
+        assert not re.search(r"memfd|\.pt2", mapped)
+    loaded = executable_mappings("bench", root, "--batch", "1", "--threads", "1", "--seconds", "0")
+    assert re.search(r"memfd|deleted", loaded)
+
+
+def system_calls(log: Path, *arguments: str | Path) -> list[str]:
+    assert STRACE is not None
+    trace = [STRACE, "-f", "-y", "-o", str(log), "-e", "trace=mmap,mprotect,memfd_create"]
+    program = [sys.executable, "-m", "neml2_capi.cli", *map(str, arguments)]
+    done = subprocess.run([*trace, *program], capture_output=True, text=True)
+    if "PTRACE" in done.stderr:
+        pytest.skip("processes may not be traced here")
+    return log.read_text().splitlines()
+
+
+@pytest.mark.skipif(STRACE is None, reason="strace was not found")
+@pytest.mark.parametrize("breaking", [None, wrong_instruction_set, missing_operator])
+def test_no_byte_of_an_artifact_is_ever_mapped_as_code(
+    broken: Path, breaking: Callable[[Path], None] | None
+) -> None:
+    if breaking:
+        breaking(broken)
+    log = broken.parent / "trace"
+
+    def of_artifact(calls: list[str]) -> tuple[list[str], list[str]]:
+        ours = [call for call in calls if str(broken) in call or "memfd" in call]
+        return ours, [call for call in ours if "PROT_EXEC" in call or "memfd" in call]
+
+    mapped, executable = of_artifact(system_calls(log, "doctor", broken))
+    assert any("elasticity.pt2" in call for call in mapped)  # it is read through a mapping
+    assert executable == []
+    if not breaking:
+        _, executable = of_artifact(system_calls(log, "doctor", broken, "--run"))
+        assert executable
+
+
+def test_a_trial_loads_and_evaluates(artifacts: Artifacts) -> None:
+    for name in PREBUILT:
+        document = json.loads(answer("doctor", artifacts[name], "--run", "--json"))
+        (note,) = document["notes"]
+        assert note == "it was loaded and evaluated: 2 points with made-up inputs"
+
+
+def test_a_crash_is_a_finding(broken: Path) -> None:
+    """The code of the package is overwritten by int3; nothing but running it can tell."""
+    edit_entry(broken / PACKAGE, ".wrapper.so", trapped)
+    assert findings(broken) == []
+    finding = only(broken, "--run")
+    assert "ended by SIG" in finding["problem"]
+
+
+def trapped(so: bytes) -> bytes:
+    """The object with its section .text full of traps."""
+    headers, size, count, names = (
+        int.from_bytes(so[0x28:0x30], "little"),
+        int.from_bytes(so[0x3A:0x3C], "little"),
+        int.from_bytes(so[0x3C:0x3E], "little"),
+        int.from_bytes(so[0x3E:0x40], "little"),
+    )
+
+    def section(index: int) -> tuple[int, int, int]:
+        at = headers + index * size
+        name = int.from_bytes(so[at : at + 4], "little")
+        offset = int.from_bytes(so[at + 24 : at + 32], "little")
+        length = int.from_bytes(so[at + 32 : at + 40], "little")
+        return name, offset, length
+
+    _, strings, _ = section(names)
+    for index in range(count):
+        name, offset, length = section(index)
+        if so[strings + name :].startswith(b".text\0"):
+            return so[:offset] + b"\xcc" * length + so[offset + length :]
+    raise AssertionError("the object has no section .text")
+
+
+# ------------------------------------------------------------------------------------------------
+# bench, umat, compile
+# ------------------------------------------------------------------------------------------------
+
+QUICK = ("--batch", "1", "--batch", "7", "--threads", "1", "--seconds", "0")
+
+
+def test_bench_times_the_operations_that_there_are(artifacts: Artifacts) -> None:
+    told = json.loads(answer("bench", artifacts["elasticity"], *QUICK, "--json"))
+    found = {(t["operation"], t["points"], t["threads"]) for t in told["timings"]}
+    assert found == {
+        (operation, points, 1)
+        for operation in ("forward", "jvp", "vjp", "jacobian")
+        for points in (1, 7)
+    }
+    assert all(t["microseconds_per_point"] > 0 and t["failed"] == 0 for t in told["timings"])
+    told = json.loads(answer("bench", artifacts["viscoplastic"], *QUICK, "--json"))
+    assert {t["operation"] for t in told["timings"]} == {"forward"}
+
+
+def test_bench_shows_a_table(artifacts: Artifacts) -> None:
+    text = answer("bench", artifacts["elasticity"], *QUICK, "--operation", "jacobian")
+    assert re.search(r"points +threads +jacobian", text)
+    assert re.search(r"^ *7 +1 +[\d.e+]+ *$", text, re.MULTILINE)
+
+
+def test_bench_takes_states_from_a_file(artifacts: Artifacts, tmp_path: Path) -> None:
+    name, file = "isotropic_hardening", tmp_path / "states.npz"
+    states: dict[str, Any] = recorded(name, "in")
+    np.savez(file, **states)
+    told = json.loads(answer("bench", artifacts[name], *QUICK, "--inputs", file, "--json"))
+    assert {t["failed"] for t in told["timings"]} == {0}
+    assert "param_vjp" in {t["operation"] for t in told["timings"]}
+    np.savez(file, strain=np.zeros((2, 6)))
+    assert "no array of the inputs" in error("bench", artifacts[name], "--inputs", file)
+    file.write_text("no arrays")
+    assert "is not an npz file" in error("bench", artifacts[name], "--inputs", file)
+
+
+def test_bench_leaves_out_what_an_artifact_cannot_do(artifacts: Artifacts) -> None:
+    told = json.loads(answer("bench", artifacts["grains"], *QUICK, "--json"))
+    assert {t["operation"] for t in told["timings"]} == {"forward", "jvp", "jacobian"}
+
+
+def test_bench_refuses_what_was_not_compiled(artifacts: Artifacts) -> None:
+    text = error("bench", artifacts["viscoplastic"], "--operation", "jacobian")
+    assert "The artifact has: forward" in text
+
+
+def test_umat_drafts_the_same_file(artifacts: Artifacts, tmp_path: Path) -> None:
+    root, file = artifacts["combined_hardening"], tmp_path / "steel.nml"
+    assert answer("umat", root) == draft(root)
+    assert answer("umat", root, "--output", file) == ""
+    assert file.read_text() == draft(root, file)
+    assert "neml2-compile -d" in error("umat", artifacts["viscoplastic"])
+
+
+def test_compile_says_what_it_needs(tmp_path: Path) -> None:
+    source = tmp_path / "input.i"
+    source.touch()
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+    text = error("compile", source, "--model", "a", NEML2_CAPI_COMPILER=str(bare))
+    assert "pip install 'neml2_capi[compile]'" in text
+    assert "nothing/python" in error(
+        "compile", source, "--model", "a", NEML2_CAPI_COMPILER="/nothing/python"
+    )
+    assert "--model NAME or --driver NAME" in error("compile", source)
+    assert "does not exist" in error("compile", tmp_path / "nothing.i", "--model", "a")
+
+
+def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
+    """To an interpreter that only says how it was called."""
+    source, python = tmp_path / "input.i", tmp_path / "python"
+    source.touch()
+    python.write_text(
+        '#!/bin/sh\n[ "$1" = -c ] || echo "$ATEN_CPU_CAPABILITY $TORCHINDUCTOR_CPP_MARCH $*"\n'
+    )
+    python.chmod(0o755)
+    options = ("--model", "steel", "-d", "stress:strain", "-p", "E", "--rename-input", "a:b")
+    done = command("compile", source, *options, NEML2_CAPI_COMPILER=str(python))
+    assert done.stdout == (
+        f"avx2 x86-64-v3 -m neml2.cli.aoti_compile {source} --model steel --output-dir aoti "
+        "--device cpu --dtype float64 -j 1 -d stress:strain -p E --rename-input a:b\n"
+    )
+
+
+def test_what_was_compiled_will_run(artifacts: Artifacts, tmp_path: Path) -> None:
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("a model would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    source = artifacts["elasticity"].parents[1] / "models" / "elasticity.i"
+    done = command("compile", source, "--model", "elasticity", "--output-dir", tmp_path, "-q")
+    if "has no neml2" in done.stderr:
+        pytest.skip("there is no neml2 to compile with")
+    assert done.returncode == 0, done.stderr
+    assert findings(tmp_path / "elasticity") == []
+
+
+# ------------------------------------------------------------------------------------------------
+# The command itself
+# ------------------------------------------------------------------------------------------------
+
+
+def test_it_is_installed_as_neml2_capi() -> None:
+    try:
+        (script,) = distribution("neml2_capi").entry_points.select(name="neml2-capi")
+    except PackageNotFoundError:
+        pytest.skip("the package was copied, not installed")
+    program = Path(sys.executable).parent / script.name
+    done = subprocess.run([program, "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("neml2-capi, version ")
+
+
+def test_help_lists_the_commands() -> None:
+    text = answer("--help")
+    for name in ("inspect", "doctor", "compile", "bench", "umat"):
+        assert re.search(rf"^  {name} ", text, re.MULTILINE)
+        assert "Usage:" in answer(name, "--help")
+    assert answer("--version").startswith("neml2-capi")
+
+
+@pytest.mark.parametrize("name", ["inspect", "bench", "umat"])
+def test_a_wrong_path_is_one_clear_line(name: str) -> None:
+    assert "There is no folder /nothing" in error(name, "/nothing")
+
+
+def test_an_unknown_command_is_said_to_be_one() -> None:
+    assert "No such command 'dcotor'" in error("dcotor")
+
+
+def test_without_its_packages_it_says_how_to_install_them() -> None:
+    script = "import sys; sys.modules['rich'] = None; from neml2_capi.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'neml2_capi[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
