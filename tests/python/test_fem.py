@@ -173,7 +173,7 @@ def test_a_project_of_its_own_finds_what_it_needs(program: Path, tmp_path: Path)
     """Away from the tree, against the installed package; without optimisation, to be quick."""
     cache = (program.parents[1] / "CMakeCache.txt").read_text()
     found = dict(re.findall(r"^(CMAKE_COMMAND|Eigen3_DIR):\w+=(.+)$", cache, re.M))
-    cmake_package = command(sys.executable, "-m", "neml2_capi", "--cmakedir").strip()
+    cmake_package = command(sys.executable, "-m", "neml2_capi", "--cmakedir", cwd=tmp_path).strip()
     command(
         found["CMAKE_COMMAND"],
         *("-S", shutil.copytree(SOURCES, tmp_path / "fem"), "-B", tmp_path / "build"),
