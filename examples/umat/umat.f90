@@ -27,7 +27,7 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   integer(int32) :: stat
 
   call take(cmname, work, errmsg)
-  if (errmsg == "") errmsg = misfit()
+  if (errmsg == "") call check_arguments(errmsg)
   if (errmsg /= "") then
     if (associated(work)) call give_back(work)
     call fatal("UMAT, material "//trim(cmname)//": "//errmsg)
@@ -47,9 +47,10 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
 
 contains
 
-  ! What is wrong with the arguments for this material; empty where nothing is.
-  function misfit()
-    character(:), allocatable :: misfit
+  ! What is wrong with the arguments for this material; empty where nothing is. No function: gfortran 12 keeps the length
+  ! of a result in a static variable, and threads come here at once.
+  subroutine check_arguments(errmsg)
+    character(:), allocatable, intent(out) :: errmsg
     character(400) :: text
     text = ""
     associate (m => work%material)
@@ -65,8 +66,8 @@ contains
           m%nprops, ": give them to *USER MATERIAL, CONSTANTS."
       end if
     end associate
-    misfit = trim(text)
-  end function misfit
+    errmsg = trim(text)
+  end subroutine check_arguments
 
   ! From the arguments to the workspace.
   subroutine gather()
