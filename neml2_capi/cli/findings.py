@@ -11,13 +11,13 @@ from typing import Any
 from neml2_capi._library import c_string, lib
 from neml2_capi.cli.artifact import (
     Description,
-    arity,
     describe,
     leaves,
     metadata_file,
     metadata_of_leaf,
     packages_named,
 )
+from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.errors import Error, check
 
@@ -132,7 +132,7 @@ class _Examination:
 
     def _inconsistencies(self, description: Description, leaf: Path) -> Iterator[Finding]:
         subject = self.file.name if self.file else "metadata"
-        for problem in (*_dangling(description), *_other_arities(description, leaf)):
+        for problem in contradictions(description, leaf):
             mend = f"Take metadata and packages from one compilation: {self._again()}"
             yield Finding(subject, problem, mend)
 
@@ -144,56 +144,3 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _dangling(description: Description) -> Iterator[str]:
-    """Names that nothing gives."""
-    inputs = {variable["name"] for variable in description["inputs"]}
-    outputs = {variable["name"] for variable in description["outputs"]}
-    parameters = {parameter["name"] for parameter in description["parameters"]}
-    known = set(inputs)
-    for index, segment in enumerate(description["segments"]):
-        for name in _taken(segment):
-            if name not in known:
-                yield f"segments[{index}] takes {name!r}, which no input nor earlier segment gives"
-        for name in segment["parameters"]:
-            if name not in parameters:
-                yield f"segments[{index}] takes the parameter {name!r}, which there is not"
-        known.update(_given(segment))
-    for name in sorted(outputs - known):
-        yield f"no segment gives the output {name!r}"
-    for key, variables in (("derivatives", inputs), ("parameter_derivatives", parameters)):
-        for pair in description[key]:
-            if pair["output"] not in outputs or pair["input"] not in variables:
-                yield f"{key} has the pair {pair['output']}:{pair['input']}, which there is not"
-
-
-def _taken(segment: Mapping[str, Any]) -> list[str]:
-    if segment["kind"] == "forward":
-        return list(segment["inputs"])
-    return _members(segment["givens"])
-
-
-def _given(segment: Mapping[str, Any]) -> list[str]:
-    return segment["outputs"] if segment["kind"] == "forward" else _members(segment["unknowns"])
-
-
-def _members(groups: list[Mapping[str, Any]]) -> list[str]:
-    return [variable["name"] for group in groups for variable in group["variables"]]
-
-
-def _other_arities(description: Description, leaf: Path) -> Iterator[str]:
-    """Packages that take or give another number of tensors than the metadata has."""
-    for segment in description["segments"]:
-        if segment["kind"] == "forward":
-            takes = len(segment["inputs"]) + len(segment["parameters"])
-            package, gives = segment["package"], len(segment["outputs"])
-        else:
-            takes = len(segment["unknowns"]) + len(segment["givens"]) + len(segment["parameters"])
-            package, gives = segment["residual_package"], len(segment["residuals"])
-        found = arity(leaf / package)
-        if found and found != (takes, gives):
-            yield (
-                f"{package} takes {found[0]} tensors and gives {found[1]}; the metadata has "
-                f"{takes} and {gives}"
-            )

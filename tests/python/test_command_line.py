@@ -348,6 +348,20 @@ def test_doctor_names_all_that_is_broken(artifacts: Artifacts, tmp_path: Path) -
     assert len(told) == 5
 
 
+def test_packages_of_another_compilation_are_found(artifacts: Artifacts, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(artifacts["viscoplastic"], tmp_path / "viscoplastic"))
+    leaf = root / "cpu" / "float64"
+    pairs = (("jacobian", "residual"), ("solve", "predictor"), ("predictor", "residual"))
+    for kind, other in pairs:
+        good = leaf / f"viscoplastic_{kind}.pt2"
+        kept = good.read_bytes()
+        good.write_bytes((leaf / f"viscoplastic_{other}.pt2").read_bytes())
+        finding = only(root)
+        assert f"viscoplastic_{kind}.pt2 takes " in finding["problem"]
+        assert "from one compilation" in finding["mend"]
+        good.write_bytes(kept)
+
+
 def test_doctor_follows_a_stub(artifacts: Artifacts, broken: Path) -> None:
     stub = shutil.copy(artifacts["elasticity"].parent / "elasticity_aoti.i", broken.parent)
     assert findings(Path(stub)) == []
