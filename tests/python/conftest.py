@@ -28,6 +28,15 @@ def pytest_configure() -> None:
         )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def away_from_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Python that a test starts finds the package of the folder that it is started in first."""
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("away"))
+    yield
+    os.chdir(before)
+
+
 class Artifacts(Mapping[str, Path]):
     """Artifact roots by the name of the recipe in tests/models/compile.py.
 
