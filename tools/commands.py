@@ -33,7 +33,14 @@ NATIVE_TESTS = (
     "test_consumer.py::test_cmake_finds",
     "test_consumer.py::test_pkg_config_finds",
     "test_consumer.py::test_a_",
+    "test_cpp_header.py",
+    "test_fem.py",
+    "test_fortran.py",
+    "test_header.py",
     "test_leaks.py::test_ten_thousand_cycles_leave_nothing_behind",
+    "test_parallel_hosts.py",
+    "test_scenarios.py::test_a_scenario_leaks_nothing_under_valgrind",
+    "test_umat.py",
 )
 
 
