@@ -26,8 +26,10 @@ from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
-# The tests that run programs without Python.
+# The tests that run programs without Python, or with one of their own.
 NATIVE_TESTS = (
+    "test_abi.py",
+    "test_command_line.py::test_what_was_compiled_will_run",
     "test_sanitizers.py",
     "test_native.py",
     "test_consumer.py::test_cmake_finds",
@@ -39,7 +41,7 @@ NATIVE_TESTS = (
     "test_header.py",
     "test_leaks.py::test_ten_thousand_cycles_leave_nothing_behind",
     "test_parallel_hosts.py",
-    "test_scenarios.py::test_a_scenario_leaks_nothing_under_valgrind",
+    "test_scenarios.py",
     "test_umat.py",
 )
 
