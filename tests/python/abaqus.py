@@ -24,8 +24,8 @@ from neml2_capi.umat import Mapping
 Array = NDArray[np.float64]
 
 UMAT = ROOT / "examples" / "umat"
-SOURCES = (*("conventions", "lock", "fatal", "mapping", "materials", "workspaces", "pool", "umat"),)
-DRIVER = ("abaqus", "case", "host", "driver")
+SOURCES = ("conventions", "lock", "fatal", "mapping", "materials", "workspaces", "pool", "umat")
+DRIVER = ("case", "host", "driver")
 CHECKS = (
     *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
     *("-std=f2018", "-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-dummy-argument", "-Werror"),
@@ -40,7 +40,7 @@ MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 @cache
 def program(source: Path | None = None) -> Path:
     """The driver, or another program over the UMAT, with all checks of the compiler."""
-    sources = [UMAT / f"{name}.f90" for name in SOURCES]
+    sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "driver" / "abaqus.f90"]
     main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
     made = folder() / f"umat_{source.stem if source else 'driver'}"
     module = fortran_module(INCLUDE / "neml2_capi.f90")

@@ -45,6 +45,12 @@ def folder() -> Path:
     return path
 
 
+def example_of(header: Path, until: str) -> str:
+    """The program in the introduction of a header of C or C++, which ends at the line `until`."""
+    text = header.read_text().partition("\n * EXAMPLE\n")[2].partition(f"\n * {until}")[0]
+    return "\n".join(line[7:] for line in text.splitlines() if line.startswith(" *     ")) + "\n"
+
+
 def command(*arguments: str | Path, cwd: Path | None = None) -> str:
     """Run a tool and return what it printed; an error shows it."""
     texts = [str(argument) for argument in arguments]

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, folder, run
+from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, example_of, folder, run
 
 SYMBOLS = (TESTS / "abi" / "symbols.txt").read_text().splitlines()
 HEADER = (INCLUDE / "neml2_capi.hpp").read_text()
@@ -40,15 +40,9 @@ def test_it_covers_the_c_header_and_needs_nothing_else() -> None:
     assert {name for name in needed if "neml2" in name} <= functions
 
 
-def example() -> str:
-    """The program at the top of the header."""
-    text = HEADER.partition("\n * EXAMPLE\n")[2].partition("\n * WHAT TO READ\n")[0]
-    return "\n".join(line[7:] for line in text.splitlines() if line.startswith(" *     ")) + "\n"
-
-
 def test_the_example_at_the_top_compiles_as_it_stands() -> None:
     source, program = folder() / "cpp_example.cpp", folder() / "cpp_example"
-    source.write_text(example())
+    source.write_text(example_of(INCLUDE / "neml2_capi.hpp", "WHAT TO READ"))
     command(CXX, "-std=c++17", *STRICT, source, "-o", program, *LINK)
     # Hooke's law with E = 200e3 and nu = 0.3: uniaxial stress, and shear.
     numbers = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from native import CC, INCLUDE, LINK, PREBUILT, WARNINGS, command, folder, run
+from native import CC, INCLUDE, LINK, PREBUILT, WARNINGS, command, example_of, folder, run
 
 HEADER = (INCLUDE / "neml2_capi.h").read_text()
 
@@ -16,15 +16,9 @@ DOCUMENTED = re.findall(
 FATAL = set(re.findall(r"NEML2_ERROR_([A-Z]+) = ", HEADER)) - {"ARGUMENT", "MEMORY", "INTERNAL"}
 
 
-def example() -> str:
-    """The program at the top of the header."""
-    text = HEADER.partition("\n * EXAMPLE\n")[2].partition("With an installed library")[0]
-    return "\n".join(line[7:] for line in text.splitlines() if line.startswith(" *     ")) + "\n"
-
-
 def test_the_example_at_the_top_compiles_as_it_stands() -> None:
     source, program = folder() / "header_example.c", folder() / "header_example"
-    source.write_text(example())
+    source.write_text(example_of(INCLUDE / "neml2_capi.h", "With an installed library"))
     command(CC, "-std=c99", *WARNINGS, f"-I{INCLUDE}", source, "-o", program, *LINK)
     # Hooke's law with E = 200e3 and nu = 0.3: uniaxial stress, and shear.
     lines = run(program, PREBUILT / "elasticity").splitlines()

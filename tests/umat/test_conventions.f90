@@ -66,10 +66,3 @@ contains
     stop 1, quiet=.true.
   end subroutine check
 end program test_conventions
-
-! Linked, and never called.
-subroutine stdb_abqerr()
-end subroutine stdb_abqerr
-
-subroutine xit()
-end subroutine xit

@@ -69,20 +69,3 @@ contains
     stop 1, quiet=.true.
   end subroutine check
 end program test_failed_increment
-
-! What UMAT would end an analysis with.
-subroutine stdb_abqerr(lop, string, intv, realv, charv)
-  use, intrinsic :: iso_fortran_env, only: error_unit, real64
-  implicit none(type, external)
-  integer, intent(in) :: lop
-  character(*), intent(in) :: string
-  integer, intent(in) :: intv(*)
-  real(real64), intent(in) :: realv(*)
-  character(8), intent(in) :: charv(*)
-  write (error_unit, "(a)") string
-end subroutine stdb_abqerr
-
-subroutine xit()
-  implicit none(type, external)
-  stop 1, quiet=.true.
-end subroutine xit
