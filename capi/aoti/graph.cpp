@@ -110,31 +110,6 @@ void resolve(const builtin::Object& object, std::vector<builtin::OperatorNode>& 
 // ---- Running
 // ---------------------------------------------------------------------------------------------------------
 
-// An array of handles that crosses the AOTI ABI, and owns those that are in it. Few are kept in place.
-class Handles {
- public:
-  explicit Handles(std::size_t count) : count_(count) {
-    if (count > few) many_.resize(count);
-    handles_ = count > few ? many_.data() : few_;
-    std::fill_n(handles_, count, nullptr);
-  }
-  ~Handles() {
-    for (std::size_t i = 0; i < count_; ++i) delete handles_[i];
-  }
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
-
-  Tensor** data() { return handles_; }
-  Tensor*& operator[](std::size_t i) { return handles_[i]; }
-
- private:
-  static constexpr std::size_t few = 16;
-  std::size_t count_;
-  Tensor** handles_;
-  Tensor* few_[few];
-  Vector<Tensor*> many_;
-};
-
 // Keeps a package's parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per
 // thread.
 class SerialRegions {
@@ -225,25 +200,15 @@ class BuiltinGraph final : public Graph {
     for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
   }
 
-  Vector<Tensor> run(Vector<Tensor> inputs, SingularInfo* singular) const override {
+  void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
     if (singular) singular->clear();
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
-
-    // The package takes over each input handle and leaves a null; a failure before that leaves them to us.
-    Handles in(inputs.size()), out(static_cast<std::size_t>(num_outputs()));
-    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = new Tensor(std::move(inputs[i]));
-    run_container(in, inputs.size(), out, context);
-
-    Vector<Tensor> outputs;
-    outputs.reserve(static_cast<std::size_t>(num_outputs()));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(num_outputs()); ++i) {
-      if (!out[i]) throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": output ", i, " was not returned"));
-      outputs.push_back(std::move(*out[i]));
-    }
-    return outputs;
+    run_container(inputs, outputs, context);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (!outputs[i]) throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": output ", i, " was not returned"));
   }
 
  private:
@@ -304,7 +269,7 @@ class BuiltinGraph final : public Graph {
   }
 
   // The first run folds constants into the container: it is alone. Later ones only read, but for integer kernels.
-  void run_container(Handles& in, std::size_t ninputs, Handles& out, builtin::RunContext& context) const {
+  void run_container(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
     std::unique_lock alone(image_.alone(), std::defer_lock);
     const bool has_run = has_run_.load(std::memory_order_acquire);
     if (signature_.has_integer_kernels || !has_run) alone.lock();
@@ -312,8 +277,7 @@ class BuiltinGraph final : public Graph {
     const SerialRegions serial(entry());
     const ConfinedRun confined(has_run);
     call_package(entry(), package_, [&] {
-      return entry().run(container_, in.data(), ninputs, out.data(), static_cast<std::size_t>(num_outputs()), nullptr,
-                         &context);
+      return entry().run(container_, inputs.data(), inputs.size(), outputs.data(), outputs.size(), nullptr, &context);
     });
     if (alone) has_run_.store(true, std::memory_order_release);
   }
@@ -379,6 +343,12 @@ auto naming_package(const std::filesystem::path& path, Read&& read) {
 }
 
 }  // namespace
+
+Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
+  Handles given(std::move(inputs)), returned(static_cast<std::size_t>(num_outputs()));
+  run(given, returned, singular);
+  return returned.take();
+}
 
 void Graph::check_file(const std::filesystem::path& path) { naming_package(path, read_checked); }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "capi/tensor/tensor.h"
+#include "capi/tensor/handles.h"
 
 namespace neml2_capi::aoti {
 
@@ -44,7 +44,10 @@ class Graph {
   // Run, on any thread. The inputs must be row-major and fit the specification: only their number is checked here.
   // The outputs may be views of inputs, overlap, and have any strides. `singular` (or null) receives what the
   // linear solves of the package met. Throws NEML2_ERROR_RUNTIME with the package's reason.
-  virtual Vector<Tensor> run(Vector<Tensor> inputs, SingularInfo* singular = nullptr) const = 0;
+  Vector<Tensor> run(Vector<Tensor> inputs, SingularInfo* singular = nullptr) const;
+  // The same by handles: `outputs` has as many as the package returns, all null. The inputs are taken over; after an
+  // error some may still be there.
+  virtual void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const = 0;
 };
 
 }  // namespace neml2_capi::aoti

@@ -158,7 +158,8 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
     clear_sums(evaluation);
     return {};
   }
-  const bool alone = evaluation.points == 1 || options.threads() == 1;
+  if (evaluation.points == 1) return evaluate_at_once(evaluation, options, false);
+  const bool alone = options.threads() == 1;
   const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.

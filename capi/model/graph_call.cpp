@@ -28,16 +28,15 @@ ParameterTail::ParameterTail(const std::vector<std::string>& names, const Packag
   }
 }
 
+Tensor ParameterTail::taken(std::size_t i, const Vector<Tensor>& parameters) const {
+  const Tensor& rows = parameters[parameters_[i]];
+  if (batched_[i]) return rows;
+  const Dims base = rows.sizes().last(rows.ndim() - 1);
+  return Tensor(rows.storage(), rows.dtype(), base, base.row_major(), rows.offset());
+}
+
 void ParameterTail::append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& rows = parameters[parameters_[i]];
-    if (batched_[i]) {
-      inputs.push_back(rows);
-      continue;
-    }
-    const Dims base = rows.sizes().last(rows.ndim() - 1);
-    inputs.emplace_back(rows.storage(), rows.dtype(), base, base.row_major(), rows.offset());
-  }
+  for (std::size_t i = 0; i < size(); ++i) inputs.push_back(taken(i, parameters));
 }
 
 GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed)
@@ -56,16 +55,16 @@ GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_
 }
 
 Vector<Tensor> GraphCall::run(Chunk& chunk) const {
-  Vector<Tensor> inputs;
-  inputs.reserve(package_.num_inputs());
-  for (std::size_t value : inputs_) inputs.push_back(chunk.values[value]);
-  Vector<Tensor> outputs = run(chunk.points, std::move(inputs), chunk.parameters);
+  Handles given(package_.num_inputs()), returned(package_.num_outputs());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) given[i] = new Tensor(chunk.values[inputs_[i]].row_major());
+  for (std::size_t i = 0; i < tail_.size(); ++i)
+    given[inputs_.size() + i] = new Tensor(tail_.taken(i, chunk.parameters));
+  package_.run(chunk.points, given, returned);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    outputs[i].make_row_major();
-    chunk.values[outputs_[i]] = std::move(outputs[i]);
+    returned[i]->make_row_major();
+    chunk.values[outputs_[i]] = std::move(*returned[i]);
   }
-  outputs.erase(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(outputs_.size()));
-  return outputs;
+  return returned.take(outputs_.size());
 }
 
 }  // namespace neml2_capi::model

@@ -17,8 +17,13 @@ class ParameterTail {
   // `first`: the position of the first parameter among the inputs of `package`.
   ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first, const Scope& scope);
 
+  // The `i`th as the package takes it, of the parameters of the model, which have one row per point.
+  Tensor taken(std::size_t i, const Vector<Tensor>& parameters) const;
   void append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const;
   std::size_t size() const { return parameters_.size(); }
+  // Which parameter of the model the `i`th is, and whether the package takes one value per point.
+  std::size_t parameter(std::size_t i) const { return parameters_[i]; }
+  bool batched(std::size_t i) const { return batched_[i]; }
   const std::vector<std::size_t>& uniform() const { return uniform_; }
 
  private:
@@ -34,13 +39,9 @@ class GraphCall {
 
   // Make the named outputs, and return the others.
   Vector<Tensor> run(Chunk& chunk) const;
-  // The outputs of the package for these inputs and parameters, one row per point.
-  Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, const Vector<Tensor>& parameters) const {
-    tail_.append_to(inputs, parameters);
-    return package_.run(points, std::move(inputs));
-  }
   const std::vector<std::size_t>& inputs() const { return inputs_; }
   const std::vector<std::size_t>& outputs() const { return outputs_; }
+  const ParameterTail& parameters() const { return tail_; }
   const Package& package() const { return package_; }
   const std::vector<std::size_t>& uniform_parameters() const { return tail_.uniform(); }
 

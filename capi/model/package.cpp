@@ -104,22 +104,27 @@ void Package::learn_outputs() {
 }
 
 Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular) const {
+  for (Tensor& input : inputs) input.make_row_major();
+  Handles given(std::move(inputs)), returned(num_outputs());
+  run(points, given, returned, singular);
+  return returned.take();
+}
+
+void Package::run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const {
   const bool pad = points < least_batch_ && graph_->enforces_bounds();
   const std::int64_t rows = pad ? least_batch_ : points;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].make_row_major();
-    if (pad && inputs_[i].batched) inputs[i] = padded(inputs[i], rows);
-  }
-  Vector<Tensor> outputs = graph_->run(std::move(inputs), singular);
+  for (std::size_t i = 0; pad && i < inputs.size(); ++i)
+    if (inputs_[i].batched) *inputs[i] = padded(*inputs[i], rows);
+  graph_->run(inputs, outputs, singular);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Slot& slot = outputs_[i];
-    if (!has_shape(outputs[i], slot, rows)) refuse_output(i, outputs[i], rows);
+    Tensor& output = *outputs[i];
+    if (!has_shape(output, slot, rows)) refuse_output(i, output, rows);
     if (!slot.batched)
-      outputs[i] = repeat(outputs[i], points);
+      output = repeat(output, points);
     else if (rows != points)
-      outputs[i] = first_rows(outputs[i], points);
+      output = first_rows(output, points);
   }
-  return outputs;
 }
 
 bool Package::has_shape(const Tensor& output, const Slot& slot, std::int64_t rows) {

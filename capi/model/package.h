@@ -46,6 +46,8 @@ class Package {
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
   Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular = nullptr) const;
+  // The same by handles, as aoti::Graph takes them; the inputs are row-major.
+  void run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular = nullptr) const;
 
  private:
   struct Slot {

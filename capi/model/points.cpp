@@ -42,6 +42,10 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
   return out;
 }
 
+Tensor value_at(const Points& array, const Variable& variable, std::int64_t index) {
+  return Tensor::borrow(point(array, index, itemsize(variable.dtype)), variable.dtype, variable.point_shape);
+}
+
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
                             std::int64_t begin, std::int64_t points) {
   Vector<Tensor> tensors(arrays.size());

@@ -65,26 +65,29 @@ void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std:
   const auto& inputs = variables(Kind::input);
   const auto& parameters = variables(Kind::parameter);
   const auto& outputs = variables(Kind::output);
-  Vector<Tensor> values, promoted;
-  values.reserve(graph.package().num_inputs());
-  promoted.reserve(parameters.size());
+  Handles given(graph.package().num_inputs()), results(graph.package().num_outputs());
+  std::size_t next = 0;
   for (std::size_t i : graph_inputs_)
-    values.push_back(gather(evaluation.inputs[i], inputs[i], begin, points, evaluation.copies[i]));
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    promoted.push_back(gather(evaluation.parameters[i], parameters[i], begin, points, false));
-  Vector<Tensor> results = graph.run(points, std::move(values), promoted);
+    given[next++] = new Tensor(gather(evaluation.inputs[i], inputs[i], begin, points, evaluation.copies[i]));
+  for (std::size_t k = 0; k < graph.parameters().size(); ++k) {
+    const std::size_t i = graph.parameters().parameter(k);
+    const Points& array = evaluation.parameters[i];
+    given[next++] = new Tensor(graph.parameters().batched(k) ? gather(array, parameters[i], begin, points, false)
+                                                             : value_at(array, parameters[i], begin));
+  }
+  graph.package().run(points, given, results);
 
   Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
   for (std::size_t i : graph_outputs_) {
-    results[i].make_row_major();
-    mark_non_finite(results[i], status);
+    results[i]->make_row_major();
+    mark_non_finite(*results[i], status);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (evaluation.outputs[i].data)
-      scatter(results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], begin, status, evaluation.mark_failed);
+      scatter(*results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], begin, status, evaluation.mark_failed);
   if (&graph == jacobian_graph_) {
     Found found;
-    for (const auto& [result, pair] : graph_blocks_) found.blocks.push_back(pair->rows(std::move(results[result])));
+    for (const auto& [result, pair] : graph_blocks_) found.blocks.push_back(pair->rows(std::move(*results[result])));
     write_derivatives(evaluation, begin, status, found);
   }
   write(evaluation.report[NEML2_REPORT_STATUS], begin, status);

@@ -1,0 +1,49 @@
+// Tensors as compiled packages take and return them: by handle, one pointer each.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi {
+
+// A list of handles that owns those that are in it; the others are null. Few are kept in place.
+class Handles {
+ public:
+  explicit Handles(std::size_t size) : size_(size) {
+    if (size > few) many_.resize(size);
+    handles_ = size > few ? many_.data() : few_;
+    std::fill_n(handles_, size, nullptr);
+  }
+  explicit Handles(Vector<Tensor>&& tensors) : Handles(tensors.size()) {
+    for (std::size_t i = 0; i < size_; ++i) handles_[i] = new Tensor(std::move(tensors[i]));
+  }
+  ~Handles() {
+    for (std::size_t i = 0; i < size_; ++i) delete handles_[i];
+  }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  std::size_t size() const { return size_; }
+  Tensor** data() { return handles_; }
+  Tensor*& operator[](std::size_t i) { return handles_[i]; }
+
+  // The tensors from `begin` on, moved out of their handles: all of these are there.
+  Vector<Tensor> take(std::size_t begin = 0) {
+    Vector<Tensor> tensors;
+    tensors.reserve(size_ - begin);
+    for (std::size_t i = begin; i < size_; ++i) tensors.push_back(std::move(*handles_[i]));
+    return tensors;
+  }
+
+ private:
+  static constexpr std::size_t few = 16;
+  std::size_t size_;
+  Tensor** handles_;
+  Tensor* few_[few];
+  Vector<Tensor*> many_;
+};
+
+}  // namespace neml2_capi
