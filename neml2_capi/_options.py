@@ -23,7 +23,7 @@ class Option(NamedTuple):
 class Options(Mapping[str, Any]):
     """The solver options of a model: `model.options["atol"] = 1e-12`.
 
-    Numbers are floats, choices are text; include/neml2_capi.h explains each under "Solver options".
+    Numbers are floats, choices are text; include/neml2_capi.h explains each under "Options".
     A value out of bounds is a FatalError and changes nothing.
     """
 

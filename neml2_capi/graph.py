@@ -38,10 +38,12 @@ class GraphInput:
 
 
 class Graph(Handle):
-    """A .pt2 package for the CPU: tensors in, tensors out. Any number of threads may call it.
+    """A .pt2 package for the CPU: tensors in, tensors out.
 
-    graph = Graph("elasticity.pt2")
-    stress, = graph(strain, E)
+        graph = Graph("aoti/elasticity/cpu/float64/elasticity.pt2")
+        (stress,) = graph(strain, E)
+
+    Any number of threads may call it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

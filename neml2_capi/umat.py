@@ -1,6 +1,8 @@
 """Draft the mapping file by which Abaqus' UMAT drives an artifact; see examples/umat.
 
-python -m neml2_capi.umat ARTIFACT [--output FILE]
+    python -m neml2_capi.umat ARTIFACT [--output FILE]
+
+The command `neml2-capi umat` is the same.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def drive(
     """Drive `model` through `times`, and return what it gives at each of them.
 
         times = np.linspace(0, 10, 101)
-        results = neml2_capi.drive(model, times, {"strain": strain, "temperature": 300.0})
+        results = neml2_capi.drive(model, times, {"strain": strain})
         results["stress"]  # (101, *B, 6)
 
     `times` (n,), or (n, *B) where each point has its own, increase; the first is that of the

@@ -4,7 +4,7 @@ Segments, Newton's method and line search, the implicit-function theorem, Krylov
 substepping, parameters and derivatives: what the library does natively is here in readable numpy.
 It is the oracle of the library, and where a new solver is tried first. It is not fast.
 
-    model = neml2_capi.Model("aoti/creep", engine="python")
+    model = neml2_capi.Model("aoti/viscoplastic", engine="python")
 """
 
 from neml2_capi.engine.engine import Engine

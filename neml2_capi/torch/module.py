@@ -24,7 +24,7 @@ from neml2_capi.torch.model import Model
 class Module(torch.nn.Module):  # type: ignore[misc]
     """A compiled model in a computation of torch: gradients run through it.
 
-        material = neml2_capi.torch.Module("aoti/viscoplastic")
+        material = neml2_capi.torch.Module("aoti/isotropic_hardening")
         optimizer = torch.optim.Adam(material.parameters())
         loss = (material(forces)["stress"] - measured).square().mean()
         loss.backward()
