@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import owned
+from neml2_capi._kinds import NUMPY, Kind, Kinds
 from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Arguments, Tensor, as_numpy, as_torch, free, results, take
+from neml2_capi._tensor import Tensor, as_numpy
 from neml2_capi._variables import Derivative, Variables
 from neml2_capi.errors import ConvergenceError, FatalError, check, last_message, unknown_name
 
@@ -86,11 +88,11 @@ def evaluate(
     wanted: Sequence[Any] = getattr(model, operation.results) if operation.results else ()
     outputs, others = results(len(model.outputs)), results(len(wanted))
     along: Any = getattr(model, operation.directions[1]) if operation.directions else ()
-    report = NativeReport(model)
+    report, kinds = NativeReport(model), Kinds()
     with (
-        Arguments(len(model.inputs)) as given,
-        Arguments(len(model.parameters)) as replaced,
-        Arguments(len(along)) as directed,
+        Arguments(len(model.inputs), kinds) as given,
+        Arguments(len(model.parameters), kinds) as replaced,
+        Arguments(len(along), kinds) as directed,
     ):
         fill(given, model.inputs, inputs, "inputs")
         if overrides is not None:
@@ -109,9 +111,7 @@ def evaluate(
                 *arguments, replaced.handles if overrides is not None else ffi.NULL
             )
             check(status)
-            torch = given.torch or replaced.torch or directed.torch
-            hand_out = as_torch if torch else model._hand_out
-            report.hand_out = hand_out
+            report.hand_out = hand_out = kind_of_results(model, kinds.kind).hand_out
             return Evaluation(
                 status,
                 {
@@ -127,6 +127,11 @@ def evaluate(
         finally:
             free(outputs, len(model.outputs))
             free(others, len(wanted))
+
+
+def kind_of_results(model: Model, given: Kind | None) -> Kind:
+    """That of the arguments, unless the model has one of its own."""
+    return given if given is not None and model._kind is NUMPY else model._kind
 
 
 def by_pair(derivatives: Sequence[Derivative], blocks: Sequence[Any]) -> dict[str, dict[str, Any]]:

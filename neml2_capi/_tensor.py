@@ -1,11 +1,10 @@
-"""Tensors: arrays in from whatever holds them, numpy arrays and torch tensors out, no copies."""
+"""Tensors: arrays in from whatever holds them, and out, without copies."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +35,9 @@ _NUMPY = {code: np.dtype(name) for code, name in DTYPE_NAMES.items() if name != 
 #: The codes of numpy types.
 CODES = {dtype: code for code, dtype in _NUMPY.items()}
 
-_HANDLES = ffi.typeof("neml2_tensor *[]")
+# The devices of DLPack whose memory the processor reads: CPU, CUDA host, ROCm host, CUDA managed.
+_HOST = (1, 3, 11, 13)
+
 _INT32 = ffi.typeof("int32_t *")
 _INT64 = ffi.typeof("int64_t *")
 _INTPTR = ffi.typeof("intptr_t")
@@ -118,10 +119,7 @@ class Tensor(Handle):
 
     def numpy(self) -> Array:
         """A numpy array over the same memory; it stays valid when the tensor is closed."""
-        array = as_numpy(self._open(), self._source)
-        if self._is_read_only():
-            array.flags.writeable = False
-        return array
+        return as_numpy(self._open(), self._source)
 
     def torch(self) -> Any:
         """A torch tensor over the same memory; it stays valid when the tensor is closed.
@@ -129,7 +127,7 @@ class Tensor(Handle):
         torch cannot protect memory from writes: that of a read-only numpy array is copied.
         """
         tensor = as_torch(self._open(), self._source)
-        return tensor.clone() if self._is_read_only() else tensor
+        return tensor.clone() if _is_read_only(self._source) else tensor
 
     def close(self) -> None:
         """Free the handle. Arrays over its memory stay valid."""
@@ -150,61 +148,10 @@ class Tensor(Handle):
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # kDLCPU
 
-    def _is_read_only(self) -> bool:
-        return isinstance(self._source, np.ndarray) and not self._source.flags.writeable
-
     def __repr__(self) -> str:
         if self.closed:
             return "<Tensor, closed>"
         return f"<Tensor {self.shape}, {self.dtype}>"
-
-
-class Arguments:
-    """Handles over a caller's arrays, for the length of one call; NULL where nothing was given."""
-
-    __slots__ = ("_size", "_sources", "handles", "torch")
-
-    def __init__(self, size: int) -> None:
-        self.handles = ffi.new(_HANDLES, size)
-        self.torch = False  # whether one of them is a torch tensor
-        self._size = size
-        self._sources: list[Any] = []
-
-    def fill(self, index: int, value: Any, label: Label, dtype: str) -> None:
-        """Put `value` at `index`; numbers and lists become `dtype`."""
-        self._sources.append(wrap(self.handles + index, value, label, dtype))
-        if not self.torch and is_torch(value):
-            self.torch = True
-
-    def __enter__(self) -> Arguments:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        free(self.handles, self._size)
-
-
-def results(size: int) -> Any:
-    """Room for the handles that a call returns."""
-    return ffi.new(_HANDLES, size)
-
-
-def take(handles: Any, index: int) -> Any:
-    """The handle at `index` as an owner of its own."""
-    owner = owned("tensor")
-    owner[0] = handles[index]
-    handles[index] = ffi.NULL
-    return owner
-
-
-def free(handles: Any, size: int) -> None:
-    """Free the handles that are still there."""
-    for index in range(size):
-        lib.neml2_tensor_free(handles + index)
 
 
 def is_torch(value: Any) -> bool:
@@ -251,6 +198,8 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
         if isinstance(value, (int, float, list, tuple)):
             return np.asarray(value).astype(dtype, casting="same_kind")
         if hasattr(value, "__dlpack__"):
+            if (device := value.__dlpack_device__())[0] not in _HOST:
+                raise BufferError(f"it is on the device {device} of DLPack: pass it on the cpu")
             return np.from_dlpack(value)
         return np.asarray(value)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
@@ -368,7 +317,10 @@ def as_numpy(owner: Any, source: Any = None) -> Array:
             f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor",
             lib.NEML2_ERROR_DTYPE,
         )
-    return _view(where, dtype, (owner, source))
+    array = _view(where, dtype, (owner, source))
+    if _is_read_only(source):
+        array.flags.writeable = False
+    return array
 
 
 def as_torch(owner: Any, source: Any = None) -> Any:
@@ -381,6 +333,10 @@ def as_torch(owner: Any, source: Any = None) -> Any:
         bits = _view(where, np.dtype("int16"), (owner, source))
         return torch.from_numpy(bits).view(torch.bfloat16)
     return torch.from_numpy(_view(where, dtype, (owner, source)))
+
+
+def _is_read_only(source: Any) -> bool:
+    return isinstance(source, np.ndarray) and not source.flags.writeable
 
 
 def _view(where: Layout, dtype: np.dtype[Any], held: Any) -> Array:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from neml2_capi._binding import Bound, Key, Place, Shape
-from neml2_capi._evaluation import check_mapping
+from neml2_capi._evaluation import check_mapping, kind_of_results
 from neml2_capi._handle import Handle, owned
+from neml2_capi._kinds import NUMPY, Kinds
 from neml2_capi._library import lib
 from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
-from neml2_capi._tensor import Array, Tensor, as_torch, is_torch
+from neml2_capi._tensor import Array, Tensor
 from neml2_capi.errors import ConvergenceError, FatalError, check, last_message
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ class Call(Handle):
             if requested.get(("inputs", variable.name)) is None:
                 raise _missing(self._places.at("inputs", variable.name))
         views = self._views(requested)
-        self._in_torch = any(is_torch(value) for _, value in requested.values())
+        kinds = Kinds()
+        for place, value in requested.values():
+            kinds.add(value, place.label)
+        kind = kind_of_results(model, kinds.kind)
+        self._kind = kind if kind.mutable else NUMPY  # a run changes its results
         self.batch = self._common_batch(requested, views)
         self.points = math.prod(self.batch)
         self._attach(self._fitted(requested, views))
@@ -255,11 +260,8 @@ class Call(Handle):
         return np.asarray(Tensor(self._model.named_parameters()[parameter]))
 
     def _handed_out(self, array: Array) -> Any:
-        """A new array as the model hands out results: for torch where an array is of torch."""
-        tensor = Tensor(array)
-        hand_out = as_torch if self._in_torch else self._model._hand_out
-        value = hand_out(tensor._open(), array)
-        return array if isinstance(value, np.ndarray) else value
+        """A new array as one of the kind of those that were given."""
+        return array if self._kind is NUMPY else self._kind.hand_out(Tensor(array)._open(), array)
 
     def _attach(self, fitted: Mapping[Key, tuple[Place, Bound | None]]) -> None:
         """Bind in the library, and show what is bound."""

@@ -51,8 +51,7 @@ class UnknownNameError(FatalError, KeyError):
 class ConvergenceError(Error):
     """Some material points did not converge. The others hold good results.
 
-    The arrays are torch tensors where the results of the call would have been; B is the common
-    batch.
+    The arrays are of the kind that the results of the call would have been; B is the common batch.
     """
 
     recoverable = True

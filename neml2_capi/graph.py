@@ -6,20 +6,16 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import Handle, owned
+from neml2_capi._kinds import NUMPY, TORCH, Kind, Kinds
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._tensor import (
     DTYPE_NAMES,
-    Arguments,
     Label,
+    Tensor,
     as_numpy,
-    as_torch,
-    free,
     layout,
-    results,
-    take,
 )
 from neml2_capi.errors import FatalError, check
 
@@ -67,7 +63,7 @@ class Graph(Handle):
         return self._num_outputs
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        """Run the graph: torch tensors where an input is one, else numpy arrays.
+        """Run the graph; the outputs are arrays of the kind of the inputs, as in Model.
 
         Outputs never share memory with the inputs; they may with one another.
         """
@@ -77,8 +73,8 @@ class Graph(Handle):
             raise FatalError(
                 f"the graph takes {size} inputs, {len(inputs)} were given", lib.NEML2_ERROR_ARGUMENT
             )
-        outputs = results(self._num_outputs)
-        with Arguments(size) as given:
+        outputs, kinds = results(self._num_outputs), Kinds()
+        with Arguments(size, kinds) as given:
             for index, (value, wanted) in enumerate(zip(inputs, self._inputs, strict=True)):
                 given.fill(index, value, Label("input", str(index)), wanted.dtype)
             try:
@@ -87,8 +83,8 @@ class Graph(Handle):
                 )
                 borrowed = [layout(given.handles + index).memory for index in range(size)]
                 owners = [take(outputs, index) for index in range(self._num_outputs)]
-                hand_out = as_torch if given.torch else as_numpy
-                return tuple(_independent(output, borrowed, hand_out) for output in owners)
+                kind = kinds.kind or NUMPY
+                return tuple(_independent(output, borrowed, kind) for output in owners)
             finally:
                 free(outputs, self._num_outputs)
 
@@ -108,9 +104,12 @@ def _input(graph: Any, index: int) -> GraphInput:
     )
 
 
-def _independent(owner: Any, borrowed: list[range], hand_out: Any) -> Any:
+def _independent(owner: Any, borrowed: list[range], kind: Kind) -> Any:
     """The output of `owner`, copied where it lies in the memory of an input."""
-    output, covered = hand_out(owner), layout(owner).memory
+    covered = layout(owner).memory
     if not any(covered.start < r.stop and r.start < covered.stop for r in borrowed):
-        return output
-    return output.copy() if isinstance(output, np.ndarray) else output.clone()
+        return kind.hand_out(owner)
+    if kind is TORCH:  # which has types that numpy lacks
+        return kind.hand_out(owner).clone()
+    copy = Tensor(as_numpy(owner).copy())
+    return kind.hand_out(copy._open(), copy._source)

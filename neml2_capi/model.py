@@ -23,11 +23,12 @@ from neml2_capi._evaluation import (
     evaluate,
 )
 from neml2_capi._handle import Handle, owned
+from neml2_capi._kinds import NUMPY, Kind
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._replay import Replays
-from neml2_capi._tensor import DTYPE_NAMES, as_numpy, wrap
+from neml2_capi._tensor import DTYPE_NAMES, wrap
 from neml2_capi._variables import (
     Derivative,
     History,
@@ -55,14 +56,19 @@ class Model(Handle):
         stress = model.forward({"strain": strain})["stress"]
 
     Inputs have the shape (*B, *base_shape) (see `inputs`), where the batches B of all inputs and
-    parameters broadcast. They can be numpy arrays, torch tensors, other holders of `__dlpack__`, or
-    numbers and lists; arrays of the model's element type are read where they are. Results follow
-    them: torch tensors where an input is one, else numpy arrays. Units are the artifact's. A
-    symmetric tensor (SR2) is in Mandel notation: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy.
+    parameters broadcast. They can be numpy arrays, torch tensors, arrays of any other library that
+    has `__dlpack__` (jax, for example), or numbers and lists; arrays of the model's element type
+    are read where they are, and never written. Results are of the same kind, over memory of their
+    own; they carry no gradients. Numpy arrays, numbers and lists go along with one other kind; two
+    others are a FatalError. Where a library has no `from_dlpack` that makes its arrays, results are
+    numpy arrays. Units are the artifact's. A symmetric tensor (SR2) is in Mandel notation: xx, yy,
+    zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy.
 
     Any number of threads may call one model; the interpreter's lock is released meanwhile.
     """
 
+    #: The kind of the results; NUMPY: that of the arguments.
+    _kind: Kind = NUMPY
     _replays = Replays()
 
     def __new__(cls: type[_Self], *arguments: Any, engine: str = "native", **named: Any) -> _Self:
@@ -268,9 +274,9 @@ class Model(Handle):
         """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
 
         Every input must be given, history (`x~1`) too. `param_overrides` replaces values of
-        parameters in this call only. The results are new arrays; torch tensors among them carry no
-        gradient in this version, whatever the inputs require. `solver` solves the nonlinear systems
-        in place of the library: neml2_capi.solvers.Newton() or a function of yours, which see.
+        parameters in this call only. The results are new arrays. `solver` solves the nonlinear
+        systems in place of the library: neml2_capi.solvers.Newton() or a function of yours, which
+        see.
 
         FatalError for a wrong name, shape or element type: nothing was evaluated. ConvergenceError
         where points of an implicit model did not converge: it holds the outputs of the others. NaN
@@ -347,7 +353,8 @@ class Model(Handle):
         "status", "iterations", "residual_norm" and "suggested_cut". A value is an array, True for
         a new one, or None for nothing. True for all `derivatives` by inputs, or the whole `report`.
         Outputs that are not named get new arrays, and so do `jvps` and `adjoints` that are not
-        said. A block is there for each point, also where it is the same for all.
+        said; these are of the kind of what is bound, or of numpy where that kind cannot be written
+        (jax). A block is there for each point, also where it is the same for all.
 
         An array is used where it is: the values of a point must be dense and row-major, and the
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
@@ -497,10 +504,6 @@ class Model(Handle):
             self._replays.learn(replay, pools, self, inputs, directions, evaluation)
         return evaluation
 
-    def _hand_out(self, owner: Any, source: Any = None) -> Any:
-        """What a tensor is handed out as where no input is a torch tensor."""
-        return as_numpy(owner, source)
-
     # --------------------------------------------------------------------------------------------
     # Parameters and options
     # --------------------------------------------------------------------------------------------
@@ -517,7 +520,7 @@ class Model(Handle):
         handle, owner = self._open(), owned("tensor")
         name = self._parameters.names[index].encode()
         check(lib.neml2_model_parameter_get(owner, handle[0], name))
-        return self._hand_out(owner)
+        return self._kind.hand_out(owner)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).

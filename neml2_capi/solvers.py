@@ -26,10 +26,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neml2_capi._evaluation import Evaluation, NativeReport, fill, fill_resolved
+from neml2_capi._arguments import Arguments, free, results, take
+from neml2_capi._evaluation import (
+    Evaluation,
+    NativeReport,
+    fill,
+    fill_resolved,
+    kind_of_results,
+)
 from neml2_capi._handle import Handle, owned
+from neml2_capi._kinds import Kinds
 from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Arguments, as_torch, free, results, take
 from neml2_capi.errors import FatalError, check
 
 if TYPE_CHECKING:
@@ -63,13 +70,16 @@ class Solve(Handle):
         param_overrides: Mapping[str, Any] | None = None,
     ) -> None:
         """Begin; the arguments are those of Model.forward(), and are copied."""
-        handle, owner = model._open(), owned("solve")
-        with Arguments(len(model.inputs)) as given, Arguments(len(model.parameters)) as replaced:
+        handle, owner, kinds = model._open(), owned("solve"), Kinds()
+        with (
+            Arguments(len(model.inputs), kinds) as given,
+            Arguments(len(model.parameters), kinds) as replaced,
+        ):
             fill(given, model.inputs, inputs, "inputs")
             if param_overrides is not None:
                 fill_resolved(replaced, model.parameters, param_overrides)
             check(lib.neml2_solve_begin(owner, handle[0], given.handles, replaced.handles))
-            self._hand_out = as_torch if given.torch or replaced.torch else model._hand_out
+            self._hand_out = kind_of_results(model, kinds.kind).hand_out
         super().__init__(owner)
         self._model = model
         self._current: System | None = None

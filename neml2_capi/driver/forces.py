@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from neml2_capi._handle import owned
+from neml2_capi._kinds import Kind, kind_of
 from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label, as_numpy, is_torch, wrap
+from neml2_capi._tensor import Array, Label, Tensor, as_numpy, wrap
 from neml2_capi.errors import FatalError
 
 Shape = tuple[int, ...]
@@ -23,8 +24,8 @@ class Force(Protocol):
     batch: Shape
     #: Whether its value is the same at all times.
     constant: bool
-    #: Whether it is of torch.
-    in_torch: bool
+    #: Of what kind it was given.
+    kind: Kind | None
 
     def at(self, step: int, fraction: float) -> Array:
         """The value (*batch, *point shape) after this fraction of a step; 1 is its end."""
@@ -34,7 +35,7 @@ class Table:
     """A value for each time, linear in between; or one value for all times."""
 
     def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
-        self.label, self.in_torch = label, is_torch(values)
+        self.label, self.kind = label, kind_of(values)
         rows = as_array(values, label)
         if not np.can_cast(rows.dtype, dtype, "same_kind"):
             raise _wrong_type(label, rows, dtype)
@@ -77,7 +78,7 @@ class Function:
         self.label = label
         self._function, self._shape, self._clock = function, shape, clock
         first = function(self._time(0, 1.0))
-        self.in_torch = is_torch(first)
+        self.kind = kind_of(first)
         values = self._array(first, 0, 1.0)
         self.batch = values.shape[: values.ndim - len(shape)]
 
@@ -99,11 +100,8 @@ class Function:
         time = self._clock.at(step, fraction)
         if time.ndim == 0:
             return float(time)
-        if self._clock.in_torch:
-            import torch
-
-            return torch.from_numpy(time)
-        return time
+        kind = self._clock.kind
+        return time if kind is None else kind.hand_out(Tensor(time)._open(), time)
 
 
 def force(label: Label, value: Any, shape: Shape, dtype: str, clock: Table) -> Force:
@@ -131,7 +129,7 @@ def clock(times: Any) -> Table:
             lib.NEML2_ERROR_ARGUMENT,
         )
     table = Table(label, values, (), "float64", len(values))
-    table.in_torch = is_torch(times)
+    table.kind = kind_of(times)
     return table
 
 

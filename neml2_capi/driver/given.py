@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neml2_capi._evaluation import check_mapping
+from neml2_capi._kinds import Kind, kind_of
 from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label, is_torch
+from neml2_capi._tensor import Array, Label
 from neml2_capi.driver.forces import Force, Shape, as_points, write
 from neml2_capi.driver.series import Roles
 from neml2_capi.errors import unknown_name
@@ -25,7 +26,7 @@ class Given(NamedTuple):
     label: Label
     variable: Variable
     value: Array
-    in_torch: bool
+    kind: Kind | None
 
     @property
     def batch(self) -> Shape:
@@ -97,4 +98,4 @@ def common_batch(
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:
-    return Given(label, variable, as_points(value, label, point(variable)), is_torch(value))
+    return Given(label, variable, as_points(value, label, point(variable)), kind_of(value))

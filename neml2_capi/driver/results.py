@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from neml2_capi._evaluation import kind_of_results
+from neml2_capi._kinds import NUMPY, Kind
 from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Tensor, as_torch
+from neml2_capi._tensor import Array, Tensor
 from neml2_capi.errors import FatalError, unknown_name
 
 if TYPE_CHECKING:
@@ -76,13 +78,11 @@ class Results(Mapping[str, Any]):
         return f"<Results: {shapes}>"
 
 
-def giver(model: Model, in_torch: bool) -> Callable[[Array], Any]:
-    """What hands an array out: as the model does, or `in_torch`."""
-    hand_out = as_torch if in_torch else model._hand_out
+def giver(model: Model, given: Kind | None) -> Callable[[Array], Any]:
+    """What hands an array out: as the model does, where arrays of the kind `given` were."""
+    kind = kind_of_results(model, given)
 
     def give(array: Array) -> Any:
-        tensor = Tensor(array)
-        value = hand_out(tensor._open(), array)
-        return array if isinstance(value, np.ndarray) else value
+        return array if kind is NUMPY else kind.hand_out(Tensor(array)._open(), array)
 
     return give

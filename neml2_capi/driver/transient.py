@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from neml2_capi._evaluation import check_mapping
+from neml2_capi._kinds import Kinds
 from neml2_capi._library import lib
 from neml2_capi._tensor import Label
 from neml2_capi.driver.forces import Force, Table, clock, force
@@ -72,8 +73,8 @@ def drive(
     increment (see `substeps`). `parameters` replace stored values, (*B, *base shape).
 
     `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
-    and tqdm is installed. Results are torch tensors, without gradients, where something given is
-    one, else numpy arrays.
+    and tqdm is installed. Results are arrays of the kind of those that are given, as in Model, and
+    carry no gradients.
 
     FatalError for a wrong name, shape or element type, before anything is evaluated but where a
     function of time returns it later.
@@ -92,7 +93,9 @@ def drive(
     starts = initial_values(model, roles, initial or {})
     replaced = parameter_values(model, parameters or {})
     given: list[Force | Given] = [clocked, *prescribed.values(), *starts.values()]
-    in_torch = any(value.in_torch for value in (*given, *replaced.values()))
+    kinds = Kinds()
+    for value in (*given, *replaced.values()):
+        kinds.add_kind(value.kind, value.label)
     names = _recorded(model, prescribed, record)
     increment = Increment(
         model,
@@ -110,7 +113,7 @@ def drive(
             Record(increment.call, names, clocked.steps, report),
             clocked,
             Pace(least_step),
-            giver(model, in_torch),
+            giver(model, kinds.kind),
         )
         stepping.begin(evaluate=not roles.series)
         for step in shown(range(1, clocked.steps), progress):

@@ -18,10 +18,12 @@ from neml2_capi._evaluation import (
     VJP,
     Evaluation,
     Operation,
+    kind_of_results,
 )
 from neml2_capi._handle import Handle
+from neml2_capi._kinds import Kind, Kinds
 from neml2_capi._library import lib
-from neml2_capi._tensor import Tensor, is_torch
+from neml2_capi._tensor import Label, Tensor
 from neml2_capi._variables import Derivative
 from neml2_capi.engine.engine import Engine
 from neml2_capi.engine.options import Options
@@ -96,12 +98,7 @@ class PythonModel(Model):
         )
 
     def _view(self, index: int) -> Any:
-        return self._give(self.engine.values[self._parameters.names[index]])
-
-    def _give(self, array: Any, torch: bool = False) -> Any:
-        """An array as this class hands it out, or as a torch tensor."""
-        tensor = Tensor(array)
-        return tensor.torch() if torch else self._hand_out(tensor._open(), tensor._source)
+        return _give(self.engine.values[self._parameters.names[index]], self._kind)
 
     def _evaluate(
         self,
@@ -126,11 +123,14 @@ class PythonModel(Model):
                 argument,
             )
         found = self.engine.evaluate(inputs, parameters=overrides, **wanted)
-        given = (*inputs.values(), *(overrides or {}).values(), *(directions or {}).values())
-        torch = any(is_torch(value) for value in given)
+        kinds = Kinds()
+        for given in (inputs, overrides or {}, directions or {}):
+            for name, value in given.items():
+                kinds.add(value, Label("argument", name))
+        kind = kind_of_results(self, kinds.kind)
 
         def give(array: Any) -> Any:
-            return None if array is None else self._give(array, torch)
+            return None if array is None else _give(array, kind)
 
         by_name = found.jvp or found.adjoints or found.parameter_adjoints or {}
         names = getattr(self, operation.results).names if by_name and operation.results else ()
@@ -145,6 +145,12 @@ class PythonModel(Model):
             [give(array) for array in results],
             _Outcome(found.report, give),
         )
+
+
+def _give(array: Any, kind: Kind) -> Any:
+    """An array as one of another kind."""
+    tensor = Tensor(array)
+    return kind.hand_out(tensor._open(), tensor._source)
 
 
 class _Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from neml2_capi._tensor import as_torch
+from neml2_capi._kinds import TORCH
 from neml2_capi.model import Model as _Model
 from neml2_capi.stub import CompiledModel
 
@@ -18,6 +18,8 @@ class Model(_Model):
     `model.named_parameters()["elasticity.E"].fill_(100e3)` takes effect from the next call on.
     """
 
+    _kind = TORCH
+
     @property
     def device(self) -> Any:
         """Where the model runs, a torch.device."""
@@ -27,9 +29,6 @@ class Model(_Model):
     def dtype(self) -> Any:
         """The element type of the floating-point variables, a torch.dtype."""
         return getattr(torch, self._dtype)
-
-    def _hand_out(self, owner: Any, source: Any = None) -> Any:
-        return as_torch(owner, source)
 
 
 def load_model(
