@@ -13,6 +13,7 @@ _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
     "doctor": "Whether an artifact will run on this machine, and what to do where not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
+    "run": "Drive a model through time, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
     "umat": "Draft the mapping file by which Abaqus' UMAT drives an artifact.",
 }
@@ -47,7 +48,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="neml2-capi")
 def neml2_capi() -> None:
-    """Look at, check, compile and time material models compiled by NEML2.
+    """Look at, check, compile, run and time material models compiled by NEML2.
 
     An ARTIFACT is the folder that neml2-compile wrote, with metadata.json in it; or that file, a
     device folder, or the stub <model>_aoti.i beside it.

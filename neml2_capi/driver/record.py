@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from neml2_capi.call import Call
 
 #: What is recorded of the report.
-_REPORTED = ("status", "iterations", "residual_norm")
+REPORTED = ("status", "iterations", "residual_norm")
 
 
 class Record:
@@ -24,7 +24,7 @@ class Record:
         self._call = call
         self._iterations = np.zeros((steps, *call.batch), np.int32)
         self._substeps = np.zeros(steps, np.int64)
-        self._reported = _REPORTED if report else ()
+        self._reported = REPORTED if report else ()
         self._names = names
         self._rows = {
             name: np.empty((steps, *value.shape), value.dtype)

@@ -1,0 +1,131 @@
+"""Named columns of numbers over time: csv and npz files, and what is plotted."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi import Model, Results
+from neml2_capi._library import lib
+from neml2_capi._variables import Variable
+from neml2_capi.cli.components import column, components, point_shape
+from neml2_capi.errors import FatalError, unknown_name
+
+Array = NDArray[np.float64]
+
+
+class Columns(Mapping[str, Array]):
+    """Arrays by name, whose first axis are the rows of a file."""
+
+    def __init__(self, file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.file, self._arrays = file, arrays
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            values = self._arrays[name]
+        except KeyError:
+            raise unknown_name(f"column of {self.file}", name, self._arrays) from None
+        if values.dtype.kind not in "iuf":
+            raise FatalError(f"the column {name!r} of {self.file} does not hold numbers")
+        return values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def variable(self, name: str, variable: Variable) -> Array:
+        """(rows, *B, *point shape): one array, or a column for each component."""
+        shape = point_shape(variable)
+        if name in self or not shape:
+            array = self[name]
+            if array.ndim <= len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+                raise FatalError(
+                    f"{name!r} of {self.file} has the shape {array.shape}; expected the rows, a "
+                    f"batch, and then {shape}",
+                    lib.NEML2_ERROR_SHAPE,
+                    name,
+                )
+            return array
+        array = np.zeros((len(next(iter(self._arrays.values()), ())), *shape))
+        for component in components(variable):
+            where: tuple[Any, ...] = (slice(None), *component.place)
+            array[where] = component.factor * self[column(name, component)]
+        return array
+
+
+def read_columns(file: Path) -> Columns:
+    """Those of an npz file of numpy, or of a csv file with names in its first line."""
+    if file.suffix == ".npz":
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return Columns(file, {name: arrays[name] for name in arrays.files})
+        except (ValueError, AttributeError) as error:
+            raise FatalError(f"{file} is not an npz file of arrays: {error}") from error
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    if len(rows) < 2:
+        raise FatalError(f"{file} is not a csv file with a line of names and lines of numbers")
+    names = [name.strip() for name in rows[0]]
+    for line, row in enumerate(rows[1:], 2):
+        if len(row) != len(names):
+            raise FatalError(f"{file} has {len(row)} columns in row {line}, but {len(names)} names")
+    return Columns(file, dict(zip(names, map(_numbers, zip(*rows[1:], strict=True)), strict=True)))
+
+
+def _numbers(texts: Sequence[str]) -> NDArray[Any]:
+    """A column of a csv file, which may hold something else."""
+    try:
+        return np.array([float(text) for text in texts])
+    except ValueError:
+        return np.array(texts)
+
+
+# ------------------------------------------------------------------------------------------------
+# Of results
+# ------------------------------------------------------------------------------------------------
+
+
+def columns_of(results: Results, model: Model) -> dict[str, NDArray[Any]]:
+    """A column (times, *B) for each component of what was recorded: t, strain.xx, stress.xy.
+
+    They are components of the tensors: Mandel's factors are divided out. What has no batch B has
+    (times,). Derivatives have no columns.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    variables = {v.name: v for v in (*model.inputs, *model.outputs)}
+    for name, values in results.items():
+        if name in variables and name != "t":
+            for component in components(variables[name]):
+                where = (..., *component.place)
+                stored = values[where]
+                exact = component.factor == 1
+                found[column(name, component)] = stored if exact else stored / component.factor
+        elif ":" not in name:
+            found[name] = values
+    return found
+
+
+def write_csv(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """One row for each time and material point, with all digits; `point` counts from 0."""
+    batch = np.broadcast_shapes(*(values.shape[1:] for values in columns.values()))
+    rows, points = len(columns["t"]), int(np.prod(batch))
+    table = {}
+    for name, values in columns.items():
+        own = values.reshape(rows, *(1,) * (len(batch) + 1 - values.ndim), *values.shape[1:])
+        table[name] = np.broadcast_to(own, (rows, *batch)).ravel().tolist()
+    if batch:
+        table = {"t": table.pop("t"), "point": [*range(points)] * rows, **table}
+    with file.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))

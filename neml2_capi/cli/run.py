@@ -1,0 +1,225 @@
+"""neml2-capi run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.text import Text
+
+from neml2_capi import Model, Results, StepError
+from neml2_capi.cli import options
+from neml2_capi.cli.columns import columns_of, write_csv
+from neml2_capi.cli.driver_file import Run, format_of, load
+from neml2_capi.cli.plot import axes_of, plot, require_matplotlib
+from neml2_capi.cli.screen import console, table
+from neml2_capi.cli.template import template
+
+
+@click.command("run")
+@click.argument(
+    "file",
+    metavar="[FILE.toml]",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option(
+    "--template",
+    "artifact",
+    metavar="ARTIFACT",
+    type=click.Path(path_type=Path),
+    help="Instead of a run: write a file to start from, to --output or the screen.",
+)
+@click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Of a key of the file, for example parameters.E=1e5; may be given several times.",
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the results go, .npz or .csv, instead of what the file says.",
+)
+@click.option(
+    "--plot",
+    "curves",
+    metavar="X:Y",
+    multiple=True,
+    help="Plot a column over another, strain.xx:stress.xx; may be given several times.",
+)
+@click.option(
+    "--plot-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the plot to this image, .png or .pdf, instead of a window.",
+)
+@options.as_json
+def run_command(
+    file: Path | None,
+    artifact: Path | None,
+    changes: Sequence[str],
+    output: Path | None,
+    curves: Sequence[str],
+    plot_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Drive a model through time, as a small file says.
+
+    The file names an artifact, times, and what the model is controlled by over time: strain,
+    temperature, whatever its inputs are. --template writes one to start from, with all that it can
+    hold. Results go to npz (arrays, as stored: tensors in Mandel notation) or csv (a column per
+    component of a tensor, stress.xy). Where a step fails however often it is cut, those before it
+    are written, and the exit status is 1.
+    """
+    if artifact is not None:
+        if file is not None:
+            raise click.UsageError("give a FILE.toml to run, or --template ARTIFACT")
+        _write_template(artifact, output)
+        return
+    if file is None:
+        raise click.UsageError("give a FILE.toml; --template ARTIFACT writes one to start from")
+    run = load(file, changes)
+    run.curves = list(curves) or run.curves
+    run.plot = plot_file or run.plot
+    if output is not None:
+        run.output, run.format = output, format_of(output) or run.format
+    _check_output(run)
+    if run.curves:
+        require_matplotlib(run.plot)
+    known = run.columns()
+    pairs = axes_of(run.curves, list(known))
+    plotted = {known[name] for pair in pairs for name in pair} - {""}
+    begin, failure = time.perf_counter(), None
+    try:
+        found = run.drive(plotted, progress=False if as_json else None)
+    except StepError as error:
+        found, failure = error.results, error
+    seconds = time.perf_counter() - begin
+    hidden = plotted - {*run.variables}
+    results = Results({name: value for name, value in found.items() if name not in hidden})
+    columns = columns_of(results, run.model)
+    _write(run, results, columns)
+    if as_json:
+        click.echo(json.dumps(_summary(run, results, columns, seconds, failure), indent=2))
+    else:
+        _show(run, results, columns, seconds)
+    if pairs:
+        plot(pairs, columns_of(found, run.model), file.name, run.plot)
+    if failure is not None:
+        raise failure
+
+
+def _check_output(run: Run) -> None:
+    """Before the run, what could not be written after it."""
+    if run.output is None:
+        return
+    if format_of(run.output) not in (None, run.format):
+        raise click.ClickException(
+            f"{run.output} is named as a {format_of(run.output)} file, but its format is "
+            f"{run.format!r}"
+        )
+    if run.format == "csv" and "derivatives" in run.settings:
+        raise click.ClickException(
+            f"{run.output}: derivatives are not written to csv; give an output file .npz"
+        )
+    if not run.output.parent.is_dir():
+        raise click.ClickException(f"there is no folder {run.output.parent} for the results")
+
+
+def _write_template(artifact: Path, output: Path | None) -> None:
+    with Model(artifact) as model:
+        if output is None:
+            click.echo(template(model, str(artifact), "FILE.toml"), nl=False)
+            return
+        if output.exists():
+            raise click.ClickException(f"{output} is there already, and is not overwritten")
+        relative = os.path.relpath(artifact, output.parent)
+        output.write_text(template(model, relative, output.name), encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------
+# Results
+# ------------------------------------------------------------------------------------------------
+
+
+def _write(run: Run, results: Results, columns: Mapping[str, NDArray[Any]]) -> None:
+    if run.output is None:
+        return
+    if run.format == "csv":
+        write_csv(run.output, columns)
+        return
+    with run.output.open("wb") as stream:
+        arrays: dict[str, Any] = dict(results)
+        np.savez(stream, **arrays)
+
+
+def _summary(
+    run: Run,
+    results: Results,
+    columns: Mapping[str, NDArray[Any]],
+    seconds: float,
+    failure: StepError | None,
+) -> dict[str, Any]:
+    return {
+        "file": str(run.file),
+        "artifact": str(run.artifact),
+        "completed": failure is None,
+        "error": str(failure) if failure else None,
+        "times": len(results["t"]),
+        "substeps": int(results["substeps"].sum()),
+        "seconds": seconds,
+        "output": str(run.output) if run.output else None,
+        "results": {name: list(np.shape(value)) for name, value in results.items()},
+        "last": {name: _known(columns[name][-1]) for name in columns},
+    }
+
+
+def _show(run: Run, results: Results, columns: Mapping[str, NDArray[Any]], seconds: float) -> None:
+    screen = console()
+    steps, substeps = len(results["t"]) - 1, int(results["substeps"].sum())
+    cuts = f", cut into {substeps} increments" if substeps > steps else ""
+    title = (
+        f"{run.file}: {steps} step{'s' * (steps != 1)} to t = {results['t'][-1]:.6g}{cuts}, "
+        f"{seconds:.2g} s"
+    )
+    shown = {name: values for name, values in columns.items() if name != "substeps"}
+    moving = {name: values for name, values in shown.items() if np.any(values)}
+    many = any(values.ndim > 1 for values in shown.values())
+    names = ("column", "least", "greatest", "at the end", *(["greatest there"] if many else []))
+    rows = [
+        (name, *(f"{value:.6g}" for value in _extremes(values)))[: len(names)]
+        for name, values in moving.items()
+    ]
+    screen.print(table(title, names, rows, right=names[1:]))
+    if len(shown) > len(moving):
+        still = ", ".join(name for name in shown if name not in moving)
+        screen.print(Text(f"0 at all times: {still}"), soft_wrap=True)
+    where = f"written to {run.output}" if run.output else "not written: there is no [output] file"
+    screen.print(Text(f"{len(results)} arrays, {where}"), soft_wrap=True)
+
+
+def _extremes(values: NDArray[Any]) -> list[float]:
+    """Over time, and at its end; over the points in both. NaN where nothing is known."""
+    finite = values[np.isfinite(values)]
+    last = np.ravel(values[-1])
+    return [
+        *((finite.min(), finite.max()) if finite.size else (np.nan, np.nan)),
+        *(last.min(), last.max()),
+    ]
+
+
+def _known(values: NDArray[Any]) -> Any:
+    """Numbers and lists of them; None for NaN, which JSON has not."""
+    known = np.asarray(values).astype(object)
+    known[~np.isfinite(values)] = None
+    return known.tolist()

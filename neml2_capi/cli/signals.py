@@ -1,0 +1,163 @@
+"""Numbers over time, as a file prescribes them: a ramp, a cycle, points, a column of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._variables import Variable
+from neml2_capi.cli.columns import read_columns
+from neml2_capi.cli.toml_file import Node
+
+Array = NDArray[np.float64]
+#: Of a time, a number or one for each point, (*B).
+Signal = Callable[[float], Array]
+
+KINDS = ("constant", "ramp", "cycle", "points", "file")
+_WITH_FILE = ("column", "time", "scale")
+_SHAPES: dict[str, Callable[[Array], Array]] = {
+    "sine": lambda phase: np.sin(2.0 * np.pi * phase),
+    # Up, down and up again, from 0.
+    "triangle": lambda phase: 1.0 - 4.0 * np.abs((phase + 0.25) % 1.0 - 0.5),
+}
+_PER_POINT = "a number, or a list with one for each material point"
+
+
+def kind_of(node: Node) -> str:
+    """Which of KINDS a table is; "" where it is none."""
+    found = [kind for kind in KINDS if kind in node]
+    if len(found) > 1:
+        raise node.refuse(f"has {found[0]!r} and {found[1]!r}; expected one of them")
+    return found[0] if found else ""
+
+
+def signal(node: Node, times: Array) -> tuple[Signal, bool]:
+    """A number over time, and whether it is constant. `times` are those of the run."""
+    if not node.is_table:
+        return _constant(node), True
+    kind = kind_of(node)
+    if not kind:
+        raise node.expected(f"a number, or a table with one of {', '.join(KINDS)}")
+    node.table((kind, "direction", *(_WITH_FILE if kind == "file" else ())))
+    value = node[kind]
+    if kind == "constant":
+        return _constant(value), True
+    if kind == "ramp":
+        return _ramp(value, times), False
+    if kind == "cycle":
+        return _cycle(value, times), False
+    if kind == "points":
+        return _points(value, times), False
+    return column(node, times), False
+
+
+def column(node: Node, times: Array, variable: Variable | None = None) -> Signal:
+    """A number, or a whole variable, from a csv or npz file; linear in between its rows."""
+    name = node.find("column")
+    wanted = name.text("the name of a column") if name else variable.name if variable else ""
+    if not wanted:
+        raise node.refuse("'column' is missing: the name of a column of the file")
+    path = node.file.parent / node["file"].text("the path of a csv or npz file")
+    blame = name or node["file"]
+    with blame.blamed():
+        columns = read_columns(path)
+        rows = columns.variable(wanted, variable) if variable else columns[wanted]
+    clock = node.find("time")
+    scale = node["scale"].number() if "scale" in node else 1.0
+    if clock is None and "t" not in columns:
+        if len(rows) != len(times):
+            raise blame.refuse(
+                f"{wanted!r} of {path} has {len(rows)} rows; expected {len(times)}, one for each "
+                "time, or 'time', the name of the column with the times of the rows"
+            )
+        at = times
+    else:
+        with (clock or blame).blamed():
+            at = columns[clock.text("the name of a column") if clock else "t"]
+    return _covering(blame, at, scale * rows, times)
+
+
+def _constant(node: Node) -> Signal:
+    value = node.numbers(_PER_POINT)
+    if value.ndim > 1:
+        raise node.expected(_PER_POINT)
+    return lambda time: value
+
+
+def _ramp(node: Node, times: Array) -> Signal:
+    """From one value to another, and constant then."""
+    if not node.is_table:
+        return _line(times[[0, -1]], _stacked(np.zeros(()), node.numbers(_PER_POINT)))
+    node.table(("from", "to", "until"))
+    begin = node["from"].numbers(_PER_POINT) if "from" in node else np.zeros(())
+    end = node.required("to", "the value at the end").numbers(_PER_POINT)
+    until = node["until"].number("a time") if "until" in node else times[-1]
+    if until <= times[0]:
+        raise node["until"].expected(f"a time after the first one, {times[0]:g}")
+    return _line(np.array([times[0], until]), _stacked(begin, end))
+
+
+def _cycle(node: Node, times: Array) -> Signal:
+    node.table(("amplitude", "period", "mean", "shape"))
+    amplitude = node.required("amplitude", "how far it goes from the mean").numbers(_PER_POINT)
+    period = node.required("period", "the time of one cycle").number("a time")
+    if period <= 0:
+        raise node["period"].expected("a time above 0")
+    mean = node["mean"].numbers(_PER_POINT) if "mean" in node else np.zeros(())
+    name = "sine"
+    if "shape" in node:
+        name = node["shape"].text(f"one of {', '.join(_SHAPES)}")
+        node["shape"].must_be_in(_SHAPES, name, "shape")
+    begin = times[0]
+
+    def cycle(time: float) -> Array:
+        return mean + amplitude * _SHAPES[name](np.asarray((time - begin) / period))
+
+    return cycle
+
+
+def _points(node: Node, times: Array) -> Signal:
+    what = "a list of [time, value], two at least"
+    if not isinstance(node.value, list) or len(node.value) < 2:
+        raise node.expected(what)
+    pairs: list[Any] = node.value
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise node.expected(what)
+    at = Node(node.file, node.key, [pair[0] for pair in pairs]).numbers(what)
+    values = Node(node.file, node.key, [pair[1] for pair in pairs]).numbers(what)
+    if at.ndim != 1 or values.ndim > 2:
+        raise node.expected(what)
+    return _covering(node, at, values, times)
+
+
+def _covering(node: Node, at: Array, values: Array, times: Array) -> Signal:
+    """A line through points, which must reach over all times."""
+    if not (np.diff(at) > 0).all():
+        raise node.refuse("the times of the points do not increase")
+    if at[0] > times[0] or at[-1] < times[-1]:
+        raise node.refuse(
+            f"is prescribed from time {at[0]:g} to {at[-1]:g}, but [times] goes from "
+            f"{times[0]:g} to {times[-1]:g}"
+        )
+    return _line(at, values)
+
+
+def _line(at: Array, values: Array) -> Signal:
+    """Linear between the points, constant outside."""
+
+    def line(time: float) -> Array:
+        last = min(int(np.searchsorted(at, time)), len(at) - 1)
+        if time >= at[last] or last == 0:
+            return np.asarray(values[last])
+        begin = values[last - 1]
+        fraction = (time - at[last - 1]) / (at[last] - at[last - 1])
+        return np.asarray(begin + fraction * (values[last] - begin))
+
+    return line
+
+
+def _stacked(*values: Array) -> Array:
+    return np.stack(np.broadcast_arrays(*values))

@@ -1,0 +1,110 @@
+"""A file for `neml2-capi run` to start from, written from what an artifact takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from neml2_capi import Model
+from neml2_capi._variables import Variable
+from neml2_capi.cli.components import column, components, point_shape
+from neml2_capi.cli.driver_file import prescribed
+from neml2_capi.cli.screen import shape
+from neml2_capi.cli.states import plausible
+from neml2_capi.umat import TEMPERATURES, TIMES
+
+_HEAD = """\
+# Run it with: neml2-capi run {file}
+# Units are the model's. Paths are relative to this file.
+artifact = {artifact}
+
+[times]
+end = 10.0
+steps = 100
+# list = [0.0, 0.1, 1.0, 10.0]   # instead of end and steps
+"""
+_FORCES = """
+# What the model is driven by. A value over time is a number, or one of
+#   ramp = 0.01                    from 0 at the first time to 0.01 at the last
+#   ramp = { from = 0.0, to = 0.01, until = 5.0 }
+#   cycle = { amplitude = 0.01, period = 10.0, mean = 0.0, shape = "triangle" }     or "sine"
+#   points = [[0.0, 0.0], [2.0, 0.01], [10.0, -0.01]]           a line through [time, value]
+#   file = "test.csv", column = "exx", time = "t", scale = 0.01                     or an npz file
+# A tensor has one for each component that is not zero, or one for all: strain.ramp = 0.01 with
+# strain.direction = { xx = 1.0, yy = -0.3, zz = -0.3 }. xy is the component of the tensor, half of
+# an engineering shear; a list of 6 numbers is as stored, in Mandel notation. For several material
+# points, give a list in the place of a number, as long as there are points.
+"""
+
+
+def template(model: Model, artifact: str, file: str) -> str:
+    """The text of a file that runs as it stands: a small load, the history from rest."""
+    return _HEAD.format(file=file, artifact=json.dumps(artifact)) + "".join(_sections(model))
+
+
+def _sections(model: Model) -> Iterator[str]:
+    time = next((name for name in TIMES if name in model.input_names), "t")
+    if time != "t":
+        yield f"input = {json.dumps(time)}\n"
+    forces = prescribed(model, time)
+    yield _FORCES
+    for variable in forces:
+        yield _force(variable, model)
+    initial = [v for v in model.outputs if any(h.output == v.name for h in model.histories)]
+    yield "\n# Values at the first time; 0 where nothing is said.\n[initial]\n"
+    for variable in initial:
+        value = json.dumps(np.zeros(point_shape(variable)).tolist())
+        yield f"# {_key(variable.name)} = {value}   # {_type(variable)}\n"
+    yield "\n# In place of the artifact's own.\n[parameters]\n"
+    stored = model.named_parameters()
+    for variable in model.parameters:
+        value = json.dumps(np.asarray(stored[variable.name]).tolist())
+        yield f"# {_key(variable.name)} = {value}\n"
+    yield "\n# Of the solver.\n[options]\n"
+    for name in ("atol", "rtol", "miters"):
+        yield f"# {name} = {json.dumps(model.options[name])}\n"
+    yield (
+        "\n[step]\n"
+        "# A step where points do not converge is cut, down to this fraction; 1 never cuts.\n"
+        "# least = 0.001\n"
+        "\n[output]\n"
+        'file = "results.csv"   # or .npz, which holds derivatives, too\n'
+        f"# variables = {json.dumps(model.output_names)}\n"
+    )
+    if model.derivatives:
+        pairs = [f"{d.output}:{d.variable}" for d in model.derivatives]
+        yield f"# derivatives = {json.dumps(pairs)}\n"
+    yield "# report = true   # Newton's iterations, and more\n"
+    x = next((v for v in forces if point_shape(v)), None)
+    y = model.outputs[0]
+    abscissa = column(x.name, components(x)[0]) if x else "t"
+    curve = f"{abscissa}:{column(y.name, components(y)[0])}"
+    yield f'\n[plot]\n# curves = ["{curve}"]\n# file = "plot.png"   # else a window\n'
+
+
+def _force(variable: Variable, model: Model) -> str:
+    """A ramp of the first component of what can strain a material, else what is plausible."""
+    names = [component.name for component in components(variable)]
+    head = f"\n[forces.{_key(variable.name)}]   # {_type(variable)}"
+    if variable.type == "SR2":
+        size = 0.01 if "strain" in variable.name.lower() else 0.001
+        return f"{head}: {', '.join(names[:6])}\n{_key(names[0])}.ramp = {size}\n"
+    value = plausible(model, 1)[variable.name][0]
+    if variable.type == "Scalar" and variable.name not in TEMPERATURES:
+        value = np.ones_like(value)
+    elif variable.type not in ("Scalar", "R2"):
+        value = np.zeros_like(value)
+    return f"{head}\nconstant = {json.dumps(value.tolist())}\n"
+
+
+def _type(variable: Variable) -> str:
+    sizes = point_shape(variable)
+    return f"{variable.type} {shape(sizes)}" if sizes else variable.type
+
+
+def _key(name: str) -> str:
+    """A name as TOML has it."""
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
