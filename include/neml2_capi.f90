@@ -58,7 +58,7 @@
 !
 ! More advanced: directional derivatives (bind_tangent with bind_jvp, bind_cotangent with bind_adjoint); evaluation with
 ! tensors of any batch shape (neml2_model%forward, jvp, vjp, jacobian); a Newton loop of your own (neml2_solve); and any
-! AOTInductor package, not only NEML2's (neml2_graph).
+! AOTInductor package, not only NEML2's (neml2_graph). neml2_log_next takes what the solvers have to tell.
 !
 !
 ! CONVENTIONS
@@ -108,6 +108,7 @@ module neml2_capi
   public :: neml2_abi_version, neml2_version, neml2_artifact_describe
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
+  public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
 
   ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
   integer(int32), parameter, public :: neml2_ok = 0
@@ -154,6 +155,13 @@ module neml2_capi
   ! Orders of the components in the blocks of a call: (variable, output, point) and (output, variable, point).
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
+
+  ! Levels of the log; a channel has the records up to its own.
+  integer(int32), parameter, public :: neml2_log_silent = 0
+  integer(int32), parameter, public :: neml2_log_warning = 1
+  integer(int32), parameter, public :: neml2_log_info = 2
+  integer(int32), parameter, public :: neml2_log_debug = 3
+  integer(int64), parameter :: log_length = 1024 ! of a message, with its terminating zero
 
   ! What an array can be bound as: a variable of one of the kinds above, or one of these.
   integer(int32), parameter :: report = 3
@@ -778,6 +786,27 @@ module neml2_capi
       real(real64), intent(in) :: u(*)
       integer(int32), intent(in), optional :: status(*), iterations(*)
     end function
+    integer(int32) function c_log_set_level(channel, level) bind(c, name="neml2_log_set_level")
+      import
+      character(kind=c_char), intent(in) :: channel(*)
+      integer(int32), value :: level
+    end function
+    integer(int32) function c_log_level(level, channel) bind(c, name="neml2_log_level")
+      import
+      integer(int32), intent(inout) :: level
+      character(kind=c_char), intent(in) :: channel(*)
+    end function
+    integer(int32) function c_log_count(count) bind(c, name="neml2_log_count")
+      import
+      integer(int64), intent(inout) :: count
+    end function
+    integer(int32) function c_log_next(level, channel, buffer, capacity) bind(c, name="neml2_log_next")
+      import
+      integer(int32), intent(inout) :: level
+      type(c_ptr), intent(inout) :: channel
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(int64), value :: capacity
+    end function
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
       import
       type(c_ptr), value :: text
@@ -873,6 +902,68 @@ contains
     if (outcome == neml2_ok) outcome = c_read(buffer, capacity, needed)
     text = buffer(:len(buffer) - 1)
   end subroutine read
+
+  ! ------------------------------------------------------------------------------------------
+  ! Log
+  !
+  ! What the library has to tell of its work waits in a queue; the section Log of neml2_capi.h says more:
+  !
+  !     call neml2_log_set_level("newton", neml2_log_debug)
+  !     call evaluation%run(n, stat)
+  !     do
+  !       call neml2_log_next(level, channel, message)
+  !       if (level == neml2_log_silent) exit
+  !       print "(3a)", channel, ": ", message
+  !     end do
+  ! ------------------------------------------------------------------------------------------
+
+  ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
+  subroutine neml2_log_set_level(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(in) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_log_set_level(c_text(channel), level)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_set_level
+
+  ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
+  subroutine neml2_log_level(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(inout) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_log_level(level, c_text(channel))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_level
+
+  ! How many records wait.
+  integer(int64) function neml2_log_count() result(count)
+    count = 0
+    if (c_log_count(count) /= neml2_ok) count = 0
+  end function neml2_log_count
+
+  ! Take the oldest record. `level` is neml2_log_silent, and the texts are empty, where none waits.
+  subroutine neml2_log_next(level, channel, message)
+    integer(int32), intent(out) :: level
+    character(:), allocatable, intent(out) :: channel, message
+    character(kind=c_char) :: buffer(log_length)
+    type(c_ptr) :: name
+    integer(int64) :: i
+    level = neml2_log_silent
+    name = c_null_ptr
+    buffer = c_null_char
+    if (c_log_next(level, name, buffer, log_length) /= neml2_ok) level = neml2_log_silent
+    call read_c(name, channel)
+    message = repeat(" ", findloc(buffer, c_null_char, dim=1) - 1)
+    do i = 1, len(message)
+      message(i:i) = buffer(i)
+    end do
+  end subroutine neml2_log_next
 
   ! ------------------------------------------------------------------------------------------
   ! Handles

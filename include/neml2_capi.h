@@ -54,6 +54,7 @@
  *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
  *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
  *   Graphs              any AOTInductor package, alone
+ *   Log                 what the solvers and the loader have to tell: Newton's history, for example
  *
  * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
  * step, and every input must be bound. It lets state variables interleave in one array, by a point stride that is
@@ -770,6 +771,55 @@ NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, con
 /** Free the handle and set it to NULL.
  *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI void neml2_graph_free(neml2_graph **graph);
+
+/* ---------------------------------------------------------------------------------------------
+ * Log
+ *
+ * What the library has to tell of its work: it prints nothing, but queues *records*, each of a channel, of a level and
+ * with a message of one line, until the host takes them:
+ *
+ *     char message[NEML2_LOG_LENGTH];
+ *     const char *channel;
+ *     int32_t level;
+ *
+ *     neml2_log_set_level("newton", NEML2_LOG_DEBUG);
+ *     neml2_call_run(call, npoints);
+ *     while (neml2_log_next(&level, &channel, message, sizeof message) == NEML2_OK && level != NEML2_LOG_SILENT)
+ *       fprintf(stderr, "%s: %s\n", channel, message);
+ *
+ * The channels are those of NEML2: "newton" (a warning where points fail; INFO has a line for each solve, and DEBUG for
+ * each iteration), "linear" (Krylov solvers), "substep", "model" (what was loaded), "tensor" (copies of what cannot be
+ * read in place) and "driver" (empty here: it is for drivers through time, as the Python package has one). "all" means
+ * all of them. The levels are at first those of the environment variable NEML2_LOGS, for example
+ * "all=info,substep=debug", else NEML2_LOG_WARNING. What was misunderstood in it is a record of "model".
+ *
+ * There is one queue for the process, of one megabyte: when it is full the oldest records are forgotten, and a record
+ * tells how many. Records of one thread stay in their order. A process that was forked begins with an empty queue.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Levels; a channel has the records up to its own. */
+enum { NEML2_LOG_SILENT = 0, NEML2_LOG_WARNING = 1, NEML2_LOG_INFO = 2, NEML2_LOG_DEBUG = 3 };
+
+/** The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made. */
+enum { NEML2_LOG_LENGTH = 1024 };
+
+/** Set the level of a channel, or of "all". It replaces what NEML2_LOGS says, and holds for the process.
+ *  Errors: NAME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_log_set_level(const char *channel, int32_t level);
+
+/** The level of a channel; of "all", the greatest that one has.
+ *  Errors: NAME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_log_level(int32_t *level, const char *channel);
+
+/** How many records wait.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_log_count(int64_t *count);
+
+/** Take the oldest record. `level` receives its level, or NEML2_LOG_SILENT where none waits; `channel` (or NULL) the
+ *  name of its channel, a constant; `buffer` the message, cut to `capacity` bytes with its terminating zero. `buffer`
+ *  may be NULL when `capacity` is 0; the record is taken all the same.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_log_next(int32_t *level, const char **channel, char *buffer, int64_t capacity);
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -1363,6 +1364,37 @@ Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Argum
     if (context.thrown) std::rethrow_exception(context.thrown);
     return status;
   });
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Log
+ * ------------------------------------------------------------------------------------------- */
+
+/** What the library had to tell of its work; the section Log of neml2_capi.h says more. */
+struct LogRecord {
+  int32_t level; /**< NEML2_LOG_WARNING, NEML2_LOG_INFO or NEML2_LOG_DEBUG */
+  std::string channel, message;
+};
+
+/** Set the level of a channel, "newton" for example, or of "all". */
+inline void set_log_level(const std::string& channel, int32_t level) {
+  detail::checked(neml2_log_set_level(channel.c_str(), level));
+}
+
+/** The level of a channel; of "all", the greatest that one has. */
+inline int32_t log_level(const std::string& channel) { return detail::made(neml2_log_level, channel.c_str()); }
+
+/** How many records wait. */
+inline int64_t log_count() { return detail::made(neml2_log_count); }
+
+/** Take the oldest record; none where none waits. */
+inline std::optional<LogRecord> next_log_record() {
+  char message[NEML2_LOG_LENGTH];
+  const char* channel = nullptr;
+  int32_t level = NEML2_LOG_SILENT;
+  detail::checked(neml2_log_next(&level, &channel, message, sizeof message));
+  if (level == NEML2_LOG_SILENT) return std::nullopt;
+  return LogRecord{level, channel, message};
 }
 
 }  // namespace neml2

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capi/exec/log.h"
 #include "capi/model/broadcast.h"
 
 namespace neml2_capi::abi {
@@ -49,9 +50,14 @@ bool Arguments::vary() const {
 }
 
 void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].data() || tensors[i].numel() == 0)
-      arrays[i] = model::as_points(tensors[i], batch, variables[i].point_shape);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const void* given = tensors[i].data();
+    if (!given && tensors[i].numel() != 0) continue;
+    arrays[i] = model::as_points(tensors[i], batch, variables[i].point_shape);
+    if (arrays[i].data != given)
+      log::write(log::Channel::tensor, log::Level::debug, "the ", kind, " '", variables[i].name, "' was copied: it is ",
+                 batches[i] == batch ? "not row-major" : join("repeated to the batch ", batch.str()));
+  }
 }
 
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "capi/abi/guard.h"
+#include "capi/exec/log.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -59,6 +60,7 @@ std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capac
 }
 
 std::int32_t record_recoverable(std::int32_t status, const std::string& message) {
+  log::write(status == NEML2_NON_FINITE ? log::Channel::model : log::Channel::newton, log::Level::warning, message);
   return record(status, message.c_str(), "");
 }
 

@@ -8,6 +8,7 @@
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
+#include "capi/exec/log.h"
 
 namespace neml2_capi::artifact {
 
@@ -104,6 +105,7 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   const Field document(file, json);
 
   Metadata metadata = reader_of(document)(document);
+  log::write(log::Channel::model, log::Level::info, "read ", file, ", schema ", document["schema_version"].integer());
   metadata.dtype = leaf_dtype(dtype);
   const fs::path folder = metadata_path.parent_path();
   metadata.leaf = metadata_path.filename() == "metadata.json" ? choose_leaf(folder, family, dtype)

@@ -79,6 +79,7 @@ void Model::fill(Chunk& chunk, const Evaluation& evaluation, const Options& opti
   const auto& parameters = variables(Kind::parameter);
   const auto size = static_cast<std::size_t>(points);
   chunk.points = points;
+  chunk.begin = begin;
   chunk.newton = options.newton();
   chunk.newton.keep_history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr;
   chunk.substep_del_tol = options.substep_del_tol();

@@ -246,7 +246,7 @@ void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
 
 // From the unknowns of `at` to the solution, in their place.
 newton::Outcome ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
-  return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton);
+  return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton, {name().c_str(), chunk.begin});
 }
 
 void ImplicitSegment::unpack(const newton::Groups& unknowns, Chunk& chunk) const {

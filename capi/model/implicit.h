@@ -43,6 +43,7 @@ class ImplicitSegment : public Segment {
   void unpack(const newton::Groups& unknowns, Chunk& chunk) const;
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
+  const std::string& name() const { return residual_.name(); }
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
 
  private:

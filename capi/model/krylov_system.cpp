@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "capi/error.h"
+#include "capi/exec/log.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
@@ -133,7 +134,13 @@ newton::Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
   }
   const newton::Operator a = [this](const Tensor& v) { return times_operator(v); };
   Tensor du;
-  last_iterations_ = newton::solve_linear(a, preconditioner, side_by_side(residual_), du, settings_).iterations;
+  newton::LinearOutcome outcome = newton::solve_linear(a, preconditioner, side_by_side(residual_), du, settings_);
+  if (log::on(log::Channel::linear, log::Level::debug))
+    log::write(log::Channel::linear, log::Level::debug, packages_.residual->name(), ": ",
+               std::count(outcome.converged.begin(), outcome.converged.end(), 1), " of ", points,
+               " linear systems solved, in at most ",
+               *std::max_element(outcome.iterations.begin(), outcome.iterations.end()), " iterations");
+  last_iterations_ = std::move(outcome.iterations);
   singular = singular_;
   return split(du);
 }

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <numeric>
 
+#include "capi/aoti/builtin/image.h"
 #include "capi/error.h"
+#include "capi/exec/log.h"
 #include "capi/model/graph_call.h"
 
 namespace neml2_capi::model {
@@ -59,7 +63,28 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 }  // namespace
 
 std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata) {
-  return std::shared_ptr<Model>(new Model(metadata));
+  const auto start = std::chrono::steady_clock::now();
+  const std::shared_ptr<Model> model(new Model(metadata));
+  if (!log::on(log::Channel::model, log::Level::warning)) return model;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  model->tell(time.count());
+  return model;
+}
+
+// What a user may want to know of a model that was loaded in `seconds`.
+void Model::tell(double seconds) const {
+  const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
+  const std::string where = metadata_.leaf.string();
+  if (dtype_ != metadata_.dtype)
+    write(log::Level::warning, where, ": the packages are ", neml2_capi::name_of(dtype_), ", though compiled as ",
+          neml2_capi::name_of(metadata_.dtype), "; give and expect ", neml2_capi::name_of(dtype_), ".");
+  std::size_t packages = 0, implicit = 0;
+  for (const auto& segment : segments_) packages += segment->packages().size();
+  for (const artifact::Segment& segment : metadata_.segments)
+    implicit += std::holds_alternative<artifact::ImplicitSegment>(segment);
+  write(log::Level::info, "loaded ", where, " in ", std::round(1e4 * seconds) / 10, " ms: segments ",
+        metadata_.segments.size(), " (implicit ", implicit, "), packages ", packages, ", built-in provider ",
+        aoti::builtin::provider_file, baked_batch_ == 0 ? "" : join(", in runs of exactly ", baked_batch_, " points"));
 }
 
 Model::Model(artifact::Metadata metadata) : metadata_(std::move(metadata)), options_(metadata_.solver) {

@@ -141,6 +141,7 @@ class Model {
   void clear_sums(const Evaluation& evaluation) const;
   void write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   void write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const;
+  void tell(double seconds) const;
   // The derivatives of the points of a chunk, before any of them is written; empty lists where nobody asked.
   struct Found {
     Vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;

@@ -84,6 +84,7 @@ PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& 
 // Material points that are evaluated together.
 struct Chunk {
   std::int64_t points = 0;
+  std::int64_t begin = 0;     // the number of the first one in the evaluation
   Vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
   Vector<Tensor> parameters;  // one row per point, row-major
   newton::Settings newton;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capi/error.h"
+#include "capi/exec/log.h"
 #include "capi/model/implicit.h"
 #include "capi/newton/rows.h"
 
@@ -63,6 +64,10 @@ class Substepping {
     Rows all(static_cast<std::size_t>(chunk_.points));
     std::iota(all.begin(), all.end(), 0);
     solve(0.0, 1.0, all, 0);
+    if (cut_ > 0)
+      log::write(log::Channel::substep, log::Level::info, owner().str(chunk_.points), ": ", cut_,
+                 " needed parts of the increment, down to 1/", std::int64_t{1} << deepest_, "; ", given_up_,
+                 " could not be solved");
     newton::Groups unknowns;
     for (const ValueGroup& group : segment_.unknowns()) {
       for (std::size_t i = 0; i < group.values().size(); ++i)
@@ -85,7 +90,7 @@ class Substepping {
     for (std::size_t value : plan_.held) span.values[value] = select(chunk_.values[value], rows);
     Operands at = segment_.prepare(span);
     const auto system = segment_.system(at, false);
-    const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton);
+    const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton, owner(rows.data()));
     note(outcome, rows, level);
     segment_.unpack(at.unknowns, span);
 
@@ -95,6 +100,11 @@ class Substepping {
       (good ? solved : failed).push_back(rows[i]);
       if (good) converged.push_back(static_cast<std::int64_t>(i));
     }
+    if (level > 0)
+      log::write(log::Channel::substep, log::Level::debug, owner(rows.data()).str(std::ssize(rows)), ": ",
+                 solved.size(), " solved from ", a, " to ", b, " of the increment");
+    deepest_ = std::max(deepest_, level);
+    if (level == 0) cut_ = std::ssize(failed);
     if (!solved.empty()) {
       if (derivatives_) differentiate(a, b, at, converged, solved, span, level);
       accept(span, converged, solved);
@@ -185,6 +195,7 @@ class Substepping {
   void give_up(const Chunk& span, std::int64_t from, std::int64_t row, std::int32_t status) {
     accept(span, {from}, {row});
     outcome_.status[static_cast<std::size_t>(row)] = status;
+    ++given_up_;
   }
 
   void note(const newton::Outcome& outcome, const Rows& rows, std::int64_t level) {
@@ -227,6 +238,10 @@ class Substepping {
 
   static Dims point_shape(const Tensor& value) { return value.sizes().last(value.ndim() - 1); }
 
+  newton::Owner owner(const std::int64_t* rows = nullptr) const {
+    return {segment_.name().c_str(), chunk_.begin, rows};
+  }
+
   const ImplicitSegment& segment_;
   const SubstepPlan& plan_;
   Chunk& chunk_;
@@ -236,6 +251,8 @@ class Substepping {
   Chunk solution_;      // holds the unknowns
   Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;
+  // For the log: the points that failed in the whole increment, and at the last level; and the deepest level.
+  std::int64_t cut_ = 0, given_up_ = 0, deepest_ = 0;
 };
 
 }  // namespace

@@ -6,10 +6,14 @@
 #include <numeric>
 #include <utility>
 
+#include "capi/exec/log.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::newton {
 namespace {
+
+using log::Channel;
+using log::Level;
 
 // Index a vector by a row.
 template <class T>
@@ -26,8 +30,8 @@ void select(Vector<T>& values, const Vector<std::int64_t>& rows) {
 // The points that are still iterated. A row is a position among them; `point` says which point of the batch it is.
 class Iteration {
  public:
-  Iteration(System& system, Groups& u, const Settings& settings)
-      : system_(system), settings_(settings), solution_(u), outcome_(u.front().sizes()[0], settings) {
+  Iteration(System& system, Groups& u, const Settings& settings, const Owner& owner)
+      : system_(system), settings_(settings), owner_(owner), solution_(u), outcome_(u.front().sizes()[0], settings) {
     for (Tensor& group : u) u_.push_back(group.copy());
     point_.resize(static_cast<std::size_t>(u.front().sizes()[0]));
     std::iota(point_.begin(), point_.end(), 0);
@@ -44,6 +48,7 @@ class Iteration {
       record(i);
     }
     if (!finish()) fail_the_rest();
+    if (log::on(Channel::newton, Level::info)) tell_outcome();
     return std::move(outcome_);
   }
 
@@ -101,6 +106,7 @@ class Iteration {
       }
       if (all || trial + 1 == settings_.ls_max_iters) {
         u_ = std::move(u);
+        least_step_ = *std::min_element(alpha.begin(), alpha.end());
         return;
       }
     }
@@ -114,6 +120,8 @@ class Iteration {
   // Note where each point stands after iteration `i`, and retire those that are done.
   void record(std::int64_t i) {
     const bool stepped = i > 0;
+    const bool told = log::on(Channel::newton, Level::debug);
+    const double greatest = told ? greatest_norm() : 0.0;
     for (std::int64_t r = 0; r < rows(); ++r) {
       if (at(done_, r)) continue;
       const std::int64_t p = at(point_, r);
@@ -133,10 +141,39 @@ class Iteration {
       else if (settings_.whole_batch)
         at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
     }
-    if (settings_.whole_batch)
-      settle_the_batch();
-    else if (system_.can_shrink())
-      shrink();
+    if (settings_.whole_batch) settle_the_batch();
+    if (told) tell_iteration(i, greatest);
+    if (!settings_.whole_batch && system_.can_shrink()) shrink();
+  }
+
+  // Of the points that are not done; NaN where one is.
+  double greatest_norm() const {
+    double greatest = 0.0;
+    for (std::int64_t r = 0; r < rows(); ++r)
+      if (!at(done_, r) && !(at(norm_, r) <= greatest) && !std::isnan(greatest)) greatest = at(norm_, r);
+    return greatest;
+  }
+
+  std::string whose() const { return owner_.str(std::ssize(outcome_.status)); }
+
+  void tell_iteration(std::int64_t i, double greatest) const {
+    const std::string step = line_search() && i > 0 ? join(", least step ", least_step_) : "";
+    log::write(Channel::newton, Level::debug, whose(), ": iteration ", i, ", |r| = ", log::scientific(greatest), step,
+               ", ", left_, " left");
+  }
+
+  void tell_outcome() const {
+    const auto& status = outcome_.status;
+    const auto failed = std::find_if(status.begin(), status.end(), [](std::int32_t s) { return s != NEML2_OK; });
+    const auto converged = std::count(status.begin(), status.end(), NEML2_OK);
+    std::string failure;
+    if (failed != status.end()) {
+      const auto p = failed - status.begin();
+      failure = join("; point ", owner_.point(p), *failed == NEML2_SINGULAR ? ", whose Jacobian is singular," : "",
+                     " has |r| = ", log::scientific(at(outcome_.residual_norm, p)));
+    }
+    log::write(Channel::newton, Level::info, whose(), ": ", converged, " of ", status.size(), " converged, in at most ",
+               *std::max_element(outcome_.iterations.begin(), outcome_.iterations.end()), " iterations", failure);
   }
 
   void retire(std::int64_t row, std::int32_t status) {
@@ -183,10 +220,12 @@ class Iteration {
 
   System& system_;
   const Settings& settings_;
+  const Owner& owner_;
   Groups& solution_;
   Outcome outcome_;
 
-  std::int64_t left_ = 0;  // rows that are not done
+  std::int64_t left_ = 0;    // rows that are not done
+  double least_step_ = 1.0;  // that the last line search took
   Vector<std::int64_t> point_;
   Vector<char> done_, settled_;
   Groups u_, residual_;
@@ -216,6 +255,12 @@ Outcome::Outcome(std::int64_t points, const Settings& settings)
       history(settings.keep_history ? static_cast<std::size_t>(points * settings.miters) : 0,
               std::numeric_limits<double>::quiet_NaN()) {}
 
-Outcome solve(System& system, Groups& u, const Settings& settings) { return Iteration(system, u, settings).run(); }
+std::string Owner::str(std::int64_t points) const {
+  return join(name, ", ", points == 1 ? "point " : join(points, " points from "), point(0), points == 1 ? "" : " on");
+}
+
+Outcome solve(System& system, Groups& u, const Settings& settings, const Owner& owner) {
+  return Iteration(system, u, settings, owner).run();
+}
 
 }  // namespace neml2_capi::newton

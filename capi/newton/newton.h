@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "capi/newton/system.h"
@@ -24,6 +25,17 @@ struct Settings {
   double step_tol = std::numeric_limits<double>::infinity();
 };
 
+// Whose systems they are, for the log.
+struct Owner {
+  const char* name = "";               // of the segment
+  std::int64_t first_point = 0;        // the points are consecutive from here on,
+  const std::int64_t* rows = nullptr;  // or these, counted from there
+
+  std::int64_t point(std::int64_t row) const { return first_point + (rows ? rows[row] : row); }
+  // "residual.pt2, 3 points from 8 on"
+  std::string str(std::int64_t points) const;
+};
+
 // What became of each point.
 struct Outcome {
   Vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
@@ -40,6 +52,6 @@ struct Outcome {
 //
 // A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2, or r = 0. It is then left alone: its result
 // does not depend on the points beside it.
-Outcome solve(System& system, Groups& u, const Settings& settings);
+Outcome solve(System& system, Groups& u, const Settings& settings, const Owner& owner = {});
 
 }  // namespace neml2_capi::newton
