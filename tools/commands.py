@@ -143,8 +143,9 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
     # An environment with torch, where there is one for this Python: it compiles the models of the
     # tests, for the other interpreters too.
     torch = torch_to_be_had(builder)
-    extras = ["test", *(["compile"] if torch else [])]
-    environment = prepare("test", requirements(*extras), ["test", *([torch] if torch else [])])
+    extras = ["test", *(["compile", "arrays"] if torch else [])]
+    sizes = ["test", *([torch, "arrays"] if torch else [])]
+    environment = prepare("test", requirements(*extras), sizes)
     environment.install_wheel(wheel_file)
     variables = {"NEML2_CAPI_PROGRAMS": str(programs)}
     if "ninja" in build_requirements():

@@ -25,6 +25,7 @@ SIZES = {
     "bench": (20, 100),
     "demo": (50, 200),
     "test": (90, 350),
+    "arrays": (90, 390),
     "check": (50, 200),
     "torch": (220, 900),
     "torch with CUDA": (3000, 8000),

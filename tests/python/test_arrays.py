@@ -28,7 +28,7 @@ class Plain:
         return self.array.__dlpack__(**request)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
+        return 1, 0
 
 
 class ByClass(Plain):
