@@ -26,7 +26,8 @@ from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
-# The tests that run programs without Python, or with one of their own.
+# The tests that run programs without Python, or with one of their own; and those of the documents,
+# under the Python that has all that these show.
 NATIVE_TESTS = (
     "test_abi.py",
     "test_command_line.py::test_what_was_compiled_will_run",
@@ -36,6 +37,7 @@ NATIVE_TESTS = (
     "test_consumer.py::test_pkg_config_finds",
     "test_consumer.py::test_a_",
     "test_cpp_header.py",
+    "test_docs.py",
     "test_fem.py",
     "test_fortran.py",
     "test_header.py",

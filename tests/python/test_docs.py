@@ -1,0 +1,245 @@
+"""What the documentation shows: every block of code runs, and prints what stands there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import compile as recipes  # of tests/models, which conftest.py has on the path
+import pytest
+from conftest import Artifacts
+from markdown_it import MarkdownIt
+from native import PACKAGE, PREBUILT, ROOT
+from pages import Block, Reader, blocks_of
+
+PAGES = {
+    str(path.relative_to(ROOT)): path
+    for path in (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "examples").rglob("README.md")),
+    )
+    if path.parent.name != "reference"  # whose examples are tested where they come from
+}
+MODULES = {
+    str(path.relative_to(PACKAGE.parent)): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if not path.name.startswith("_") or path.name in ("__init__.py", "__main__.py")
+}
+
+# What examples take as read: a path of strain (Mandel notation), and where a model is in it.
+GIVEN = """
+import numpy as np
+import neml2_capi
+import neml2_capi.solvers
+from neml2_capi import Graph, Model
+
+path = np.linspace(0, 1e-3, 101)[:, None, None] * np.array([[1.0, -0.3, -0.3, 0, 0, 0]])
+strain, stress = path[-1].copy(), np.zeros((1, 6))
+model = Model("aoti/elasticity")
+inputs = {"strain": strain}
+"""
+# What those of one page or module take as read besides.
+GIVEN_TO = {
+    "README.md": """
+history = {h.input: np.zeros(6 if "X" in h.input or "s" in h.input[:2] else ())
+           for h in Model("aoti/isotropic_hardening").histories}
+time, measured = 1.0, 100.0
+""",
+    "neml2_capi/driver/__init__.py": """
+import matplotlib
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+strain = path
+""",
+    "neml2_capi/driver/transient.py": "strain = path",
+    "neml2_capi/engine/engine.py": "from neml2_capi.engine import Engine",
+    "neml2_capi/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
+    "neml2_capi/neml2.py": """
+import torch
+strain = torch.tensor(strain)
+""",
+    "neml2_capi/solvers.py": """
+model = Model("aoti/combined_hardening")
+inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
+inputs.update(t=1.0, strain=strain)
+""",
+    "neml2_capi/torch/module.py": """
+import torch
+import neml2_capi.torch
+measured = 100.0
+forces = {v.name: np.zeros(v.base_shape) for v in Model("aoti/isotropic_hardening").inputs}
+forces.update(t=1.0, strain=strain)
+""",
+}
+# Docstrings with lines for a shell, and who tests these.
+SHELL = {
+    "neml2_capi/__main__.py": "test_consumer.py",
+    "neml2_capi/umat.py": "test_umat.py",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, artifacts: Artifacts) -> Path:
+    """Where a page is tried."""
+    (tmp_path / "aoti").mkdir()
+    for path in PREBUILT.iterdir():
+        (tmp_path / "aoti" / path.name).symlink_to(path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+def built_programs(folder: Path) -> None:
+    """What a page does not build itself: the programs that were built with the library."""
+    programs = Path(os.environ.get("NEML2_CAPI_PROGRAMS", "nowhere")) / "bin"
+    if not (programs / "example_fem").exists():
+        pytest.skip("example_fem was not built: python3 build.py test, with Eigen installed")
+    (folder / "build").symlink_to(programs)
+
+
+def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) -> None:
+    """Read a page or the docstrings of a module, with the models that they name."""
+    given = GIVEN + GIVEN_TO.get(name, "")
+    code = "".join(block.code for block in blocks) + given
+    for library in ("torch", "neml2"):
+        if f"import {library}" in code or f"neml2_capi.{library}" in code:
+            pytest.importorskip(library)
+    for recipe in artifacts:
+        place = folder / "aoti" / recipe
+        if f"aoti/{recipe}" in code and not place.exists():
+            place.symlink_to(artifacts[recipe])
+    # Tutorials say all themselves.
+    reader = Reader(folder, "" if name.startswith("docs") else given)
+    try:
+        reader.read(blocks, silent=name in PAGES)
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs_and_prints_what_it_shows(
+    page: str, folder: Path, artifacts: Artifacts
+) -> None:
+    if page == "examples/fem/README.md":
+        built_programs(folder)
+    try_all(page, blocks_of(PAGES[page].read_text(), page), folder, artifacts)
+
+
+def left_out() -> Iterator[Block]:
+    for page, path in PAGES.items():
+        try:
+            blocks = blocks_of(path.read_text(), page)
+        except AssertionError:  # the page fails, above
+            continue
+        yield from (block for block in blocks if block.reason)
+
+
+@pytest.mark.parametrize("block", list(left_out()), ids=lambda block: block.place)
+def test_what_is_not_run_says_why(block: Block) -> None:
+    pytest.skip(f"{block.place} is not run: {block.reason}")
+
+
+# ---- docstrings ----
+
+
+def examples(name: str) -> list[Block]:
+    """The examples in the docstrings of a module: what is indented."""
+    blocks = []
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            for token in MarkdownIt().parse(inspect.cleandoc(ast.get_docstring(node) or "")):
+                if token.type == "code_block" and not (name in SHELL and is_shell(token.content)):
+                    place = f"{name}: {getattr(node, 'name', 'the module')}"
+                    blocks.append(Block(place, "python", token.content))
+    return blocks
+
+
+def is_shell(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if examples(name)])
+def test_the_examples_of_a_docstring_run(module: str, folder: Path, artifacts: Artifacts) -> None:
+    try_all(module, examples(module), folder, artifacts)
+
+
+# ---- what is said elsewhere ----
+
+
+def test_the_readme_compiles_what_lies_in_examples() -> None:
+    text = PAGES["README.md"].read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("neml2-compile "))
+    words = shlex.split(line)
+    recipe = recipes.RECIPES["elasticity"]
+    assert words[1:4] == [recipe.input.name, "--model", recipe.model]
+    assert tuple(words[4:-2]) == recipe.options and words[-2:] == ["--output-dir", "aoti"]
+
+
+# ---- the reader itself ----
+
+
+def read(text: str, folder: Path) -> None:
+    reader = Reader(folder)
+    try:
+        reader.read(blocks_of(text, "page.md"))
+    finally:
+        reader.close()
+
+
+def test_what_is_shown_is_compared(tmp_path: Path) -> None:
+    page = "```python\nx = 1\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n{}\n```\n"
+    read(page.format("2"), tmp_path)
+    with pytest.raises(AssertionError, match=r"page\.md:5"):
+        read(page.format("3"), tmp_path)
+
+
+def test_what_a_command_prints_is_compared(tmp_path: Path) -> None:
+    page = "```sh script.sh\necho {}\n```\nSave it, and run it:\n\n```console\n{}\n```\n"
+    read(page.format("a b", "$ bash script.sh\na b\n$ echo c\nc"), tmp_path)
+    (tmp_path / "script.sh").unlink()
+    with pytest.raises(AssertionError, match="shows"):
+        read(page.format("a b", "$ bash script.sh\na c"), tmp_path)
+    with pytest.raises(AssertionError, match=r"page\.md"):
+        read("```console\n$ false\n```", tmp_path)
+
+
+def test_what_is_printed_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="prints"):
+        read("```python\nprint(1)\n```", tmp_path)
+
+
+def test_a_fragment_of_c_is_compiled_and_run(tmp_path: Path) -> None:
+    page = '```c\n#include <stdio.h>\nprintf("%d\\n", {});\n```\n\n```text\n4\n```\n'
+    read(page.format("2 + 2"), tmp_path)
+    with pytest.raises(AssertionError, match="undeclared"):
+        read(page.format("x"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("```\nwhat is this\n```", "no language"),
+        ("    indented\n", "no language"),
+        ("```rust\nfn main() {}\n```", "rust"),
+        ("```text\n2\n```", "right before it"),
+        ("```python\nprint(2)\n```\n\nIt prints:\n\n```text\n2\n```", "right before it"),
+    ],
+)
+def test_a_block_that_nobody_would_run_is_refused(page: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        blocks_of(page, "page.md")
+
+
+def test_a_block_may_say_why_it_is_not_run(tmp_path: Path) -> None:
+    page = "<!-- not run: it takes\nan hour -->\n```\nneml2-compile\n```\n"
+    (block,) = blocks_of(page, "page.md")
+    assert block.reason == "it takes an hour"
+    read(page, tmp_path)
