@@ -1,4 +1,6 @@
 // Calls: evaluation in place, over arrays of the host.
+#include <optional>
+
 #include "capi/abi/solve.h"
 #include "capi/model/arrays.h"
 
@@ -10,9 +12,9 @@ struct neml2_call {
   std::shared_ptr<const neml2_capi::model::Model> model;
   neml2_capi::model::Evaluation evaluation;
   std::vector<neml2_capi::model::Points> overrides;  // of parameters
-  neml2_capi::Vector<neml2_capi::Tensor> stored;     // the other parameters, as they were when the last run began
-  // For how many points, and iterations in a history, the arrays have passed inputs_to_copy(); -1 after a change.
-  std::int64_t checked_points = -1, checked_miters = 0;
+  neml2_capi::model::Snapshot snapshot;              // options and the other parameters, when the last run began
+  std::int64_t checked_points = -1;  // for which the arrays have passed inputs_to_copy(); -1 after a change
+  std::optional<neml2_capi::model::Model::Prepared> prepared;  // what need not be found again for these
 };
 
 namespace neml2_capi::abi {
@@ -74,9 +76,9 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
 }
 
 // Complete and check an evaluation of `npoints` points with what is bound in the call; false where there are none. The
-// arrays of parameters that are not bound are those of `stored`.
-bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options& options, const Vector<Tensor>& stored,
-             model::Evaluation& evaluation) {
+// arrays of parameters that are not bound are those of the snapshot.
+bool complete(const neml2_call& call, std::int64_t npoints, const model::Snapshot& snapshot,
+              model::Evaluation& evaluation) {
   const model::Model& model = *call.model;
   if (npoints < 0)
     throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
@@ -85,14 +87,14 @@ bool prepare(const neml2_call& call, std::int64_t npoints, const model::Options&
   for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
     if (!evaluation.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
   const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
-  if (const std::int64_t miters = options.miters(); history.data && history.stride < miters)
+  if (const std::int64_t miters = snapshot.options.miters(); history.data && history.stride < miters)
     throw Error(NEML2_ERROR_SHAPE, "point_stride",
                 join("The residual history has miters = ", miters,
                      " values per point; its array was bound with the point stride ", history.stride, "."));
-  for (std::size_t i = 0; i < stored.size(); ++i)
-    evaluation.parameters[i] = call.overrides[i].data
-                                   ? call.overrides[i]
-                                   : stored_points(model.variables(Kind::parameter)[i], stored[i], npoints);
+  for (std::size_t i = 0; i < snapshot.parameters.size(); ++i)
+    evaluation.parameters[i] =
+        call.overrides[i].data ? call.overrides[i]
+                               : stored_points(model.variables(Kind::parameter)[i], snapshot.parameters[i], npoints);
   return true;
 }
 
@@ -221,17 +223,23 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return guarded([&]() -> std::int32_t {
-    model::Evaluation& evaluation = required(call, "call").evaluation;
-    const model::Options options = call->model->snapshot(call->stored);
-    // A part of a mesh may be empty, and its arrays then NULL.
-    if (!prepare(*call, npoints, options, call->stored, evaluation)) return NEML2_OK;
-    const std::int64_t miters = options.miters();
-    if (call->checked_points != npoints || call->checked_miters != miters) {
-      evaluation.copies = model::inputs_to_copy(*call->model, evaluation, miters);
-      call->checked_points = npoints;
-      call->checked_miters = miters;
+    const model::Model& model = *required(call, "call").model;
+    model::Evaluation& evaluation = call->evaluation;
+    const model::Options& options = call->snapshot.options;
+    if (model.take(call->snapshot)) call->checked_points = -1;
+    const bool same = call->checked_points == npoints;
+    if (same && call->prepared) return conclude(model.repeat(*call->prepared, evaluation), npoints);
+    if (!same) {
+      call->checked_points = -1;
+      call->prepared.reset();
     }
-    return conclude(call->model->evaluate(evaluation, options), npoints);
+    // A part of a mesh may be empty, and its arrays then NULL.
+    if (!complete(*call, npoints, call->snapshot, evaluation)) return NEML2_OK;
+    if (!same) evaluation.copies = model::inputs_to_copy(model, evaluation, options.miters());
+    call->checked_points = npoints;
+    const model::Tally tally = model.evaluate(evaluation, options);
+    call->prepared = model.prepare(evaluation, options);
+    return conclude(tally, npoints);
   });
 }
 
@@ -239,10 +247,10 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
   return guarded([&] {
     required(out, "out");
     model::Evaluation evaluation = required(call, "call").evaluation;
-    Vector<Tensor> stored;
-    const model::Options options = call->model->snapshot(stored);
-    prepare(*call, npoints, options, stored, evaluation);
-    *out = new neml2_solve(model::Solve(call->model, std::move(evaluation), options));
+    model::Snapshot snapshot;
+    call->model->take(snapshot);
+    complete(*call, npoints, snapshot, evaluation);
+    *out = new neml2_solve(model::Solve(call->model, std::move(evaluation), snapshot.options));
     return NEML2_OK;
   });
 }

@@ -73,9 +73,10 @@ std::int32_t evaluate(const Request& request) {
 
   Dims batch;
   Arguments given = given_inputs(target, request.inputs, batch);
-  Vector<Tensor> stored;
-  const model::Options options = target.snapshot(stored);
-  Arguments promoted = given_parameters(target, request.parameters, stored, batch);
+  model::Snapshot snapshot;
+  target.take(snapshot);
+  const model::Options& options = snapshot.options;
+  Arguments promoted = given_parameters(target, request.parameters, snapshot.parameters, batch);
   Arguments tangents{target.variables(Kind::input), "tangent of"};
   tangents.add_present(request.tangents, batch);
   Arguments cotangents{target.variables(Kind::output), "cotangent of"};

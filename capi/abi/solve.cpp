@@ -15,9 +15,10 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   tensors->model = target;
   Dims& batch = tensors->batch;
   Arguments given = given_inputs(*target, inputs, batch);
-  Vector<Tensor> stored;
-  const model::Options options = target->snapshot(stored);
-  Arguments promoted = given_parameters(*target, parameters, stored, batch);
+  model::Snapshot snapshot;
+  target->take(snapshot);
+  const model::Options& options = snapshot.options;
+  Arguments promoted = given_parameters(*target, parameters, snapshot.parameters, batch);
 
   model::Evaluation evaluation(*target);
   evaluation.points = count_of(batch);

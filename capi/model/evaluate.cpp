@@ -139,6 +139,23 @@ const GraphCall* Model::graph_for(const Evaluation& evaluation) const {
   return any_bound(evaluation.blocks) ? jacobian_graph_ : graph_;
 }
 
+void Model::gather_inputs(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
+                          Handles& given) const {
+  std::size_t next = 0;
+  for (std::size_t i : graph_inputs_)
+    given[next++] =
+        new Tensor(gather(evaluation.inputs[i], variables(Kind::input)[i], begin, points, evaluation.copies[i]));
+  for (std::size_t i : graph.parameters().positions())
+    given[next++] = new Tensor(gather(evaluation.parameters[i], variables(Kind::parameter)[i], begin, points, false));
+}
+
+void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
+                      Tally& tally) const {
+  Handles given(graph.package().num_inputs());
+  gather_inputs(graph, evaluation, begin, points, given);
+  run_graph(graph, given, evaluation, begin, points, tally);
+}
+
 // All points in one chunk. What a point takes is noted where it tells whether it is worth to share.
 Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const {
   std::optional<Stopwatch> watch;
@@ -153,21 +170,49 @@ Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& optio
   return tally;
 }
 
+int Model::threads_for(std::int64_t points, const Options& options) const {
+  if (points == 1) return 1;
+  return options.threads() ? options.threads() : exec::available_processors();
+}
+
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
   check_batch(evaluation.points, options);
   if (evaluation.points == 0) {
     clear_sums(evaluation);
     return {};
   }
-  if (evaluation.points == 1) return evaluate_at_once(evaluation, options, false);
-  const bool alone = options.threads() == 1;
-  const int threads = alone ? 1 : options.threads() ? options.threads() : exec::available_processors();
+  const int threads = threads_for(evaluation.points, options);
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
   if (baked_batch_ != 0 && !uniform_parameters_.empty())
     for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);
   if (evaluation.points <= size) return evaluate_at_once(evaluation, options, threads > 1);
   return Work(*this, evaluation, options, size).run(threads);
+}
+
+// Nothing where an input must be copied, or where it is not known yet whether threads are to share the points.
+std::optional<Model::Prepared> Model::prepare(const Evaluation& evaluation, const Options& options) const {
+  const std::int64_t points = evaluation.points;
+  const GraphCall* graph = graph_for(evaluation);
+  if (!graph) return {};
+  const int threads = threads_for(points, options);
+  const bool undecided = threads > 1 && seconds_per_point_.load(std::memory_order_relaxed) == 0;
+  if (undecided || chunk_size(points, options, threads) < points) return {};
+  for (std::size_t i : graph_inputs_)
+    if (!dense(evaluation.inputs[i], variables(Kind::input)[i], points) || evaluation.copies[i]) return {};
+  for (std::size_t i : graph->parameters().positions())
+    if (!dense(evaluation.parameters[i], variables(Kind::parameter)[i], points)) return {};
+  Handles given(graph->package().num_inputs());
+  gather_inputs(*graph, evaluation, 0, points, given);
+  return Prepared{graph, given.take()};
+}
+
+Tally Model::repeat(const Prepared& prepared, const Evaluation& evaluation) const {
+  Handles given(prepared.inputs.size());
+  for (std::size_t i = 0; i < given.size(); ++i) given[i] = new Tensor(prepared.inputs[i]);
+  Tally tally;
+  run_graph(*prepared.graph, given, evaluation, 0, evaluation.points, tally);
+  return tally;
 }
 
 }  // namespace neml2_capi::model

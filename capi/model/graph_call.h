@@ -21,9 +21,8 @@ class ParameterTail {
   Tensor taken(std::size_t i, const Vector<Tensor>& parameters) const;
   void append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const;
   std::size_t size() const { return parameters_.size(); }
-  // Which parameter of the model the `i`th is, and whether the package takes one value per point.
-  std::size_t parameter(std::size_t i) const { return parameters_[i]; }
-  bool batched(std::size_t i) const { return batched_[i]; }
+  // Which parameters of the model they are.
+  const std::vector<std::size_t>& positions() const { return parameters_; }
   const std::vector<std::size_t>& uniform() const { return uniform_; }
 
  private:

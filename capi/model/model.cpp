@@ -281,19 +281,24 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
   Tensor& stored = parameters_[index];
   if (stored.sizes() == copy.sizes())
     copy.copy_to(stored.data());
-  else
+  else {
     stored = copy;
+    ++settings_;
+  }
 }
 
-Options Model::snapshot(Vector<Tensor>& stored) const {
+bool Model::take(Snapshot& snapshot) const {
+  Vector<Tensor>& copies = snapshot.parameters;
   const std::shared_lock lock(mutex_);
-  stored.resize(parameters_.size());
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (stored[i].data() && stored[i].sizes() == parameters_[i].sizes())
-      parameters_[i].copy_to(stored[i].data());
-    else
-      stored[i] = parameters_[i].copy();
-  return options_;
+  if (snapshot.settings == settings_) {
+    for (std::size_t i = 0; i < copies.size(); ++i) parameters_[i].copy_to(copies[i].data());
+    return false;
+  }
+  copies.clear();
+  for (const Tensor& parameter : parameters_) copies.push_back(parameter.copy());
+  snapshot.options = options_;
+  snapshot.settings = settings_;
+  return true;
 }
 
 Options Model::options() const {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -80,6 +81,13 @@ struct Evaluation {
   explicit Evaluation(const class Model& model);
 };
 
+// What an evaluation keeps of its model while it runs, whatever becomes of the model meanwhile.
+struct Snapshot {
+  Options options;
+  Vector<Tensor> parameters;   // copies of the stored ones
+  std::uint64_t settings = 0;  // which options, and which shapes of parameters, by number
+};
+
 class Model {
  public:
   // Load the packages. Throws Error as aoti::Graph::load() does.
@@ -103,18 +111,27 @@ class Model {
   // The stored value of a parameter, sharing its storage.
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
-  // The options and copies of all stored parameters: what an evaluation begins with, it keeps. Memory that `stored` has
-  // from before is used again.
-  Options snapshot(Vector<Tensor>& stored) const;
+  // Memory that the snapshot has from before is used again. False where nothing but values of parameters changed since.
+  bool take(Snapshot& snapshot) const;
   Options options() const;
   template <class Value>
   void set_option(std::string_view name, Value value) {
     const std::unique_lock lock(mutex_);
     options_.set(name, value);
+    ++settings_;
   }
 
   // Any number of threads may evaluate at once. The arrays must have passed inputs_to_copy().
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
+
+  // An evaluation that is one run of one package on all points, with its inputs as they lie in the arrays. It can be
+  // repeated while the arrays and the settings are the same.
+  struct Prepared {
+    const GraphCall* graph;
+    Vector<Tensor> inputs;
+  };
+  std::optional<Prepared> prepare(const Evaluation& evaluation, const Options& options) const;
+  Tally repeat(const Prepared& prepared, const Evaluation& evaluation) const;
 
  private:
   friend class Solve;  // evaluates step by step
@@ -124,6 +141,7 @@ class Model {
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
+  void tell(double seconds) const;
   void check_batch(std::int64_t points, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
@@ -133,15 +151,19 @@ class Model {
   // derivatives with respect to inputs, too. It takes little more than that run does.
   void note_graph();
   const GraphCall* graph_for(const Evaluation& evaluation) const;
+  int threads_for(std::int64_t points, const Options& options) const;
+  void gather_inputs(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
+                     Handles& given) const;
   void run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
                  Tally& tally) const;
+  void run_graph(const GraphCall& graph, Handles& given, const Evaluation& evaluation, std::int64_t begin,
+                 std::int64_t points, Tally& tally) const;
   // Make `chunk` that of these points.
   void fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
             std::int64_t points) const;
   void clear_sums(const Evaluation& evaluation) const;
   void write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   void write_unknowns(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk) const;
-  void tell(double seconds) const;
   // The derivatives of the points of a chunk, before any of them is written; empty lists where nobody asked.
   struct Found {
     Vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
@@ -178,6 +200,7 @@ class Model {
   mutable std::shared_mutex mutex_;  // guards what follows
   Vector<Tensor> parameters_;
   Options options_;
+  std::uint64_t settings_ = 1;  // counts the changes of options, and of shapes of parameters
 };
 
 }  // namespace neml2_capi::model

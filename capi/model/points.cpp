@@ -12,8 +12,6 @@
 namespace neml2_capi::model {
 namespace {
 
-bool dense(const Points& array, const Variable& variable) { return array.stride == variable.point_shape.product(); }
-
 bool failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
 
 bool any_failed(const Vector<std::int32_t>& status) {
@@ -24,11 +22,14 @@ bool any_failed(const Vector<std::int32_t>& status) {
 
 }  // namespace
 
+bool dense(const Points& array, const Variable& variable, std::int64_t points) {
+  return points == 1 || array.stride == variable.point_shape.product();
+}
+
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
   const std::int64_t item = itemsize(variable.dtype);
   const Dims sizes = Dims{points}.then(variable.point_shape);
-  if ((dense(array, variable) || points == 1) && !copy)
-    return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
+  if (dense(array, variable, points) && !copy) return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
   Tensor out = Tensor::empty(variable.dtype, sizes);
   const std::int64_t bytes = variable.point_shape.product() * item;
   if (array.stride == 0 && bytes == 8) {  // one number for all points
@@ -40,10 +41,6 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
   for (std::int64_t p = 0; p < points; ++p)
     std::memcpy(out.data_as<char>() + p * bytes, point(array, begin + p, item), static_cast<std::size_t>(bytes));
   return out;
-}
-
-Tensor value_at(const Points& array, const Variable& variable, std::int64_t index) {
-  return Tensor::borrow(point(array, index, itemsize(variable.dtype)), variable.dtype, variable.point_shape);
 }
 
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
@@ -71,7 +68,7 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
   const std::int64_t points = std::ssize(status);
   const auto bytes = static_cast<std::size_t>(n * item);
   const bool one_row = value.data() && value.sizes()[0] == 1 && points > 1;
-  if (value.data() && !one_row && dense(array, variable) && !any_failed(status)) {
+  if (value.data() && !one_row && dense(array, variable, points) && !any_failed(status)) {
     std::memcpy(point(array, begin, item), value.data(), static_cast<std::size_t>(points) * bytes);
     return;
   }

@@ -35,11 +35,11 @@ inline char* point(const Points& array, std::int64_t index, std::int64_t itemsiz
   return array.data + index * array.stride * itemsize;
 }
 
+// Do the values of `points` points stand as a tensor has them?
+bool dense(const Points& array, const Variable& variable, std::int64_t points);
+
 // The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
-
-// The values of one point, without an axis of points: a view.
-Tensor value_at(const Points& array, const Variable& variable, std::int64_t index);
 
 // The bound ones of several arrays, each (points, size); what is not bound is empty.
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,

@@ -60,21 +60,10 @@ void write_everywhere(const Points& array, std::int64_t begin, std::int64_t poin
 
 }  // namespace
 
-void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
-                      Tally& tally) const {
-  const auto& inputs = variables(Kind::input);
-  const auto& parameters = variables(Kind::parameter);
+void Model::run_graph(const GraphCall& graph, Handles& given, const Evaluation& evaluation, std::int64_t begin,
+                      std::int64_t points, Tally& tally) const {
   const auto& outputs = variables(Kind::output);
-  Handles given(graph.package().num_inputs()), results(graph.package().num_outputs());
-  std::size_t next = 0;
-  for (std::size_t i : graph_inputs_)
-    given[next++] = new Tensor(gather(evaluation.inputs[i], inputs[i], begin, points, evaluation.copies[i]));
-  for (std::size_t k = 0; k < graph.parameters().size(); ++k) {
-    const std::size_t i = graph.parameters().parameter(k);
-    const Points& array = evaluation.parameters[i];
-    given[next++] = new Tensor(graph.parameters().batched(k) ? gather(array, parameters[i], begin, points, false)
-                                                             : value_at(array, parameters[i], begin));
-  }
+  Handles results(graph.package().num_outputs());
   graph.package().run(points, given, results);
 
   Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
