@@ -33,6 +33,7 @@ from neml2_capi._places import Places
 from neml2_capi._tensor import Array, is_torch
 from neml2_capi._unrolled import unrolled
 from neml2_capi.errors import FatalError, check
+from neml2_capi.logs import listening
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -66,7 +67,7 @@ class Replays:
 
     def of(self, operation: Operation, model: Model) -> Replay | None:
         """Where to remember evaluations that begin now; None where they must not be."""
-        if self._suspended:
+        if self._suspended or listening:
             return None
         replay = self._replays.get(operation.name)
         if replay is None:

@@ -6,7 +6,7 @@ For one input and one output it reads
 
     def replay(inputs):
         pools = memory.pools
-        if type(inputs) is not dict or len(inputs) != 1:
+        if type(inputs) is not dict or len(inputs) != 1 or listening:
             return None
         try:
             v0 = inputs['strain']
@@ -21,6 +21,8 @@ For one input and one output it reads
         call, points, b0, c0 = slot
         b0[...] = v0
         status = run(call[0], points)
+        if status:
+            told(status)
         if (status and status != 1) or memory.pools is not pools:
             pool.append(slot)
             return None
@@ -38,6 +40,8 @@ import numpy as np
 
 from neml2_capi._binding import Key
 from neml2_capi._library import lib
+from neml2_capi.errors import last_message
+from neml2_capi.logs import drain, listening
 
 
 def unrolled(
@@ -59,6 +63,8 @@ def unrolled(
         "memory": memory,
         "like": like,
         "run": lib.neml2_call_run,
+        "listening": listening,
+        "told": _told,
         "array": np.ndarray,
         **{f"t{i}": dtype for i, dtype in enumerate(dtypes)},
     }
@@ -68,12 +74,17 @@ def unrolled(
     return replay
 
 
+def _told(status: int) -> None:
+    """Log what there is of a run, but for the warning of one that is done again."""
+    drain(but=last_message() if status != lib.NEML2_NON_FINITE else None)
+
+
 def _lines(read: Sequence[Key], written: Sequence[Key], directed: bool) -> Iterable[str]:
     given = [i for i, key in enumerate(read) if key[0] == "inputs"]
     along = [i for i, key in enumerate(read) if key[0] != "inputs"]
     yield f"def replay(inputs{', directions' if directed else ''}):"
     yield "    pools = memory.pools"
-    yield f"    if type(inputs) is not dict or len(inputs) != {len(given)}:"
+    yield f"    if type(inputs) is not dict or len(inputs) != {len(given)} or listening:"
     yield "        return None"
     if directed:
         yield "    if type(directions) is not dict:"
@@ -103,6 +114,8 @@ def _lines(read: Sequence[Key], written: Sequence[Key], directed: bool) -> Itera
         yield f"    if v{i} is not None:"
         yield f"        b{i}[...] = v{i}"
     yield "    status = run(call[0], points)"
+    yield "    if status:"
+    yield "        told(status)"
     yield "    if (status and status != 1) or memory.pools is not pools:"
     yield "        pool.append(slot)"
     yield "        return None"

@@ -18,6 +18,7 @@ from neml2_capi._library import lib
 from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
 from neml2_capi._tensor import Array, Tensor
 from neml2_capi.errors import ConvergenceError, FatalError, check, last_message
+from neml2_capi.logs import listening
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -102,7 +103,7 @@ class Call(Handle):
         with self._turn:
             owner = self._owner or self._open()
             status: int = _run(owner[0], self.points)
-        return status if status >= 0 else check(status)
+        return check(status) if status or listening else status
 
     def __call__(self) -> Arrays:
         """run(), and return `outputs`; ConvergenceError where points failed.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from neml2_capi._library import ffi, lib
+from neml2_capi.logs import drain, listening
 
 __all__ = [
     "AggregateError",
@@ -113,7 +114,12 @@ class AggregateError(Error):
 
 
 def check(status: int) -> int:
-    """`status`, unless it is negative: then the exception for this thread's last error."""
+    """`status`, unless it is negative: then the exception for this thread's last error.
+
+    What the library has to tell of the call is logged first.
+    """
+    if status or listening:
+        drain()
     if status < 0:
         _raise_last()
     return status

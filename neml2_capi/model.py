@@ -38,6 +38,7 @@ from neml2_capi._variables import (
     read_variables,
 )
 from neml2_capi.errors import FatalError, check, read_text
+from neml2_capi.logs import drain
 
 if TYPE_CHECKING:
     from neml2_capi.call import Call
@@ -148,6 +149,7 @@ class Model(Handle):
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
         self._replays = Replays()
+        drain()
 
     def close(self) -> None:
         """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""

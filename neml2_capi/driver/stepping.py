@@ -14,9 +14,11 @@ from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
 from neml2_capi.driver.results import Results
 from neml2_capi.errors import ConvergenceError
+from neml2_capi.logs import CHANNELS
 
 #: The most points that a message names.
 _NAMED = 8
+_log = CHANNELS["driver"]
 
 
 class StepError(ConvergenceError):
@@ -73,6 +75,13 @@ class Stepping:
                 factor = float(np.asarray(error.report["suggested_cut"]).min())
                 if not pace.cut(end - begin, factor):
                     raise self._failed(step, end, error) from error
+                _log.info(
+                    "step %d: the increment from %.3g to %.3g of it is cut, for %s",
+                    step,
+                    begin,
+                    end,
+                    error,
+                )
                 continue
             self._record.count(step)
             pace.succeeded()
@@ -80,6 +89,7 @@ class Stepping:
             if end == 1.0:
                 self._record.put(step, substeps)
             increment.advance()
+        _log.debug("step %d: made, in %d increments", step, substeps)
 
     def results(self, steps: int) -> Results:
         """What was recorded of the first steps, the initial state among them."""

@@ -6,6 +6,7 @@ A du = -r with A = dr/du.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,9 @@ import numpy as np
 
 from neml2_capi._library import lib
 from neml2_capi._tensor import Array
+from neml2_capi.logs import CHANNELS
+
+_log = CHANNELS["newton"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,9 @@ def solve(system: System, guess: Array, settings: Settings) -> Outcome:
                 settled[rows] = norms(u[rows] - before) < bound
         out.iterations[rows] = iteration
         out.history[rows, iteration] = norm[rows]
+        if _log.isEnabledFor(logging.DEBUG):
+            greatest = norm[rows].max()
+            _log.debug("iteration %d, |r| = %.6e, at %d points", iteration, greatest, len(rows))
         with np.errstate(divide="ignore", invalid="ignore"):
             small = (norm < settings.atol) | (norm == 0)
             good = small | settled & (norm / out.first_norm < settings.rtol)
