@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "wheel": wheel,
         "umat": lambda: umat(arguments.artifact, arguments.output, others),
         "generate": generate,
+        "docs": docs,
         "check": lambda: check(arguments.fix),
         "bench": lambda: bench(arguments.quick, arguments.only, Path(arguments.output).absolute()),
     }
@@ -274,6 +275,11 @@ def generate() -> int:
     return openly([_check_environment().python, ROOT / "tools" / "generate_cffi.py"])
 
 
+def docs() -> int:
+    """Renew the reference from the docstrings and the comments of the headers."""
+    return openly([_check_environment().python, ROOT / "tools" / "docs.py"])
+
+
 def _c_family_files() -> list[Path]:
     tops = ("capi", "include", "tests", "examples", "benchmarks")
     files = (file for top in tops for file in _below(ROOT / top))
@@ -288,11 +294,12 @@ def check(fix: bool) -> int:
     """Generated files, formatting, lint and types; each that fails tells what mends it."""
     environment = _check_environment()
     python, ruff = environment.python, environment.program("ruff")
-    generator = ROOT / "tools" / "generate_cffi.py"
+    generator, reference = ROOT / "tools" / "generate_cffi.py", ROOT / "tools" / "docs.py"
     clang_format = environment.program("clang-format")
     if fix:
         mending: list[Command] = [
             [python, generator],
+            [python, reference],
             [ruff, "check", "--fix", "--quiet", "."],
             [ruff, "format", "."],
             [clang_format, "-i", *_c_family_files()],
@@ -304,6 +311,7 @@ def check(fix: bool) -> int:
     typed = ["neml2_capi", "tools", "build.py", "examples", "tests", "benchmarks"]
     checks: list[tuple[str, Command, str]] = [
         ("generated files", [python, generator, "--check"], "python3 build.py generate"),
+        ("reference", [python, reference, "--check"], "python3 build.py docs"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

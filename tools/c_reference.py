@@ -1,0 +1,162 @@
+"""The reference of the C functions, from the comments of the header, which is a manual."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+from tools.faces import cpp_face, fortran_face
+from tools.markdown import anchor, blocks, fenced, prose
+
+_INTRODUCTION = """\
+# C
+
+The functions of [neml2_capi.h](../../include/neml2_capi.h), the whole contract, and what they are
+called in [neml2_capi.hpp](../../include/neml2_capi.hpp), where all is in the namespace `neml2`, and
+in [neml2_capi.f90](../../include/neml2_capi.f90). The tutorials for
+[finite-element programs](../tutorials/finite-elements.md) and [C++](../tutorials/cpp.md) show how
+they are used.
+
+<!-- Written by `python3 build.py docs` from the headers: change those. -->
+"""
+
+# A comment between two rules, which begins a section; or one that documents what follows it.
+_PART = re.compile(
+    r"/\* -{9,}\n \* (?P<title>[^\n]+)\n(?P<about>(?: \*(?: [^\n]*)?\n)*?) \* -{9,} \*/"
+    r"|/\*\*(?P<comment>(?:(?!\*/).)*)\*/\s*"
+    r"(?P<code>#define [^\n]+|(?:enum|typedef|NEML2_CAPI)[^;{]*(?:\{[^}]*\})?[^;{}]*;)",
+    re.DOTALL,
+)
+_END = re.compile(r"\s*Errors: (.+?)\. Threads: (any|one)\. Since ([\d.]+)\.\s*$")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section, or something that is declared."""
+
+    title: str
+    text: str
+    code: str = ""
+
+    @property
+    def is_section(self) -> bool:
+        return not self.code
+
+
+def c_reference(root: Path) -> str:
+    """The page."""
+    include = root / "include"
+    header = (include / "neml2_capi.h").read_text(encoding="utf-8")
+    parts = list(parts_of(header))
+    functions = [part.title for part in parts if "(" in part.code]
+    cpp = cpp_face((include / "neml2_capi.hpp").read_text(encoding="utf-8"), functions)
+    fortran = fortran_face((include / "neml2_capi.f90").read_text(encoding="utf-8"), functions)
+    lines = [_INTRODUCTION, *_introduction(header, functions), "", "## Functions", ""]
+    lines += ["| C | C++ | Fortran |", "| --- | --- | --- |"]
+    for name in functions:
+        row = (f"[`{name}`]({anchor(name)})", _codes(cpp[name]), _codes(fortran[name]))
+        lines.append(f"| {' | '.join(row)} |")
+    for part in parts:
+        if part.is_section:
+            lines += ["", f"## {part.title}", *_body(part.text, functions)]
+        else:
+            lines += [*_declared(part, functions)]
+    return "\n".join(lines) + "\n"
+
+
+def parts_of(header: str) -> Iterator[Part]:
+    """The sections and declarations of the header, in order."""
+    for found in _PART.finditer(header):
+        if found["title"]:
+            yield Part(found["title"], _plain(found["about"]))
+        else:
+            # The arguments of a function go on below one another.
+            code = found["code"].replace("NEML2_CAPI ", "").replace("\n" + " " * 11, "\n")
+            yield Part(_name(code), _plain(found["comment"]), code)
+
+
+def _name(code: str) -> str:
+    """A function or a type; "" for a group of enumerators, a macro's name."""
+    if code.startswith("enum"):
+        return ""
+    if code.startswith("#define"):
+        return code.split()[1]
+    found = re.search(r"\b(neml2_\w+)\s*(?:\(|;)", code)
+    assert found, code
+    return found[1]
+
+
+def _plain(comment: str) -> str:
+    """The text of a comment, without its stars."""
+    lines = [re.sub(r"^ ?\* ?", "", line).rstrip() for line in comment.splitlines()]
+    return "\n".join(lines)
+
+
+def _codes(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _declared(part: Part, functions: list[str]) -> Iterator[str]:
+    text = " ".join(part.text.split())
+    end = _END.search(text)
+    if part.title:
+        yield from ("", f"### {part.title}")
+    code = "\n".join(line.rstrip() for line in part.code.splitlines())
+    yield from ("", fenced(code, "c"), "", _prose(_END.sub("", text), functions))
+    if end:
+        yield from ("", f"Errors: {end[1]}. Threads: {end[2]}. Since {end[3]}.")
+
+
+def _prose(text: str, functions: list[str]) -> str:
+    """A paragraph in which functions lead to where they stand."""
+    parts = re.split(rf"\b({'|'.join(functions)})\(\)", text)
+    return "".join(
+        f"[{part}()]({anchor(part)})" if part in functions else prose(part) for part in parts
+    )
+
+
+def _introduction(header: str, functions: list[str]) -> Iterator[str]:
+    """The sections at the top of the header."""
+    comment = header.partition("/*\n")[2].partition("*/")[0]
+    text = _plain(comment)
+    for section in re.split(r"\n\n\n(?=[A-Z ]+\n)", text)[1:]:
+        title, _, body = section.partition("\n")
+        yield from ("", f"## {title.capitalize()}")
+        write = _conventions if title == "CONVENTIONS" else _body
+        yield from write(body, functions)
+
+
+def _body(text: str, functions: list[str]) -> Iterator[str]:
+    """Paragraphs; what is indented by four is C, and by less a table."""
+    for block in blocks(text):
+        if block.startswith("    "):
+            yield from ("", fenced(dedent(block), "c"))
+        elif block.startswith("  "):
+            yield from ("", fenced(dedent(block), "text"))
+        else:
+            yield from ("", _prose(block, functions))
+
+
+def _conventions(text: str, functions: list[str]) -> Iterator[str]:
+    """Paragraphs, and terms at the margin with what they mean beside them."""
+    entries: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        found = re.match(r"^( {0,2}\S+(?: \S+)*) {2,}(\S.*)$", line)
+        if found and found[1].startswith(" "):  # the second word of a term
+            entries[-1] = (f"{entries[-1][0]} {found[1].strip()}", [*entries[-1][1], found[2]])
+        elif found:
+            entries.append((found[1], [found[2]]))
+        elif line.startswith("    "):
+            entries[-1][1].append(line.strip())
+        elif line:
+            entries.append(("", [line]))
+    before = ""
+    for term, lines in entries:
+        meaning = _prose(" ".join(lines), functions)
+        if not (term and before):
+            yield ""
+        yield f"- **{term}**: {meaning}" if term else meaning
+        before = term

@@ -1,0 +1,160 @@
+"""The reference of the Python package, from its docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import griffe
+
+from tools.markdown import anchor, fenced, page, prose
+
+# What stands under each heading: of the package itself what __all__ names, and the types that it
+# hands out; of other modules what their __all__ names, or what is said here.
+PACKAGE = {
+    "Models": [
+        "Model",
+        "load_model",
+        "CompiledModel",
+        "_parameters.Parameters",
+        "_options.Options",
+        "Variable",
+        "_variables.Variables",
+        "_variables.Derivative",
+        "_variables.History",
+    ],
+    "Bound calls": ["Call"],
+    "Through time": ["drive", "Results", "StepError"],
+    "Errors": ["Error", "FatalError", "UnknownNameError", "ConvergenceError", "AggregateError"],
+    "Tensors and graphs": ["Tensor", "Graph", "GraphInput"],
+}
+MODULES: dict[str, list[str]] = {
+    "solvers": ["Newton", "Solve", "System"],
+    "torch": [],
+    "neml2": [],
+    "engine": [],
+    "umat": ["draft", "DraftError"],
+}
+
+_INTRODUCTION = """\
+# Python
+
+Every public name of the package `neml2_capi`. In the shapes, `*B` are the axes of the batch of
+material points, which may be none; `*base_shape` are those of the variable, `(6,)` for a symmetric
+tensor. Whatever holds a handle of the library (a model, a call, a tensor, a graph, a solve) has
+`close()`, `closed` and `with`, and is closed with its last reference. The
+[tutorial](../tutorials/python.md) shows how it is used.
+
+<!-- Written by `python3 build.py docs` from the docstrings: change those. -->
+"""
+
+
+def python_reference(root: Path) -> str:
+    """The page."""
+    extensions = griffe.load_extensions("griffe_sphinx")  # attributes, documented by `#: `
+    package = griffe.load("neml2_capi", search_paths=[root], extensions=extensions)
+    sections = {title: [package[name] for name in names] for title, names in PACKAGE.items()}
+    listed = {item.name for items in sections.values() for item in items} | {"__version__"}
+    others = [name for name in package.exports or [] if name not in listed]
+    if others:
+        sections["More"] = [package[str(name)] for name in others]
+    lines = [_INTRODUCTION]
+    for title, items in sections.items():
+        lines += [f"- [{title}]({anchor(title)}): {_links(items)}"]
+    modules = {f"neml2_capi.{name}": _names(package[name], n) for name, n in MODULES.items()}
+    for title, items in modules.items():
+        lines += [f"- [{title}]({anchor(title)}): {_links(items, title.partition('.')[2] + '.')}"]
+    for title, items in sections.items():
+        lines += ["", f"## {title}", *(part for item in items for part in _item(item))]
+    for title, items in modules.items():
+        module = title.partition(".")[2]
+        lines += ["", f"## {title}", *_docstring(package[module])]
+        lines += [part for item in items for part in _item(item, f"{module}.")]
+    return "\n".join(lines) + "\n"
+
+
+def _names(module: griffe.Object | griffe.Alias, names: list[str]) -> list[griffe.Object]:
+    wanted = names or [str(name) for name in module.exports or []]
+    return [module[name] for name in wanted]
+
+
+def _links(items: list[griffe.Object], module: str = "") -> str:
+    return ", ".join(f"[`{item.name}`]({anchor(module + item.name)})" for item in items)
+
+
+def _item(item: griffe.Object | griffe.Alias, module: str = "") -> Iterator[str]:
+    """A class, a function or a value, with its heading."""
+    if isinstance(item, griffe.Alias):
+        item = item.final_target
+    yield from ("", f"### {module}{item.name}")
+    if isinstance(item, griffe.Class):
+        yield from _class(item, module)
+    elif isinstance(item, griffe.Function):
+        yield from ("", fenced(_signature(item), "python"), *_docstring(item))
+    else:
+        yield from _docstring(item)
+
+
+def _class(item: griffe.Class, module: str) -> Iterator[str]:
+    bases = ", ".join(_base(base) for base in item.bases if str(base) != "Handle")
+    head = f"class {item.name}({bases})" if bases else f"class {item.name}"
+    yield from ("", fenced(head, "python"), *_docstring(item))
+    members = [member for member in item.members.values() if _is_public(member)]
+    made = [member for member in members if member.name == "__init__" and member.docstring]
+    for member in made:
+        yield from ("", fenced(_signature(member), "python"), *_docstring(member))
+    yield from _attributes([member for member in members if member.is_attribute])
+    for member in members:
+        if member.is_function and member not in made and member.docstring:
+            yield from ("", f"#### {module}{item.name}.{prose(member.name)}", "")
+            yield from (fenced(_signature(member), "python"), *_docstring(member))
+
+
+def _base(base: str | griffe.Expr) -> str:
+    """The name of a base class, of the package where it is its own."""
+    path = base if isinstance(base, str) else base.canonical_path
+    top, _, name = path.partition(".")
+    return f"{top}.{name.rpartition('.')[2]}" if top == "neml2_capi" else path
+
+
+def _is_public(member: griffe.Object | griffe.Alias) -> bool:
+    return not member.name.startswith("_") or (member.is_function and member.name != "__new__")
+
+
+def _attributes(members: list[griffe.Object | griffe.Alias]) -> Iterator[str]:
+    """A list; those without a comment belong to the one before."""
+    groups: list[list[griffe.Object | griffe.Alias]] = []
+    for member in members:
+        if member.docstring or not groups:
+            groups.append([member])
+        else:
+            groups[-1].append(member)
+    if groups:
+        yield ""
+    for group in groups:
+        names = ", ".join(f"`{_typed(member)}`" for member in group)
+        text = group[0].docstring.value if group[0].docstring else ""
+        yield f"- {names}" + (f": {prose(' '.join(text.split()))}" if text else "")
+
+
+def _typed(member: griffe.Object | griffe.Alias) -> str:
+    annotation = getattr(member, "annotation", None)
+    return f"{member.name}: {annotation}" if annotation else member.name
+
+
+def _docstring(item: griffe.Object | griffe.Alias) -> Iterator[str]:
+    if item.docstring:
+        yield from ("", page(item.docstring.value))
+
+
+def _signature(item: griffe.Object | griffe.Alias) -> str:
+    """The lines of a `def`, as they stand in the source."""
+    source = dedent(item.source)
+    node = ast.parse(source).body[0]
+    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    lines = source.splitlines()
+    head = "\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1]).rstrip()
+    decorators = [f"@{ast.unparse(each)}\n" for each in node.decorator_list]
+    return "".join(name for name in decorators if not name.startswith("@_")) + head.rstrip(":")
