@@ -155,10 +155,10 @@ class Queue {
 // Never destroyed: threads may write when the process ends.
 Queue& queue() {
   static Queue* const instance = [] {
-    static Queue* const made = new Queue;
-    pthread_atfork([] { made->before_fork(); }, [] { made->after_fork_in_parent(); },
-                   [] { made->after_fork_in_child(); });
-    return made;
+    static std::atomic<Queue*> made = new Queue;
+    pthread_atfork([] { made.load()->before_fork(); }, [] { made.load()->after_fork_in_parent(); },
+                   [] { made.load()->after_fork_in_child(); });
+    return made.load();
   }();
   return *instance;
 }
