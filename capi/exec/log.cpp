@@ -155,7 +155,8 @@ class Queue {
 // Never destroyed: threads may write when the process ends.
 Queue& queue() {
   static Queue* const instance = [] {
-    static std::atomic<Queue*> made = new Queue;
+    static std::atomic<Queue*> made;
+    made = new Queue;
     pthread_atfork([] { made.load()->before_fork(); }, [] { made.load()->after_fork_in_parent(); },
                    [] { made.load()->after_fork_in_child(); });
     return made.load();
