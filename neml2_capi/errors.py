@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from neml2_capi._library import ffi, lib
 from neml2_capi.logs import drain, listening
@@ -118,10 +118,11 @@ def check(status: int) -> int:
 
     What the library has to tell of the call is logged first.
     """
+    error = _last_error() if status < 0 else None  # a handler of the log may call the library
     if status or listening:
         drain()
-    if status < 0:
-        _raise_last()
+    if error is not None:
+        raise error
     return status
 
 
@@ -142,10 +143,10 @@ def last_message() -> str:
     return _last(lib.neml2_error_message)
 
 
-def _raise_last() -> NoReturn:
+def _last_error() -> FatalError:
     status = lib.neml2_error_status()
     kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
-    raise kind(last_message(), status, _last(lib.neml2_error_subject))
+    return kind(last_message(), status, _last(lib.neml2_error_subject))
 
 
 def _last(read: Any) -> str:
@@ -155,8 +156,11 @@ def _last(read: Any) -> str:
 def read_text(read: Any, *arguments: Any) -> str:
     """What a function of the library writes to a buffer; `arguments` follow the buffer's."""
     needed = ffi.new("int64_t *")
-    check(read(ffi.NULL, 0, needed, *arguments))
+    status = read(ffi.NULL, 0, needed, *arguments)
     buffer = ffi.new("char[]", max(needed[0], 1))
-    check(read(buffer, len(buffer), ffi.NULL, *arguments))
+    if status >= 0:
+        status = read(buffer, len(buffer), ffi.NULL, *arguments)
+    if status < 0:  # without a look at the log, whose handlers may meet errors of their own
+        raise _last_error()
     message: str = ffi.string(buffer).decode("utf-8", "replace")
     return message

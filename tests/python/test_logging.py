@@ -381,6 +381,23 @@ def test_a_handler_may_call_the_library(viscoplastic: Model, model: Model, kept:
     assert len(numbers) > 3
 
 
+def test_an_error_survives_a_handler_that_meets_another(model: Model, kept: Kept) -> None:
+    class Failing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            with pytest.raises(FatalError, match="strain"):
+                model.forward({"strain": np.zeros(5)})
+
+    handler = Failing()
+    logger("model").setLevel(logging.INFO)
+    logger("model").addHandler(handler)
+    try:
+        with pytest.raises(FatalError, match="float32"):
+            Model(PREBUILT / "elasticity", dtype="float32")
+    finally:
+        logger("model").removeHandler(handler)
+    assert len(kept.texts("model")) == 1
+
+
 # ---- other processes and languages ----
 
 SCRIPT = f"""
