@@ -20,17 +20,23 @@ class Handle:
     """
 
     _owner: Any = None
+    _pointer: Any = None
     # What to do where a copy, or the same in another process, is wanted.
-    _instead = "load it again where it is needed, in the worker process for example"
+    _instead = ""
 
     def __init__(self, owner: Any) -> None:
-        self._owner = owner
+        """Take over what `owner` has, which is empty then."""
+        # With a pointer of our own: in a reference cycle, the collector frees the handle and what
+        # the owner points to before it calls a __del__, which may ask whether we are open.
+        kind = ffi.typeof(owner)
+        self._pointer = ffi.new(kind, owner[0])
+        self._owner = ffi.gc(self._pointer, _FREE_BY_TYPE[kind])
+        owner[0] = ffi.NULL
 
     def _open(self) -> Any:
         """The owner, whose [0] is the handle. Keep it in a local variable during its use."""
         owner = self._owner
-        # In a reference cycle the collector may have freed the handle before it calls a __del__.
-        if owner is None or not owner[0]:
+        if owner is None or not self._pointer[0]:
             raise FatalError(f"this {type(self).__name__} is closed", lib.NEML2_ERROR_ARGUMENT)
         return owner
 
@@ -68,3 +74,4 @@ def owned(kind: str) -> Any:
 _KINDS = ("tensor", "graph", "model", "report", "call", "solve")
 _OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
 _FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}
+_FREE_BY_TYPE = {_OUT[kind]: _FREE[kind] for kind in _KINDS}

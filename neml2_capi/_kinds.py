@@ -106,7 +106,8 @@ def _consumers(value: Any) -> Iterator[Callable[[Any], Any]]:
 
 
 def _consumed(consume: Callable[[Any], Any], owner: Any, source: Any = None) -> Any:
+    tensor = Tensor._adopt(owner, source)
     try:
-        return consume(Tensor._adopt(owner, source))
+        return consume(tensor)
     except (BufferError, RuntimeError, TypeError, ValueError):  # it may want dense memory
-        return consume(Tensor(as_numpy(owner, source).copy()))
+        return consume(Tensor(tensor.numpy().copy()))

@@ -27,7 +27,7 @@ from neml2_capi._evaluation import (
     Evaluation,
     Operation,
 )
-from neml2_capi._handle import owned
+from neml2_capi._handle import Handle, owned
 from neml2_capi._library import lib
 from neml2_capi._places import Places
 from neml2_capi._tensor import Array, is_torch
@@ -200,7 +200,8 @@ class Replay:
             copies.append(_copier(buffer, result))
         if sum(buffer.nbytes for buffer in buffers if buffer is not None) > _LARGEST:
             raise FatalError("these arrays are large")
-        return (owner, math.prod(batch), *buffers[: len(self._read)], *copies)
+        call = Handle(owner)
+        return (call, call._pointer, math.prod(batch), *buffers[: len(self._read)], *copies)
 
 
 def _buffer(owner: Any, place: Place, batch: Shape, shape: Shape | None = None) -> Array:

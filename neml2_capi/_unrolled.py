@@ -18,7 +18,7 @@ For one input and one output it reads
             slot = pool.pop()
         except (LookupError, TypeError):
             return None
-        call, points, b0, c0 = slot
+        owner, call, points, b0, c0 = slot
         b0[...] = v0
         status = run(call[0], points)
         if status:
@@ -54,9 +54,10 @@ def unrolled(
     """The function for what is `read`, of `dtypes`, and `written`.
 
     `memory.pools` has lists of slots by the shapes of what is read. A slot is taken while it is in
-    use: a call, its number of points, an array for each of `read` (None where nothing is given),
-    and for each of `written` a function that returns a new array. `like` gives an array and a shape
-    for a value that is no plain array; LookupError where it cannot.
+    use: what owns a call, a pointer to the call, its number of points, an array for each of `read`
+    (None where nothing is given), and for each of `written` a function that returns a new array.
+    `like` gives an array and a shape for a value that is no plain array; LookupError where it
+    cannot.
     """
     directed = any(key[0] != "inputs" for key in read)
     names = {
@@ -107,7 +108,7 @@ def _lines(read: Sequence[Key], written: Sequence[Key], directed: bool) -> Itera
     yield "    except (LookupError, TypeError):"
     yield "        return None"
     arrays = [f"b{i}" for i in range(len(read))] + [f"c{i}" for i in range(len(written))]
-    yield f"    call, points, {', '.join(arrays)} = slot"
+    yield f"    owner, call, points, {', '.join(arrays)} = slot"
     for i in given:
         yield f"    b{i}[...] = v{i}"
     for i in along:

@@ -69,7 +69,7 @@ class Call(Handle):
         super().__init__(owner)
         self._model = model
         self._turn = threading.RLock()
-        self._places = Places(model, owner[0])
+        self._places = Places(model, self._open()[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
         self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
         for group, values in self._values.items():
@@ -101,8 +101,8 @@ class Call(Handle):
         in a way that cannot be, or a package fails.
         """
         with self._turn:
-            owner = self._owner or self._open()
-            status: int = _run(owner[0], self.points)
+            handle = self._pointer[0] or self._open()
+            status: int = _run(handle, self.points)
         return check(status) if status or listening else status
 
     def __call__(self) -> Arrays:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import NUMPY, TORCH, Kind, Kinds
 from neml2_capi._library import c_string, ffi, lib
+from neml2_capi._reopening import absolute
 from neml2_capi._tensor import (
     DTYPE_NAMES,
     Label,
@@ -40,17 +41,25 @@ class Graph(Handle):
         (stress,) = graph(strain, E)
 
     Any number of threads may call it.
+
+    A pickle and a copy hold where the package is: to unpickle opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Load the package; FatalError names what it needs and is missing."""
         owner = owned("graph")
-        check(lib.neml2_graph_load(owner, c_string(path)))
+        self._path = absolute(path)
+        check(lib.neml2_graph_load(owner, c_string(self._path)))
         super().__init__(owner)
+        owner = self._open()
         ninputs, noutputs = ffi.new("int64_t *"), ffi.new("int64_t *")
         check(lib.neml2_graph_arity(ninputs, noutputs, owner[0]))
         self._inputs = tuple(_input(owner[0], index) for index in range(ninputs[0]))
         self._num_outputs = int(noutputs[0])
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        self._open()
+        return type(self), (self._path,)
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:

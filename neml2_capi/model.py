@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from neml2_capi._kinds import NUMPY, Kind
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
+from neml2_capi._reopening import Source, absolute, reopened, setting_of
 from neml2_capi._replay import Replays
 from neml2_capi._tensor import DTYPE_NAMES, wrap
 from neml2_capi._variables import (
@@ -65,7 +66,9 @@ class Model(Handle):
     numpy arrays. Units are the artifact's. A symmetric tensor (SR2) is in Mandel notation: xx, yy,
     zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy.
 
-    Any number of threads may call one model; the interpreter's lock is released meanwhile.
+    Any number of threads may call one model, and so may the child of a fork; the interpreter's lock
+    is released meanwhile. A copy, and a pickle on its way to a worker process, hold where the
+    artifact is, the options that were changed, and the parameters: the artifact is opened again.
     """
 
     #: The kind of the results; NUMPY: that of the arguments.
@@ -104,14 +107,22 @@ class Model(Handle):
         neml2_capi.engine: slow, easy to follow and to change, and without solve().
         FatalError where it cannot be loaded; the message says why.
         """
-        self._load(artifact_root, *_target(device, dtype))
+        self._load_from(Source(absolute(artifact_root), None, *_target(device, dtype)))
 
-    def _load(
-        self, artifact_root: str | os.PathLike[str], device: str | None, dtype: str | None
-    ) -> None:
+    def _load_from(self, source: Source) -> None:
+        others = set(vars(self))
+        self._source = source
+        self._load(source)
+        self._options_at_load = dict(self.options)
+        self._loaded = {*vars(self), "_loaded"} - others
+
+    def _load(self, source: Source) -> None:
         owner = owned("model")
-        path = c_string(artifact_root)
-        check(lib.neml2_model_load(owner, path, c_string(device), c_string(dtype)))
+        path, name, *target = map(c_string, source)
+        if source.name is None:
+            check(lib.neml2_model_load(owner, path, *target))
+        else:
+            check(lib.neml2_model_load_stub(owner, path, name, *target))
         self._introspect(owner)
 
     @classmethod
@@ -126,15 +137,13 @@ class Model(Handle):
 
         What an older stub says of the solver holds.
         """
-        owner = owned("model")
-        target = map(c_string, _target(device, dtype))
-        check(lib.neml2_model_load_stub(owner, c_string(stub), c_string(name), *target))
         model = cls.__new__(cls)
-        model._introspect(owner)
+        model._load_from(Source(absolute(stub), name, *_target(device, dtype)))
         return model
 
     def _introspect(self, owner: Any) -> None:
         super().__init__(owner)
+        owner = self._open()
         self._inputs = read_variables(owner[0], lib.NEML2_INPUT)
         self._outputs = read_variables(owner[0], lib.NEML2_OUTPUT)
         self._parameters = read_variables(owner[0], lib.NEML2_PARAMETER)
@@ -155,6 +164,13 @@ class Model(Handle):
         """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
         super().close()
         self._replays = Replays()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        self._open()
+        return reopened, (*self._class_and_engine(), self._source, setting_of(self))
+
+    def _class_and_engine(self) -> tuple[type[Model], str]:
+        return type(self), "native"
 
     # --------------------------------------------------------------------------------------------
     # What the model is

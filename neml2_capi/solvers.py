@@ -21,7 +21,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -136,6 +136,9 @@ class System:
         check(lib.neml2_system_size(sizes, sizes + 1, sizes + 2, handle))
         self.points, self.size, count = sizes
         self._places = [_read_place(handle, index) for index in range(count)]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a System cannot be copied or pickled: it is there until the solve goes on")
 
     def guess(self) -> Array:
         """The initial guess, from the model's predictor."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -20,9 +19,9 @@ from neml2_capi._evaluation import (
     Operation,
     kind_of_results,
 )
-from neml2_capi._handle import Handle
 from neml2_capi._kinds import Kind, Kinds
 from neml2_capi._library import lib
+from neml2_capi._reopening import Source
 from neml2_capi._tensor import Label, Tensor
 from neml2_capi._variables import Derivative
 from neml2_capi.engine.engine import Engine
@@ -35,11 +34,12 @@ from neml2_capi.model import Model
 class PythonModel(Model):
     """A Model over an Engine: what Model(path, engine="python") is beside a Model."""
 
-    def _load(
-        self, artifact_root: str | os.PathLike[str], device: str | None, dtype: str | None
-    ) -> None:
-        engine = Engine(artifact_root, device, dtype)
-        Handle.__init__(self, [engine])
+    #: The class that was asked for.
+    _native: type[Model] = Model
+
+    def _load(self, source: Source) -> None:
+        engine = Engine(source.path, source.device, source.dtype)
+        self._owner = self._pointer = [engine]
         self._inputs, self._outputs = engine.inputs, engine.outputs
         self._parameters, self._unknowns = engine.parameters, engine.unknowns
         self._derivatives = engine.derivatives
@@ -54,6 +54,9 @@ class PythonModel(Model):
             "the Python engine loads no stub by name: load the artifact beside it",
             lib.NEML2_ERROR_UNSUPPORTED,
         )
+
+    def _class_and_engine(self) -> tuple[type[Model], str]:
+        return self._native, "python"
 
     @property
     def engine(self) -> Engine:
@@ -189,7 +192,8 @@ def in_python(cls: Any) -> Any:
     if issubclass(cls, PythonModel):
         return cls
     if cls not in _IN_PYTHON:
-        _IN_PYTHON[cls] = type(cls.__name__, (PythonModel, cls), {"__module__": cls.__module__})
+        names = {"__module__": cls.__module__, "_native": cls}
+        _IN_PYTHON[cls] = type(cls.__name__, (PythonModel, cls), names)
     return _IN_PYTHON[cls]
 
 

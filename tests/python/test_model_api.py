@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
 import pickle
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -322,19 +321,6 @@ def test_a_model_is_freed_with_its_last_reference(artifacts: Artifacts) -> None:
         assert seen() is None
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_handle_cannot_be_copied_or_pickled(
-    artifacts: Artifacts, graph: Graph, duplicate: Callable[[Any], Any]
-) -> None:
-    model = Model(artifacts["elasticity"])
-    for loaded in (model, graph):
-        message = f"a {type(loaded).__name__} cannot be copied or pickled: load it again .* worker"
-        with pytest.raises(TypeError, match=message):
-            duplicate(loaded)
-    with pytest.raises(TypeError, match="a Tensor cannot be copied or pickled: take its values"):
-        duplicate(Tensor(STRAIN))
 
 
 def test_a_library_of_something_else_is_an_import_error() -> None:
