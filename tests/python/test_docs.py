@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ PAGES = {
     )
     if path.parent.name != "reference"  # whose examples are tested where they come from
 }
+REFERENCE = [f"docs/reference/{name}.md" for name in ("python", "c")]
 MODULES = {
     str(path.relative_to(PACKAGE.parent)): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -171,7 +173,34 @@ def test_the_examples_of_a_docstring_run(module: str, folder: Path, artifacts: A
     try_all(module, examples(module), folder, artifacts)
 
 
-# ---- what is said elsewhere ----
+# ---- what leads elsewhere, or is said elsewhere ----
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as forges make them."""
+    tokens = MarkdownIt().parse(path.read_text())
+    titles = (
+        t.content for t, before in zip(tokens[1:], tokens, strict=False) if before.tag[:1] == "h"
+    )
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(path: Path) -> Iterator[str]:
+    for token in MarkdownIt().enable("table").parse(path.read_text()):
+        for child in token.children or []:
+            if child.type == "link_open":
+                yield str(child.attrs["href"])
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *REFERENCE])
+def test_a_link_leads_to_a_file_and_a_heading(page: str) -> None:
+    for link in links(ROOT / page):
+        if "://" in link:
+            continue
+        file, _, heading = link.partition("#")
+        target = ROOT / page if not file else (ROOT / page).parent / file
+        assert target.exists(), f"{page} leads to {link}"
+        assert not heading or heading in headings(target), f"{page} leads to {link}"
 
 
 def test_the_readme_compiles_what_lies_in_examples() -> None:
