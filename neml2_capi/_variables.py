@@ -18,10 +18,13 @@ class Variable:
     An array of it has the shape (*B, *sub_batch_shape, *base_shape), with B the batch of points.
     """
 
+    #: As the artifact has it, "stress~1" for example.
     name: str
     #: The mathematical type as NEML2 names it, "SR2" or "Scalar"; "" for a parameter.
     type: str
+    #: The shape of one value: () of a Scalar, (6,) of an SR2.
     base_shape: tuple[int, ...]
+    #: The axes of one point before that, the grains of a polycrystal for example; () mostly.
     sub_batch_shape: tuple[int, ...]
     #: The element type, "float64" for example.
     dtype: str
@@ -31,7 +34,9 @@ class Variable:
 class Derivative:
     """A derivative of an output with respect to an input or a parameter."""
 
+    #: The name of the output.
     output: str
+    #: The name of the input or the parameter.
     variable: str
     #: The shape of its block at one point.
     shape: tuple[int, ...]
@@ -43,7 +48,9 @@ class Derivative:
 class History:
     """An input `x~age`: the value of `x` some steps before."""
 
+    #: The name of the input, "stress~1" for example.
     input: str
+    #: How many steps before: 1 for `x~1`.
     age: int
     #: The output that it becomes, or None.
     output: str | None
@@ -55,10 +62,14 @@ class Variables(Sequence[Variable]):
     """The variables of one kind, in the order of the model."""
 
     def __init__(self, kind: str, variables: Iterable[Variable]) -> None:
-        self.kind = kind  # "input", for example
+        #: "input", for example.
+        self.kind = kind
         self._variables = tuple(variables)
+        #: The names, in order.
         self.names = [variable.name for variable in self]
+        #: The position of each name.
         self.index_of = {name: index for index, name in enumerate(self.names)}
+        #: What messages call them.
         self.labels = [Label(self.kind, name) for name in self.names]
 
     @overload

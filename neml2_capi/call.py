@@ -46,16 +46,23 @@ class Call(Handle):
 
     _instead = "bind another one"
 
-    #: The common batch axes of the arrays, and how many points that are.
+    #: The common batch axes of the arrays.
     batch: Shape
+    #: How many points that are.
     points: int
     #: What is bound, by name: the very arrays that were given, and those that were made.
     inputs: Arrays
+    #: The results, (*batch, *point shape).
     outputs: Arrays
+    #: What replaces stored parameters.
     parameters: Arrays
+    #: Directions, by input.
     tangents: Arrays
+    #: The derivatives of outputs along `tangents`.
     jvps: Arrays
+    #: Weights, by output.
     cotangents: Arrays
+    #: The gradients of sum(cotangent * output), by input or parameter.
     adjoints: Arrays
     #: {output: {input or parameter: block}}
     derivatives: Mapping[str, Arrays]

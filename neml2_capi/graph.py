@@ -29,8 +29,9 @@ class GraphInput:
 
     #: The element type, "float64" for example.
     dtype: str
-    #: The least and the greatest size of each axis; equal where it is fixed.
+    #: The least size of each axis.
     least: tuple[int, ...]
+    #: The greatest, equal to the least where it is fixed.
     greatest: tuple[int, ...]
 
 

@@ -99,8 +99,9 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
             if error.status != lib.NEML2_ERROR_FILE:
                 raise
             raise FileNotFoundError(f"{_TYPE}: {error}") from error
-        #: The class of each input and output by name, in order: {"strain": SR2}.
+        #: The class of each input by name, in order: {"strain": SR2}.
         self.input_spec = _classes(self.model.inputs)
+        #: The class of each output, likewise.
         self.output_spec = _classes(self.model.outputs)
 
     @_raising_neml2

@@ -126,8 +126,9 @@ class System:
     point has its unknowns side by side. The system is there until the solve goes on.
     """
 
-    #: How many points there are, and how many numbers each has in a vector.
+    #: How many points there are.
     points: int
+    #: How many numbers each has in a vector.
     size: int
 
     def __init__(self, solve: Solve, handle: Any) -> None:
@@ -249,7 +250,9 @@ class Newton:
     `whole_batch`, all points iterate until all have converged, and one that fails fails all.
     """
 
+    #: A point has converged when |r| is less,
     atol: float = 1e-10
+    #: or |r| / |r0|, with r0 the residual at the initial guess.
     rtol: float = 1e-8
     #: At most miters - 1 steps are made.
     miters: int = 25
@@ -257,8 +260,11 @@ class Newton:
     ls_type: str = "BACKTRACKING"
     #: At most ls_max_iters - 1 trials; 1: no line search.
     ls_max_iters: int = 1
+    #: The step length is divided by it after a trial that failed.
     ls_cutback: float = 2.0
+    #: The fraction of the expected decrease that a trial must reach.
     ls_c: float = 1e-3
+    #: Whether all points iterate until all have converged.
     whole_batch: bool = False
     #: Called as hook(iteration, u, norms) with the initial guess and after each step: the iterates
     #: of all points and their |r|. They are to be read only.

@@ -16,8 +16,9 @@ class CompiledModel:
     def __init__(self, model: Model) -> None:
         #: The model behind it: parameters, options, close().
         self.model = model
-        #: The type of each input and output by name, in order: {"strain": "SR2"}.
+        #: The type of each input by name, in order: {"strain": "SR2"}.
         self.input_spec = {variable.name: variable.type for variable in model.inputs}
+        #: The type of each output, likewise.
         self.output_spec = {variable.name: variable.type for variable in model.outputs}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:

@@ -20,25 +20,25 @@ Blocks = dict[str, dict[str, Array]]
 class Report:
     """What became of each point."""
 
-    status: Array  # int32, (*B,): the NEML2_* of the header
-    iterations: Array  # int32, (*B,)
-    residual_norm: Array  # (*B,)
-    suggested_cut: Array  # (*B,): by what to multiply the increment before another try
-    residual_history: Array | None  # (*B, miters), with the option collect_history
-    unknowns: dict[str, Array]  # last iterates of failed points, else NaN; empty where none failed
+    status: Array  #: int32, (*B,): the NEML2_* of the header
+    iterations: Array  #: int32, (*B,)
+    residual_norm: Array  #: (*B,)
+    suggested_cut: Array  #: (*B,): by what to multiply the increment before another try
+    residual_history: Array | None  #: (*B, miters), with the option collect_history
+    unknowns: dict[str, Array]  #: last iterates of failed points, else NaN; empty where none failed
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Outputs, and what else was asked for; None is what was not."""
 
-    outputs: dict[str, Array]
+    outputs: dict[str, Array]  #: (*B, *point shape), by name
     report: Report
-    jvp: dict[str, Array] | None = None
-    blocks: Blocks | None = None
-    parameter_blocks: Blocks | None = None
-    adjoints: dict[str, Array] | None = None
-    parameter_adjoints: dict[str, Array] | None = None
+    jvp: dict[str, Array] | None = None  #: of outputs, along the tangents
+    blocks: Blocks | None = None  #: {output: {input: (*B, *block shape)}}
+    parameter_blocks: Blocks | None = None  #: {output: {parameter: (*B, *block shape)}}
+    adjoints: dict[str, Array] | None = None  #: of inputs, each of its input's shape
+    parameter_adjoints: dict[str, Array] | None = None  #: of parameters, likewise
 
 
 @dataclass(frozen=True)
