@@ -124,19 +124,11 @@ def _is_public(member: griffe.Object | griffe.Alias) -> bool:
 
 
 def _attributes(members: list[griffe.Object | griffe.Alias]) -> Iterator[str]:
-    """A list; those without a comment belong to the one before."""
-    groups: list[list[griffe.Object | griffe.Alias]] = []
-    for member in members:
-        if member.docstring or not groups:
-            groups.append([member])
-        else:
-            groups[-1].append(member)
-    if groups:
+    if members:
         yield ""
-    for group in groups:
-        names = ", ".join(f"`{_typed(member)}`" for member in group)
-        text = group[0].docstring.value if group[0].docstring else ""
-        yield f"- {names}" + (f": {prose(' '.join(text.split()))}" if text else "")
+    for member in members:
+        text = " ".join(member.docstring.value.split()) if member.docstring else ""
+        yield f"- `{_typed(member)}`" + (f": {prose(text)}" if text else "")
 
 
 def _typed(member: griffe.Object | griffe.Alias) -> str:
