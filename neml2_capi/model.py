@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from neml2_capi._parameters import Parameters
 from neml2_capi._reopening import Source, absolute, reopened, setting_of
 from neml2_capi._replay import Replays
 from neml2_capi._tensor import DTYPE_NAMES, wrap
+from neml2_capi._typing import A, Arrays, Blocks, Others, Plains
 from neml2_capi._variables import (
     Derivative,
     History,
@@ -283,6 +284,24 @@ class Model(Handle):
     # Evaluation
     # --------------------------------------------------------------------------------------------
 
+    @overload
+    def forward(
+        self, inputs: Plains, param_overrides: Plains | None = None, solver: Solver | None = None
+    ) -> Arrays: ...
+    @overload
+    def forward(
+        self,
+        inputs: Others[A],
+        param_overrides: Others[A] | None = None,
+        solver: Solver | None = None,
+    ) -> dict[str, A]: ...
+    @overload
+    def forward(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+        solver: Solver | None = None,
+    ) -> dict[str, Any]: ...
     def forward(
         self,
         inputs: Mapping[str, Any],
@@ -323,6 +342,20 @@ class Model(Handle):
 
         return Solve(self, inputs, param_overrides)
 
+    @overload
+    def evaluate(
+        self, inputs: Plains, param_overrides: Plains | None = None
+    ) -> tuple[Arrays, Arrays]: ...
+    @overload
+    def evaluate(
+        self, inputs: Others[A], param_overrides: Others[A] | None = None
+    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    @overload
+    def evaluate(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
     def evaluate(
         self,
         inputs: Mapping[str, Any],
@@ -399,6 +432,21 @@ class Model(Handle):
     # Derivatives: of the pairs that were compiled, and errors as in forward()
     # --------------------------------------------------------------------------------------------
 
+    @overload
+    def jvp(
+        self, inputs: Plains, tangents: Plains, param_overrides: Plains | None = None
+    ) -> tuple[Arrays, Arrays]: ...
+    @overload
+    def jvp(
+        self, inputs: Others[A], tangents: Others[A], param_overrides: Others[A] | None = None
+    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    @overload
+    def jvp(
+        self,
+        inputs: Mapping[str, Any],
+        tangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
     def jvp(
         self,
         inputs: Mapping[str, Any],
@@ -420,6 +468,21 @@ class Model(Handle):
         evaluation.raise_if_failed(derivatives)
         return evaluation.outputs, derivatives
 
+    @overload
+    def vjp(
+        self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
+    ) -> tuple[Arrays, Arrays]: ...
+    @overload
+    def vjp(
+        self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
+    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    @overload
+    def vjp(
+        self,
+        inputs: Mapping[str, Any],
+        cotangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
     def vjp(
         self,
         inputs: Mapping[str, Any],
@@ -441,6 +504,20 @@ class Model(Handle):
         evaluation.raise_if_failed(adjoints)
         return evaluation.outputs, adjoints
 
+    @overload
+    def jacobian(
+        self, inputs: Plains, param_overrides: Plains | None = None
+    ) -> tuple[Arrays, Blocks]: ...
+    @overload
+    def jacobian(
+        self, inputs: Others[A], param_overrides: Others[A] | None = None
+    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
+    @overload
+    def jacobian(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
     def jacobian(
         self,
         inputs: Mapping[str, Any],
@@ -466,6 +543,20 @@ class Model(Handle):
         evaluation.raise_if_failed(blocks)
         return evaluation.outputs, blocks
 
+    @overload
+    def param_jacobian(
+        self, inputs: Plains, param_overrides: Plains | None = None
+    ) -> tuple[Arrays, Blocks]: ...
+    @overload
+    def param_jacobian(
+        self, inputs: Others[A], param_overrides: Others[A] | None = None
+    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
+    @overload
+    def param_jacobian(
+        self,
+        inputs: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
     def param_jacobian(
         self,
         inputs: Mapping[str, Any],
@@ -487,6 +578,21 @@ class Model(Handle):
         evaluation.raise_if_failed(blocks)
         return evaluation.outputs, blocks
 
+    @overload
+    def param_vjp(
+        self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
+    ) -> Arrays: ...
+    @overload
+    def param_vjp(
+        self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
+    ) -> dict[str, A]: ...
+    @overload
+    def param_vjp(
+        self,
+        inputs: Mapping[str, Any],
+        cotangents: Mapping[str, Any],
+        param_overrides: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]: ...
     def param_vjp(
         self,
         inputs: Mapping[str, Any],

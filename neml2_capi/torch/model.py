@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from neml2_capi._kinds import TORCH
 from neml2_capi.model import Model as _Model
 from neml2_capi.stub import CompiledModel
+
+Given = Mapping[str, Any]
+Tensors = dict[str, torch.Tensor]
 
 
 class Model(_Model):
@@ -19,6 +23,30 @@ class Model(_Model):
     """
 
     _kind = TORCH
+
+    if TYPE_CHECKING:  # tensors come out, whatever goes in
+
+        def forward(
+            self, inputs: Given, param_overrides: Given | None = None, solver: Any = None
+        ) -> Tensors: ...
+        def evaluate(
+            self, inputs: Given, param_overrides: Given | None = None
+        ) -> tuple[Tensors, Tensors]: ...
+        def jvp(
+            self, inputs: Given, tangents: Given, param_overrides: Given | None = None
+        ) -> tuple[Tensors, Tensors]: ...
+        def vjp(
+            self, inputs: Given, cotangents: Given, param_overrides: Given | None = None
+        ) -> tuple[Tensors, Tensors]: ...
+        def jacobian(
+            self, inputs: Given, param_overrides: Given | None = None
+        ) -> tuple[Tensors, dict[str, Tensors]]: ...
+        def param_jacobian(
+            self, inputs: Given, param_overrides: Given | None = None
+        ) -> tuple[Tensors, dict[str, Tensors]]: ...
+        def param_vjp(
+            self, inputs: Given, cotangents: Given, param_overrides: Given | None = None
+        ) -> Tensors: ...
 
     @property
     def device(self) -> Any:

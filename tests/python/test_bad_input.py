@@ -236,11 +236,12 @@ def test_closed_model(artifacts: Mapping[str, Path]) -> None:
 def test_derivatives_that_were_not_compiled(viscoplastic: Model, elasticity: Model) -> None:
     """Neither zeros nor nothing: an error that says which options of neml2-compile add them."""
     inputs, cotangents = first_step(2), {"stress": np.zeros((2, 6))}
-    for with_respect_to_inputs in (
+    functions: list[Callable[[], Any]] = [
         lambda: viscoplastic.jvp(inputs, {}),
         lambda: viscoplastic.vjp(inputs, cotangents),
         lambda: viscoplastic.jacobian(inputs),
-    ):
+    ]
+    for with_respect_to_inputs in functions:
         with refused("UNSUPPORTED", "neml2-compile -d OUTPUT:INPUT", "-d : for all"):
             with_respect_to_inputs()
     # Its parameter can be changed, but no derivative with respect to it was compiled.

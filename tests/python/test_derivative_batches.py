@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,10 +94,10 @@ def test_torch_in_is_torch_out(artifacts: Artifacts, name: str) -> None:
     model, inputs = load(artifacts, name), recorded(name, "in")
     tangents, cotangents = random_like(inputs), random_like(recorded(name, "out"))
 
-    def tensors(values: Arrays) -> dict[str, object]:
+    def tensors(values: Arrays) -> dict[str, Any]:
         return {key: torch.tensor(value) for key, value in values.items()}
 
-    products = [
+    products: list[tuple[Any, Any]] = [
         (model.jvp(tensors(inputs), tangents)[1], model.jvp(inputs, tangents)[1]),
         (model.jvp(inputs, tensors(tangents))[1], model.jvp(inputs, tangents)[1]),
         (model.vjp(tensors(inputs), cotangents)[1], model.vjp(inputs, cotangents)[1]),

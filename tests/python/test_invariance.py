@@ -88,13 +88,15 @@ def test_a_point_does_not_see_the_parameters_of_others(artifacts: Artifacts, nam
     def everything(points: Any) -> dict[str, Array]:
         given = {key: value[points] for key, value in inputs.items()}
         overrides = {"E": E[points]}
+        outputs: dict[str, Array]
         outputs, blocks = model.param_jacobian(given, overrides)
-        return outputs | {
+        derivatives: dict[str, Array] = {
             f"{output}/{variable}": block
             for jacobian in (blocks, model.jacobian(given, overrides)[1])
             for output, row in jacobian.items()
             for variable, block in row.items()
         }
+        return outputs | derivatives
 
     expected = everything(slice(None))
     shuffled = np.random.default_rng(0).permutation(60)

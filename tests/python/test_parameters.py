@@ -146,7 +146,7 @@ def test_overrides_are_a_mapping(model: Model) -> None:
     np.testing.assert_array_equal(model.forward({"strain": STRAIN}, {})["stress"], stress(model))
     message = "param_overrides must be a mapping of names to arrays; got ndarray"
     with pytest.raises(FatalError, match=message):
-        model.forward({"strain": STRAIN}, np.array([1.0, 2.0]))  # type: ignore[arg-type]
+        model.forward({"strain": STRAIN}, np.array([1.0, 2.0]))  # type: ignore[call-overload]
 
 
 def test_an_ambiguous_name_lists_what_it_can_be(

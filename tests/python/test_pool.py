@@ -84,7 +84,8 @@ def test_failed_points_are_told_whatever_thread_met_them(artifacts: Mapping[str,
         outputs, report = model.evaluate(inputs)
         assert np.flatnonzero(report["status"]).tolist() == [17, 500, 999]
         results.append(outputs["stress"])
-    np.testing.assert_array_equal(*results)
+    one, other = results
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_model_may_be_called_while_another_has_the_threads(model: Model) -> None:
