@@ -1339,7 +1339,7 @@ contains
   end subroutine model_option_count
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
-  ! blanks, which is empty for a number.
+  ! blanks, or "*" for any text; it is empty for a number.
   subroutine model_option_info(self, index, name, stat, errmsg, least, greatest, choices)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index

@@ -465,10 +465,19 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *                             as the calling thread has processors. 1 unless the environment variable
  *                             NEML2_CAPI_THREADS says otherwise: most hosts run several threads or processes
  *                             themselves. (In Python: 0.)
+ *   capsule          text     a folder, to which a call that fails is written for `neml2-capi replay`; empty, the
+ *                             default, for nowhere. The environment variable NEML2_CAPI_CAPSULE names it, too
  *
  * The threads of `threads` are the library's own: they are not woken for little work, serve one caller at a time
  * (others run alone), keep to the caller's processors and leave OpenMP alone. No result depends on their number.
  * Evaluations that already run keep the options that they began with.
+ *
+ * A *capsule* is an .npz file, which numpy.load() reads: inputs, parameters, tangents and cotangents of a call, what
+ * became of each point, and in capsule.json the options, the versions, the artifact with the size and the CRC-32 of its
+ * metadata and packages, and what was asked for. It is written where points are NON_FINITE, NOT_CONVERGED or SINGULAR,
+ * and for RUNTIME, UNSUPPORTED and INTERNAL while packages run; not for a solve of yours. Of more than 10000 points it
+ * holds those that failed. The folder is made, no file is overwritten, and a process writes at most 16 to a folder.
+ * What keeps a capsule from being written is told to the log, and changes no result.
  * ------------------------------------------------------------------------------------------- */
 
 /** How many options there are.
@@ -476,7 +485,8 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
 NEML2_CAPI int32_t neml2_model_option_count(int64_t *out, const neml2_model *model);
 
 /** The name of option `index`; the least and the greatest value of a number; or for a text, `choices`: what it can
- *  be, separated by spaces, and NULL for a number. Any out-parameter may be NULL. Borrowed, never freed.
+ *  be, separated by spaces, or "*" for any text; and NULL for a number. Any out-parameter may be NULL. Borrowed,
+ *  never freed.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_info(const char **name, double *least, double *greatest, const char **choices,
                                            const neml2_model *model, int64_t index);
@@ -489,7 +499,8 @@ NEML2_CAPI int32_t neml2_model_option_set_number(neml2_model *model, const char 
  *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_get_number(double *out, const neml2_model *model, const char *name);
 
-/** Set a text to one of its choices; anything else is ARGUMENT.
+/** Set a text to one of its choices; anything else is ARGUMENT. A text that may be anything is copied, and kept as long
+ *  as the process lives.
  *  Errors: NAME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_option_set_text(neml2_model *model, const char *name, const char *value);
 

@@ -740,7 +740,7 @@ struct History {
 struct Option {
   std::string name;
   double least, greatest;
-  std::string choices; /**< separated by spaces; empty for a number */
+  std::string choices; /**< separated by spaces, "*" for any text; empty for a number */
 };
 
 class System;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +13,16 @@ if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 
+#: The choices of a text that can be anything.
+ANY_TEXT = ("*",)
+
+
 class Option(NamedTuple):
     """What an option can be."""
 
     least: float
     greatest: float
-    choices: tuple[str, ...]  # empty for a number
+    choices: tuple[str, ...]  # empty for a number; ANY_TEXT for any text
 
 
 class Options(Mapping[str, Any]):
@@ -41,22 +46,26 @@ class Options(Mapping[str, Any]):
         check(lib.neml2_model_option_get_number(number, handle[0], c_string(name)))
         return float(number[0])
 
-    def __setitem__(self, name: str, value: float | str) -> None:
+    def __setitem__(self, name: str, value: float | str | os.PathLike[str]) -> None:
         handle, option = self._model._open(), self._find(name)
         if option.choices:
+            if isinstance(value, os.PathLike):
+                value = os.fspath(value)
             if not isinstance(value, str):
-                raise _refused(name, repr(value), f"one of {', '.join(option.choices)}")
+                any_text = option.choices == ANY_TEXT
+                wanted = "a text" if any_text else f"one of {', '.join(option.choices)}"
+                raise _refused(name, repr(value), wanted)
             check(lib.neml2_model_option_set_text(handle[0], c_string(name), c_string(value)))
             return
         try:
-            number = float(value)
+            number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise _refused(name, repr(value), "a number") from None
         except OverflowError:
             raise _refused(name, "a larger one", "a number that a float can hold") from None
         check(lib.neml2_model_option_set_number(handle[0], c_string(name), number))
 
-    def update(self, values: Mapping[str, float | str]) -> None:
+    def update(self, values: Mapping[str, float | str | os.PathLike[str]]) -> None:
         """Set several options; when one is refused, none is changed."""
         before = {name: self[name] for name in values}
         try:
@@ -79,7 +88,7 @@ class Options(Mapping[str, Any]):
         return option.least, option.greatest
 
     def choices(self, name: str) -> tuple[str, ...]:
-        """What a text can be; empty for a number."""
+        """What a text can be, ("*",) for any text; empty for a number."""
         return self._find(name).choices
 
     def __iter__(self) -> Iterator[str]:

@@ -138,18 +138,7 @@ void require_derivatives(const model::Model& model, Kind kind) {
 std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian"};
-  std::string message;
-  for (std::int32_t status = NEML2_SINGULAR; status > NEML2_OK; --status)
-    if (tally.count[status] > 0)
-      message += join(message.empty() ? "" : "; ", tally.count[status], " of ", points, " points ", what[status],
-                      " (the first is point ", tally.first[status], ")");
-  if (worst > NEML2_NON_FINITE)
-    message += join(tally.count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
-                    ". Reduce the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs.");
-  else
-    message += ". Check the inputs: the results were written as they are.";
-  return record_recoverable(worst, message);
+  return record_recoverable(worst, tally.message(points));
 }
 
 }  // namespace neml2_capi::abi

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <system_error>
 
+#include "capi/artifact/crc32.h"
 #include "capi/error.h"
 
 namespace neml2_capi::artifact {
@@ -29,42 +29,6 @@ constexpr std::size_t directory_size = 46;
 constexpr std::size_t local_size = 30;
 constexpr std::size_t longest_comment = 0xffff;
 constexpr std::uint16_t encrypted = 1;
-
-// CRC-32 (IEEE 802.3), eight bytes at a time: packages have megabytes, and loading should take a millisecond.
-using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
-
-constexpr CrcTables make_crc_tables() {
-  CrcTables tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xedb88320u : 0u);
-    tables[0][byte] = crc;
-  }
-  for (std::size_t table = 1; table < 8; ++table)
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      const std::uint32_t before = tables[table - 1][byte];
-      tables[table][byte] = (before >> 8) ^ tables[0][before & 0xff];
-    }
-  return tables;
-}
-
-constexpr CrcTables crc_tables = make_crc_tables();
-
-std::uint32_t crc32(std::string_view bytes) {
-  std::uint32_t crc = ~0u;
-  while (bytes.size() >= 8) {
-    std::uint32_t low, high;
-    std::memcpy(&low, bytes.data(), 4);
-    std::memcpy(&high, bytes.data() + 4, 4);
-    low ^= crc;
-    crc = crc_tables[7][low & 0xff] ^ crc_tables[6][low >> 8 & 0xff] ^ crc_tables[5][low >> 16 & 0xff] ^
-          crc_tables[4][low >> 24] ^ crc_tables[3][high & 0xff] ^ crc_tables[2][high >> 8 & 0xff] ^
-          crc_tables[1][high >> 16 & 0xff] ^ crc_tables[0][high >> 24];
-    bytes.remove_prefix(8);
-  }
-  for (const char byte : bytes) crc = (crc >> 8) ^ crc_tables[0][(crc ^ static_cast<unsigned char>(byte)) & 0xff];
-  return ~crc;
-}
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw Error(NEML2_ERROR_ARTIFACT, path.filename().string(),

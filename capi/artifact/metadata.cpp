@@ -1,6 +1,7 @@
 // Which reader understands the metadata of an artifact, and whether its packages are there.
 #include "capi/artifact/metadata.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -112,10 +113,19 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
                                                               : recorded_leaf(folder, document, family, dtype);
   require_runnable(metadata.leaf, family);
   require_packages(metadata);
+  metadata.file = metadata_path;
   return metadata;
 }
 
 }  // namespace
+
+std::vector<std::string> packages_of(const Metadata& metadata) {
+  std::vector<std::string> all;
+  for (const Segment& segment : metadata.segments)
+    for (const std::string& package : packages_of(segment))
+      if (std::find(all.begin(), all.end(), package) == all.end()) all.push_back(package);
+  return all;
+}
 
 Metadata read_metadata(const fs::path& path, const std::string& device, const std::string& dtype) {
   std::error_code ignored;

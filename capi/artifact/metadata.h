@@ -166,6 +166,7 @@ struct Aliases {
 };
 
 struct Metadata {
+  std::filesystem::path file;  // the document that says all this
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
   std::vector<Variable> inputs;
@@ -190,6 +191,9 @@ Metadata read_metadata(const std::filesystem::path& path, const std::string& dev
 // That of the model `name` of a HIT stub; where `name` is empty, of its only compiled model. Throws as read_stub() too.
 Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string& name, const std::string& device,
                             const std::string& dtype);
+
+// The packages that the segments name, in that order; one that several name is there once.
+std::vector<std::string> packages_of(const Metadata& metadata);
 
 // The metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);

@@ -8,6 +8,7 @@
 #include "capi/error.h"
 #include "capi/exec/cache.h"
 #include "capi/exec/pool.h"
+#include "capi/model/capsule.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/model/work.h"
@@ -181,6 +182,19 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
     clear_sums(evaluation);
     return {};
   }
+  if (!options.capsule()) return evaluate_points(evaluation, options);
+  Capsule capsule(*this, evaluation, options);
+  try {
+    const Tally tally = evaluate_points(capsule.evaluation(), options);
+    capsule.end(tally);
+    return tally;
+  } catch (const Error& error) {
+    capsule.end(error);
+    throw;
+  }
+}
+
+Tally Model::evaluate_points(const Evaluation& evaluation, const Options& options) const {
   const int threads = threads_for(evaluation.points, options);
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
   // In fixed batches a parameter may be refused anywhere: before the first point is written.
@@ -194,7 +208,7 @@ Tally Model::evaluate(const Evaluation& evaluation, const Options& options) cons
 std::optional<Model::Prepared> Model::prepare(const Evaluation& evaluation, const Options& options) const {
   const std::int64_t points = evaluation.points;
   const GraphCall* graph = graph_for(evaluation);
-  if (!graph) return {};
+  if (!graph || options.capsule()) return {};
   const int threads = threads_for(points, options);
   const bool undecided = threads > 1 && seconds_per_point_.load(std::memory_order_relaxed) == 0;
   if (undecided || chunk_size(points, options, threads) < points) return {};

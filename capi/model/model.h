@@ -51,6 +51,8 @@ struct Tally {
     while (status > NEML2_OK && count[status] == 0) --status;
     return status;
   }
+  // What to tell of it, where the worst is not NEML2_OK.
+  std::string message(std::int64_t points) const;
 };
 
 enum class Kind : std::int32_t {
@@ -143,6 +145,7 @@ class Model {
   void note_batches();
   void tell(double seconds) const;
   void check_batch(std::int64_t points, const Options& options) const;
+  Tally evaluate_points(const Evaluation& evaluation, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,

@@ -16,6 +16,7 @@ constexpr double most_iterations = 1e6;
 constexpr double most_points = 1 << 20;
 constexpr double most_threads = 1024;
 constexpr const char* threads_variable = "NEML2_CAPI_THREADS";
+constexpr const char* capsule_variable = "NEML2_CAPI_CAPSULE";
 
 const Options::Info& find(std::string_view name, bool text) {
   std::string names;
@@ -47,6 +48,7 @@ const std::vector<Options::Info>& Options::all() {
       {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
       {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
       {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
+      {"capsule", nullptr, 0, 0, false, any_text, {}},
   };
   return infos;
 }
@@ -61,6 +63,7 @@ Options::Options(const artifact::SolverConfig& config) {
   set("ls_c", config.ls_c);
   set("substep_del_tol", config.substep_del_tol);
   if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
+  if (const char* folder = std::getenv(capsule_variable)) set("capsule", std::string_view(folder));
 }
 
 void Options::set_threads(std::string_view wanted) {
@@ -87,6 +90,10 @@ void Options::set(std::string_view name, double value) {
 
 void Options::set(std::string_view name, std::string_view value) {
   const Info& info = find(name, true);
+  if (info.choices == any_text) {
+    capsule_ = value.empty() ? nullptr : CapsuleFolder::of(value);
+    return;
+  }
   for (std::size_t i = 0; i < info.each.size(); ++i)
     if (value == info.each[i]) {
       this->*info.value = static_cast<double>(i);
@@ -100,6 +107,7 @@ double Options::number(std::string_view name) const { return this->*find(name, f
 
 const char* Options::text(std::string_view name) const {
   const Info& info = find(name, true);
+  if (info.choices == any_text) return capsule_ ? capsule_->path().c_str() : "";
   return info.each[static_cast<std::size_t>(this->*info.value)];
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capi/artifact/metadata.h"
+#include "capi/model/capsule_folder.h"
 #include "capi/newton/newton.h"
 
 namespace neml2_capi::model {
@@ -23,9 +24,10 @@ class Options {
     double Options::*value;
     double least, greatest;
     bool whole;                     // only whole numbers
-    const char* choices;            // of a text: all of them, separated by spaces; null for a number
+    const char* choices;            // of a text: all of them, separated by spaces, or any_text; null for a number
     std::vector<const char*> each;  // of a text: one by one
   };
+  static constexpr const char* any_text = "*";
   static const std::vector<Info>& all();
 
   // Throw NEML2_ERROR_NAME for an unknown name, NEML2_ERROR_ARGUMENT for a value out of bounds.
@@ -43,6 +45,8 @@ class Options {
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
   // 0: as many as the calling thread has processors.
   int threads() const { return static_cast<int>(threads_); }
+  // Where failed calls are written to; null: nowhere.
+  const CapsuleFolder* capsule() const { return capsule_; }
 
  private:
   void set_threads(std::string_view wanted);
@@ -51,6 +55,7 @@ class Options {
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
   double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1;
+  const CapsuleFolder* capsule_ = nullptr;
 };
 
 }  // namespace neml2_capi::model

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neml2_capi._library import lib
+from neml2_capi._options import ANY_TEXT
 from neml2_capi.engine import newton
 from neml2_capi.errors import FatalError, unknown_name
 
@@ -27,6 +28,10 @@ class Option:
 
     def check(self, name: str, value: Any) -> float | str:
         """`value` as the option keeps it. FatalError where it cannot be that."""
+        if self.choices == ANY_TEXT:
+            if value != "":
+                raise _refused(name, value, "nothing here: this engine writes no capsules")
+            return ""
         if self.choices:
             if value not in self.choices:
                 raise _refused(name, value, f"one of {', '.join(self.choices)}")
@@ -57,6 +62,7 @@ OPTIONS = {
     "collect_history": Option(0, 0, 1, whole=True),
     "chunk": Option(0, 0, 1 << 20, whole=True),  # without effect here
     "threads": Option(0, 0, 1024, whole=True),  # without effect here
+    "capsule": Option("", choices=ANY_TEXT),
 }
 
 
@@ -103,7 +109,7 @@ class Options(MutableMapping[str, Any]):
         return option.least, option.greatest
 
     def choices(self, name: str) -> tuple[str, ...]:
-        """What a text can be; empty for a number."""
+        """What a text can be, ("*",) for any text; empty for a number."""
         return _known(name).choices
 
     def settings(self) -> newton.Settings:
