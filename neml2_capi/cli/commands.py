@@ -15,6 +15,7 @@ _COMMANDS = {
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
     "run": "Drive a model through time, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
+    "replay": "Make a failed call again, and show Newton's method at the points that failed.",
     "umat": "Draft the mapping file by which Abaqus' UMAT drives an artifact.",
 }
 

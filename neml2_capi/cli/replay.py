@@ -1,0 +1,182 @@
+"""neml2-capi replay."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from neml2_capi import Model
+from neml2_capi.cli import options
+from neml2_capi.cli.artifact import metadata_file
+from neml2_capi.cli.capsule import Capsule, read_capsule
+from neml2_capi.cli.rerun import STATUS, Fate, Rerun, chosen, rerun
+from neml2_capi.cli.screen import console, table
+
+_MOST_SHOWN = 8  # of points, where none is named
+
+
+@click.command("replay")
+@click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--artifact",
+    "path",
+    metavar="ARTIFACT",
+    type=click.Path(path_type=Path),
+    help="Where the artifact is now, if not where it was.",
+)
+@click.option(
+    "--point",
+    "points",
+    metavar="NUMBER",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help=f"Show these points, also such as did not fail; else the first {_MOST_SHOWN} that did.",
+)
+@options.as_json
+@click.pass_context
+def replay_command(
+    context: click.Context, file: Path, path: Path | None, points: Sequence[int], as_json: bool
+) -> None:
+    """Make a failed call again, and show Newton's method at the points that failed.
+
+    FILE is a capsule, which a model writes of a call that fails: into the folder that its option
+    `capsule` names, or the environment variable NEML2_CAPI_CAPSULE. Same inputs, parameters and
+    options; what of the library and the artifact is not the same is said. The exit status is 0
+    where each point failed as it did, else 1.
+    """
+    capsule = read_capsule(file)
+    root = path or capsule.artifact
+    if not root.exists():
+        raise click.ClickException(
+            f"the artifact {root} of {file} is not there; say where it is with --artifact"
+        )
+    differences = capsule.differences(metadata_file(root) or root)
+    with Model(root, dtype=capsule.document["artifact"]["dtype"]) as model:
+        result = rerun(model, capsule)
+    known = {fate.point for fate in result.fates}
+    for point in points:
+        if point not in known:
+            raise click.BadParameter(
+                f"point {point} is not in the capsule, which holds {len(known)} of the "
+                f"{capsule.document['batch']} points",
+                param_hint="--point",
+            )
+    if as_json:
+        click.echo(json.dumps(_document(capsule, result, differences, points), indent=2))
+    else:
+        _show(console(), capsule, result, differences, points)
+    context.exit(0 if result.reproduced else 1)
+
+
+def _document(
+    capsule: Capsule, result: Rerun, differences: list[str], points: Sequence[int]
+) -> dict[str, Any]:
+    shown = chosen(result.fates if points else result.failed, points)
+    return {
+        "file": str(capsule.file),
+        "reproduced": result.reproduced,
+        "exact": all(fate.exact for fate in result.fates),
+        "differences": differences,
+        "status": result.status,
+        "message": result.message,
+        "points": [_finite({**asdict(fate), "exact": fate.exact}) for fate in shown],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """None for NaN and infinity, which JSON has not."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ------------------------------------------------------------------------------------------------
+# On the screen
+# ------------------------------------------------------------------------------------------------
+
+
+def _show(
+    screen: Console,
+    capsule: Capsule,
+    result: Rerun,
+    differences: list[str],
+    points: Sequence[int],
+) -> None:
+    document = capsule.document
+    kept = (
+        "" if document["kept"] == "all" else f", of which the capsule holds {len(capsule.points)}"
+    )
+    for line in (
+        f"{capsule.file}: a call of {document['batch']} points{kept}",
+        f"at {document['time']} on {document['host']['name']}, {document['host']['processor']}",
+        f"of {document['artifact']['path']}",
+        f"said: {document['message']}",
+    ):
+        screen.print(Text(line), soft_wrap=True)
+    for difference in differences:
+        screen.print(Text.assemble(("differs  ", "bold yellow"), difference), soft_wrap=True)
+    if document["kept"] != "all" and document["options"]["convergence"] == "batch":
+        note = "the points converged as a batch, which is not whole here"
+        screen.print(Text.assemble(("differs  ", "bold yellow"), note), soft_wrap=True)
+    shown = chosen(result.fates if points else result.failed, points)
+    if shown:
+        _show_points(screen, shown if points else shown[:_MOST_SHOWN])
+    if not points and len(shown) > _MOST_SHOWN:
+        screen.print(Text(f"{len(shown) - _MOST_SHOWN} more points failed: see --point and --json"))
+    screen.print(_verdict(result), soft_wrap=True)
+
+
+def _show_points(screen: Console, fates: list[Fate]) -> None:
+    columns = ("point", "status", "segment", "iterations", "|r|", "suggested cut", "the same")
+    rows = (
+        (
+            str(fate.point),
+            _change(*(STATUS.get(status, str(status)) for status in fate.status)),
+            fate.segment,
+            _change(*map(str, fate.iterations)),
+            _change(*(f"{norm:.6g}" for norm in fate.residual_norm)),
+            _change(*(f"{cut:g}" for cut in fate.suggested_cut)),
+            "to the last bit" if fate.exact else "no",
+        )
+        for fate in fates
+    )
+    screen.print(table("Points", columns, rows, right=("point", "iterations", "|r|")))
+    if any(fate.history for fate in fates):
+        title = "Newton's method: |r| at the initial guess, and after each step"
+        names = ("step", *(f"point {fate.point}" for fate in fates))
+        lines = (
+            (str(step), *(f"{norm:.6e}" if norm is not None else "" for norm in norms))
+            for step, norms in enumerate(zip_longest(*(fate.history for fate in fates)))
+        )
+        screen.print(table(title, names, lines, right=names))
+
+
+def _change(then: str, now: str) -> str:
+    return then if then == now else f"{then}, now {now}"
+
+
+def _verdict(result: Rerun) -> Text:
+    if result.reproduced:
+        exactly = result.fates and all(fate.exact for fate in result.fates)
+        return Text("reproduced" + (", to the last bit" if exactly else ""), style="bold green")
+    if not result.fates:
+        return Text(
+            f"not reproduced; now it says: {result.message[1] or 'all is well'}", "bold red"
+        )
+    other = sum(fate.status[0] != fate.status[1] for fate in result.fates)
+    return Text(
+        f"not reproduced: {other} of {len(result.fates)} points ended otherwise", "bold red"
+    )
