@@ -34,6 +34,7 @@ MODULES: dict[str, list[str]] = {
     "solvers": ["Newton", "Solve", "System"],
     "torch": [],
     "neml2": [],
+    "logs": ["CHANNELS"],
     "engine": [],
     "umat": ["draft", "DraftError"],
 }
