@@ -105,9 +105,10 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
         _parameters(_section(document, "parameters"), model),
         {"time": time},
     )
-    for entry in _section(document, "options").table().values():
+    for name, entry in _section(document, "options").table().items():
+        path = name == "capsule" and entry.value != ""
         with entry.blamed():
-            model.options[entry.key.removeprefix("options.")] = entry.value
+            model.options[name] = folder / entry.text("a folder") if path else entry.value
     _step(_section(document, "step"), run)
     _output(_section(document, "output"), run)
     _plot(_section(document, "plot"), run)

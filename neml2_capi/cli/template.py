@@ -66,6 +66,7 @@ def _sections(model: Model) -> Iterator[str]:
     yield "\n# Of the solver.\n[options]\n"
     for name in ("atol", "rtol", "miters"):
         yield f"# {name} = {json.dumps(model.options[name])}\n"
+    yield '# capsule = "failed"   # a folder for calls that fail, which neml2-capi replay reads\n'
     yield (
         "\n[step]\n"
         "# A step where points do not converge is cut, down to this fraction; 1 never cuts.\n"

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from abaqus import UMAT, program
 from native import c_program, fortran_program, needs_fortran, run
 from numpy.typing import NDArray
 from states import Artifacts, load, recorded
@@ -283,10 +284,10 @@ def test_every_language_writes_capsules(folder: Path, language: str) -> None:
         run(sys.executable, source, NEML2_CAPI_CAPSULE=str(folder))
     else:
         flags = ("-fopenmp",)
-        program = (
+        made = (
             c_program(source) if language == "c" else fortran_program(source, *MODULES, flags=flags)
         )
-        run(program, NEML2_CAPI_CAPSULE=str(folder))
+        run(made, NEML2_CAPI_CAPSULE=str(folder))
     files = sorted(folder.iterdir(), key=lambda file: int(file.stem.rpartition("-")[2]))
     first = arrays_of(files[0])
     assert np.flatnonzero(first["report/status"]).tolist() == [FAILED]
@@ -295,6 +296,18 @@ def test_every_language_writes_capsules(folder: Path, language: str) -> None:
     for file in (files[0], files[-1]):
         result = replayed(file)
         assert result["reproduced"] and result["exact"], result
+
+
+@needs_fortran
+def test_a_umat_writes_capsules(folder: Path) -> None:
+    """An increment that is too large, which the host then cuts."""
+    case, environment = UMAT / "cases" / "cut.nml", {"NEML2_CAPI_CAPSULE": str(folder)}
+    run(program(), case, NEML2_UMAT_PATH=str(UMAT), **environment)
+    file = min(folder.iterdir(), key=lambda path: int(path.stem.rpartition("-")[2]))
+    told = document_of(file)
+    assert told["batch"] == 1 and told["operation"]["derivatives"] == ["stress:strain"]
+    result = replayed(file)
+    assert result["exact"] and len(result["points"][0]["history"]) > 1
 
 
 # ------------------------------------------------------------------------------------------------

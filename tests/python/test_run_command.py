@@ -213,6 +213,13 @@ def test_options_step_and_output(artifacts: Artifacts, write: Write) -> None:
     equal(found, expected)
 
 
+def test_failed_calls_are_kept_beside_the_file(write: Write, tmp_path: Path) -> None:
+    body = "[forces.strain.xx]\nramp = 1e30\n[options]\ncapsule = 'failed'\n[step]\nleast = 1.0\n"
+    error("run", write(body))
+    (file,) = (tmp_path / "failed").iterdir()
+    assert answer("replay", file).rstrip().endswith("reproduced, to the last bit")
+
+
 def test_settings_replace_what_the_file_says(write: Write) -> None:
     file = write(
         RAMP + "[parameters]\nE = 1e5\n[output]\nfile = 'in_file.csv'\n", "combined_hardening"
