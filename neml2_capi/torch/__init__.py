@@ -1,7 +1,7 @@
-"""Compiled models among torch tensors.
+"""Compiled models and packages among torch tensors.
 
 `Module` is a compiled model as a torch.nn.Module: gradients run through it, and its promoted
-parameters can be trained.
+parameters can be trained. `Graph` is one package, with gradients by its vjp package.
 
 `Model` is neml2_capi.Model with torch tensors by default, called like neml2.aoti.Model. What
 differs from neml2.aoti.Model:
@@ -14,7 +14,8 @@ differs from neml2.aoti.Model:
 - An input that the model does not have, or one of another element type, is an error.
 """
 
+from neml2_capi.torch._graph import Graph
 from neml2_capi.torch.model import Model, load_model
 from neml2_capi.torch.module import Module
 
-__all__ = ["Model", "Module", "load_model"]
+__all__ = ["Graph", "Model", "Module", "load_model"]

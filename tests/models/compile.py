@@ -270,10 +270,23 @@ def graphs() -> Path:
     return _cached("the test graphs", [script.read_text()], [str(script)])
 
 
-def _cached(name: str, content: list[Any], command: list[str], version: str = "") -> Path:
+def exports() -> Path:
+    """The folder of what exports.py compiles, with this interpreter's torch and neml2_capi."""
+    import neml2_capi.export
+
+    script = MODELS / "exports.py"
+    modules = sorted(Path(neml2_capi.export.__file__).parent.glob("*.py"))
+    content = [script.read_text(), *(module.read_text() for module in modules)]
+    return _cached("the exported laws", content, [str(script)], python=sys.executable)
+
+
+def _cached(
+    name: str, content: list[Any], command: list[str], version: str = "", python: str = ""
+) -> Path:
     """The folder that `command`, followed by its path, fills; one for each `content`.
 
-    It runs with the neml2 of `version`, or with the installed one.
+    It runs with the neml2 of `version`, or with the installed one, and with `python` or the
+    compiler's.
     """
     known = json.dumps([*content, sorted(ISA.items()), toolchain()])
     folder = cache_root() / hashlib.sha256(known.encode()).hexdigest()[:16]
@@ -282,7 +295,7 @@ def _cached(name: str, content: list[Any], command: list[str], version: str = ""
             # Renamed when complete: a folder of this name is always whole.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 output = Path(scratch) / "output"
-                _compile(name, [*command, str(output)], version)
+                _compile(name, [python or compiler_python(), *command, str(output)], version)
                 output.rename(folder)
     return folder
 
@@ -302,7 +315,7 @@ def _compile(name: str, command: list[str], version: str) -> None:
     if version:
         environment["PYTHONPATH"] = str(old_neml2(version))
     process = subprocess.Popen(
-        [compiler_python(), *command],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

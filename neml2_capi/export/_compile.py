@@ -1,0 +1,84 @@
+"""An exported program, compiled to a package."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from neml2_capi._library import c_string, lib
+from neml2_capi.errors import FatalError, check
+from neml2_capi.export.targets import inductor_options
+
+#: The most points of one run of a package; its source states it.
+MOST_POINTS = 1 << 20
+#: The batch that is traced. torch makes a case of its own of 0 and of 1, and Inductor writes loops
+#: for several threads where the example is large.
+TRACED_POINTS = 2
+
+
+def batch() -> Any:
+    """A batch axis of any size; a graph that is traced with it runs with one point, too."""
+    return Dim("batch", min=TRACED_POINTS, max=MOST_POINTS)
+
+
+def export(
+    module: Any, inputs: tuple[Any, ...], axes: Sequence[int | None], what: str = "the module"
+) -> Any:
+    """A module or function as an ExportedProgram whose batch is axis `axes[i]` of input i.
+
+    FatalError with torch's reason where it cannot be exported, with a fixed batch for example.
+    """
+    size = batch()
+    shapes = tuple({} if axis is None else {axis: size} for axis in axes)
+    packed = Positional(module)
+    try:
+        with torch.no_grad():
+            return torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
+    except Exception as error:
+        raise FatalError(
+            f"torch cannot export {what}: {error}", lib.NEML2_ERROR_UNSUPPORTED
+        ) from error
+
+
+def compile_program(program: Any, path: Path, target: str) -> Path:
+    """Write the package of an ExportedProgram; what was at `path` is replaced when it is whole.
+
+    A warning tells what the built-in provider lacks to run it.
+    """
+    options = inductor_options(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        torch._inductor.aoti_compile_and_package(
+            program, package_path=str(made), inductor_configs=options
+        )
+        made.replace(path)
+    _tell_what_is_missing(path)
+    return path
+
+
+def _tell_what_is_missing(path: Path) -> None:
+    try:
+        check(lib.neml2_graph_check(c_string(path)))
+    except FatalError as error:
+        warnings.warn(
+            f"{path} was compiled, but it does not run here without libtorch: {error}",
+            stacklevel=4,
+        )
+
+
+class Positional(torch.nn.Module):  # type: ignore[misc]
+    """A module or function, called with any number of tensors: torch takes one shape for each."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.function(*inputs)

@@ -1,0 +1,130 @@
+"""A law or a residual, written in torch, as a whole artifact."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError
+from neml2_capi.export._artifact import Artifact, envelope
+from neml2_capi.export._forward import forward_segment
+from neml2_capi.export._implicit import ImplicitSegment
+from neml2_capi.export._law import Law
+from neml2_capi.export._variables import (
+    Declarations,
+    declared,
+    promoted,
+    requested,
+    require_different_names,
+)
+
+
+def model(
+    law: Callable[..., Any],
+    path: str | os.PathLike[str],
+    *,
+    inputs: Declarations | None = None,
+    outputs: Declarations | None = None,
+    unknowns: Declarations | None = None,
+    givens: Declarations | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    derivatives: bool | Iterable[str] = True,
+    predictor: str | None = "history",
+    atol: float = 1e-10,
+    rtol: float = 1e-8,
+    miters: int = 25,
+    dtype: str = "float64",
+    target: str = "x86-64-v3",
+) -> Path:
+    """Compile a material law to an artifact in the folder `path`, and return the folder.
+
+    The law is a function of torch tensors, or a torch.nn.Module, for ONE material point: a SR2 has
+    the shape (6,), a Scalar (). It chooses by torch.where(), not by `if`. It is either a law
+
+        def elasticity(strain, E):
+            return E * strain
+
+        export.model(elasticity, "aoti/elasticity", inputs={"strain": "SR2"},
+                     outputs={"stress": "SR2"}, parameters={"E": 200e3})
+
+    from `inputs` to `outputs`, or a residual of `unknowns` and `givens`, to be solved by Newton's
+    method, with one equation for each unknown, of its shape:
+
+        def relaxation(unknowns, givens, parameters):
+            x, old = unknowns["x"], givens["x~1"]
+            return {"x": x - old + parameters["rate"] * givens["dt"] * x**3}
+
+        export.model(relaxation, "aoti/relaxation", unknowns={"x": "Scalar"},
+                     givens={"x~1": "Scalar", "dt": "Scalar"}, parameters={"rate": 0.1})
+
+    The outputs are then the unknowns and the inputs the givens. `x~1` is the history of `x`, which
+    the drivers carry from step to step.
+
+    A law is called with a dictionary of tensors for each of inputs (or unknowns and givens) and
+    parameters; one whose arguments all have names of variables and parameters is called by these.
+    It returns a dictionary, or tensors in the order of the declaration.
+
+    Variables are declared by their types in NEML2, "SR2" (Mandel notation), "Scalar" and others, or
+    by a shape, such as (4,). Units are yours. `parameters` can be set at run time, from these
+    values on, one for all points or one for each; all other numbers, and what modules hold, become
+    constants of the code. `derivatives` are compiled for all pairs, or for those of a list such as
+    ["stress:strain", ":E"]; a nonlinear solve needs none.
+
+    `predictor`: "history" begins the solve at `x~1` where it is given, and at zero otherwise; None
+    at zero. A point has converged where the norm of its residual is below `atol`, or below `rtol`
+    times its first; `miters` is the most iterations. These can be changed at run time. `dtype` is
+    "float64" or "float32", and `target` as in export.package().
+
+    FatalError where a declaration is not understood, the law returns something else than declared,
+    or torch cannot trace it; torch says why. A warning names what the built-in provider lacks.
+    """
+    promoted_parameters = promoted(parameters)
+    folder = Path(path)
+    implicit = unknowns is not None or givens is not None
+    if implicit == (inputs is not None or outputs is not None):
+        raise FatalError(
+            "declare inputs and outputs for a law, or unknowns and givens for a residual",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    if predictor not in (None, "history"):
+        raise FatalError(
+            f"there is no predictor {predictor!r}; choose 'history' or None",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    if dtype not in ("float64", "float32"):
+        raise FatalError(
+            f"the element type of a model is 'float64' or 'float32', not {dtype!r}",
+            lib.NEML2_ERROR_DTYPE,
+        )
+    taken = declared("givens" if implicit else "inputs", givens if implicit else inputs)
+    made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
+    require_different_names(taken, made, promoted_parameters)
+    by_input, by_parameter = requested(derivatives, made, taken, promoted_parameters)
+    artifact = Artifact(folder, dtype, target)
+    if implicit:
+        residual = Law(law, (made, taken, promoted_parameters), made)
+        solved = ImplicitSegment(artifact, residual, made, taken, promoted_parameters)
+        segment = solved.compile(by_input, by_parameter, predictor)
+    else:
+        direct = Law(law, (taken, promoted_parameters), made)
+        segment = forward_segment(
+            artifact, direct, taken, promoted_parameters, made, by_input, by_parameter
+        )
+    metadata = envelope(taken, made, segment, promoted_parameters, (by_input, by_parameter))
+    if implicit:
+        metadata["solver_config"] = {
+            "atol": atol,
+            "rtol": rtol,
+            "miters": miters,
+            "substep_del_tol": 1e-6,
+            "ls_type": "BACKTRACKING",
+            "ls_max_iters": 1,
+            "ls_cutback": 2.0,
+            "ls_c": 1e-3,
+            "solver_kind": "direct",
+        }
+    artifact.write(metadata)
+    return folder

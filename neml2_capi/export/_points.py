@@ -1,0 +1,130 @@
+"""Functions of torch, with their derivatives, as graphs of a batch of any size.
+
+torch's transforms (vmap, jacrev, vjp) do not trace with a batch of unknown size. So they are traced
+with a batch of one particular size, a large prime: where a multiple of it stands as a size in the
+graph, it is the batch, and the size of an argument is put there.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError
+
+Shape = tuple[int, ...]
+PointFunction = Callable[..., Any]
+
+#: No size of a variable, nor a product of sizes, has this factor.
+BATCH = 1000003
+
+
+def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any:
+    """A torch.fx.GraphModule that maps `function` over the first axis of all its arguments.
+
+    `shapes` are those of one point. FatalError where the function cannot be traced, because its
+    Python branches on values for example.
+    """
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        points = [torch.empty((BATCH, *shape), dtype=dtype) for shape in shapes]
+    try:
+        traced = trace(torch.vmap(function), points)
+    except FatalError:
+        raise
+    except Exception as error:
+        raise FatalError(
+            f"torch cannot trace the function for one point: {error}\nIt must be made of torch "
+            "operations on tensors of one point, and choose by torch.where() instead of `if`",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        ) from error
+    _refuse_derivative_of_solve(traced)
+    return traced
+
+
+def trace(function: Callable[..., Any], examples: Sequence[Any]) -> Any:
+    """A torch.fx.GraphModule of a function of fake tensors, whose batch axes have the size BATCH.
+
+    The graph takes any size for them.
+    """
+    functional = torch.func.functionalize(function)
+    table = torch.export.default_decompositions()
+    with torch.no_grad():
+        traced = make_fx(functional, table, tracing_mode="fake")(*examples)
+    for position, example in enumerate(examples):
+        if BATCH in example.shape:
+            _release_batch(traced, position, example.shape.index(BATCH))
+            break
+    return traced
+
+
+def _refuse_derivative_of_solve(traced: Any) -> None:
+    # Under vmap, torch 2.13 solves the adjoint systems of all points but the first one wrongly.
+    if any(node.target is torch.ops.aten.linalg_lu_solve.default for node in traced.graph.nodes):
+        raise FatalError(
+            "the derivative of torch.linalg.solve(A, b) is not supported; write "
+            "torch.linalg.inv(A) @ b, whose derivative is",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+
+
+def jacobian(function: PointFunction, arguments: Sequence[int]) -> PointFunction:
+    """`function` and its derivatives, as a function of one point: (values, blocks).
+
+    `blocks[i][k]` is the derivative of value i by argument `arguments[k]`, of the shape
+    (*value, *argument); of a function of one value, it is `blocks[k]`.
+    """
+
+    def with_values(*inputs: Any) -> tuple[Any, Any]:
+        values = function(*inputs)
+        return values, values
+
+    # In reverse mode: forward mode works with zero tensors of a kind that cannot be traced.
+    derivative = torch.func.jacrev(with_values, argnums=tuple(arguments), has_aux=True)
+
+    def both(*inputs: Any) -> tuple[Any, Any]:
+        blocks, values = derivative(*inputs)
+        return values, blocks
+
+    return both
+
+
+def _release_batch(traced: Any, position: int, axis: int) -> None:
+    """Replace what was the traced batch by the size of an axis of an argument, in every size."""
+    graph = traced.graph
+    arguments = [node for node in graph.nodes if node.op == "placeholder"]
+    with graph.inserting_before(arguments[-1].next):
+        points = graph.call_function(torch.ops.aten.sym_size.int, (arguments[position], axis))
+
+    def released(size: Any) -> Any:
+        if isinstance(size, (list, tuple)):
+            return [released(part) for part in size]
+        if type(size) is not int or size == 0 or size % BATCH:
+            return size
+        factor = size // BATCH
+        return graph.call_function(operator.mul, (points, factor)) if factor > 1 else points
+
+    for node in list(graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or node is points:
+            continue
+        # A size is an integer or a list of them; what the law computes with is a "number".
+        sizes = {a.name for a in schema.arguments if "int" in str(a.type)}
+        names = [a.name for a in schema.arguments]
+        with graph.inserting_before(node):
+            node.args = tuple(
+                released(value) if name in sizes else value
+                for name, value in zip(names, node.args, strict=False)
+            )
+            node.kwargs = {
+                name: released(value) if name in sizes else value
+                for name, value in node.kwargs.items()
+            }
+    graph.eliminate_dead_code()
+    graph.lint()
+    traced.recompile()

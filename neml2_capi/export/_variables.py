@@ -1,0 +1,139 @@
+"""What a model is declared with: variables, promoted parameters and derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError, unknown_name
+
+#: The base shapes of NEML2's types.
+SHAPES: dict[str, tuple[int, ...]] = {
+    "Scalar": (),
+    "Vec": (3,),
+    "Rot": (3,),
+    "WR2": (3,),
+    "SR2": (6,),
+    "R2": (3, 3),
+    "SSR4": (6, 6),
+}
+#: What a shape is called where no type was given.
+_TYPES = {(): "Scalar", (3,): "Vec", (6,): "SR2", (3, 3): "R2", (6, 6): "SSR4"}
+
+Declarations = Mapping[str, str | Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable at one point."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A promoted parameter, whose value can be set when the model runs."""
+
+    name: str
+    values: np.ndarray[Any, np.dtype[np.float64]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.values.shape
+        return shape
+
+    @property
+    def size(self) -> int:
+        return self.values.size
+
+
+def declared(kind: str, declarations: Declarations | None) -> list[Variable]:
+    """The variables of a mapping from names to types or shapes; FatalError where it is none."""
+    if not declarations:
+        raise FatalError(
+            f"{kind} are missing: give a mapping from names to types or shapes, such as "
+            '{"strain": "SR2", "features": (4,)}',
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    return [_variable(kind, name, of) for name, of in declarations.items()]
+
+
+def _variable(kind: str, name: str, of: str | Sequence[int]) -> Variable:
+    if isinstance(of, str):
+        if of not in SHAPES:
+            raise FatalError(
+                f"{of!r}, the type of {name!r} among the {kind}, is not one of "
+                f"{', '.join(SHAPES)}; give the shape of a point instead, such as (4,)",
+                lib.NEML2_ERROR_ARGUMENT,
+                name,
+            )
+        return Variable(name, of, SHAPES[of])
+    shape = tuple(of)
+    return Variable(name, _TYPES.get(shape, "Tensor"), shape)
+
+
+def promoted(parameters: Mapping[str, Any] | None) -> list[Parameter]:
+    """Promoted parameters with their initial values: numbers or arrays, of one point."""
+    return [
+        Parameter(name, np.asarray(value, dtype=np.float64))
+        for name, value in (parameters or {}).items()
+    ]
+
+
+def require_different_names(*groups: Sequence[Variable | Parameter]) -> None:
+    """FatalError where two inputs, unknowns, outputs or parameters have one name."""
+    names = [entry.name for group in groups for entry in group]
+    for name in names:
+        if names.count(name) > 1:
+            raise FatalError(
+                f"two variables or parameters are called {name!r}; rename one",
+                lib.NEML2_ERROR_NAME,
+                name,
+            )
+
+
+Pairs = list[tuple[str, str]]
+
+
+def requested(
+    derivatives: bool | Iterable[str],
+    outputs: Sequence[Variable],
+    inputs: Sequence[Variable],
+    parameters: Sequence[Parameter],
+) -> tuple[Pairs, Pairs]:
+    """The pairs (output, input) and (output, parameter) to compile.
+
+    True is all of them. "OUT:IN" is one, as `neml2-compile -d` has it: where OUT or IN is missing
+    it is all, but for ":", which is without the parameters.
+    """
+    wanted = [":", *(f":{p.name}" for p in parameters)] if derivatives is True else derivatives
+    by_input, by_parameter = set(), set()
+    names = [output.name for output in outputs]
+    inner = [input.name for input in inputs]
+    outer = [parameter.name for parameter in parameters]
+    for text in wanted or ():
+        out, _, given = text.partition(":")
+        if out and out not in names:
+            raise unknown_name("output", out, names)
+        if given and given not in inner and given not in outer:
+            raise unknown_name("input or parameter", given, [*inner, *outer])
+        for name in [out] if out else names:
+            if given in outer:
+                by_parameter.add((name, given))
+            else:
+                by_input |= {(name, i) for i in ([given] if given else inner)}
+    return (
+        [(o, i) for o in names for i in inner if (o, i) in by_input],
+        [(o, p) for o in names for p in outer if (o, p) in by_parameter],
+    )

@@ -1,0 +1,32 @@
+"""The processors that packages are compiled for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neml2_capi._library import lib
+from neml2_capi.cli.remedy import TARGETS
+from neml2_capi.errors import FatalError
+
+#: Bits of a vector register, by what ATen calls the capability; 1 is without vectors.
+_VECTORS = {"default": 1, "avx2": 256, "avx512": 512}
+
+
+def inductor_options(target: str) -> dict[str, Any]:
+    """What tells Inductor to compile for `target`, as `neml2-capi compile --target` does.
+
+    FatalError for another name than those of `TARGETS`.
+    """
+    if target not in TARGETS:
+        raise FatalError(
+            f"there is no target {target!r}; choose one of {', '.join(TARGETS)}",
+            lib.NEML2_ERROR_ARGUMENT,
+            target,
+        )
+    environment = TARGETS[target]
+    if not environment:
+        return {}
+    return {
+        "cpp.march": environment["TORCHINDUCTOR_CPP_MARCH"],
+        "cpp.simdlen": _VECTORS[environment["ATEN_CPU_CAPABILITY"]],
+    }

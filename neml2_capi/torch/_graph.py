@@ -1,0 +1,98 @@
+"""A package as a function of torch, through which gradients run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError
+from neml2_capi.graph import Graph as _Graph
+
+
+class Graph(torch.nn.Module):  # type: ignore[misc]
+    """A .pt2 package among torch tensors: gradients run through it by its vjp package.
+
+        export.package(network, examples, "network.pt2", backward=True)
+
+        network = neml2_capi.torch.Graph("network.pt2")
+        (stress,) = network(strain)
+        stress.square().sum().backward()
+
+    Gradients are with respect to the floating-point inputs, in reverse mode, and first derivatives
+    only; each backward pass is one run of the vjp package. The weights in the package are
+    constants. Tensors are on the CPU.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Load NAME.pt2, and NAME.vjp.pt2 where there is one; FatalError as in neml2_capi.Graph.
+
+        Without the second, asking for a gradient is a FatalError.
+        """
+        super().__init__()
+        adjoint = Path(path).with_suffix(".vjp.pt2")
+        self._path = Path(path)
+        self._graph = _Graph(path)
+        self._adjoint = _Graph(adjoint) if adjoint.is_file() else None
+
+    @property
+    def graph(self) -> _Graph:
+        """The package itself: what its inputs must be, for example."""
+        return self._graph
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """The outputs of the package for inputs by position; FatalError where one does not fit."""
+        if not (torch.is_grad_enabled() and any(_requires_gradient(value) for value in inputs)):
+            made: tuple[Any, ...] = self._graph(*inputs)
+            return made
+        if self._adjoint is None:
+            raise FatalError(
+                f"{self._path} has no vjp package, and an input requires a gradient; export it "
+                "with backward=True, or call it under torch.no_grad()",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        results: tuple[Any, ...] = _Run.apply(self._graph, self._adjoint, *inputs)
+        return results
+
+    def extra_repr(self) -> str:
+        """The file, for repr()."""
+        return repr(str(self._path))
+
+
+class _Run(Function):  # type: ignore[misc]
+    """apply(graph, adjoint, *inputs): the outputs."""
+
+    @staticmethod
+    def forward(ctx: Any, graph: _Graph, adjoint: _Graph, *inputs: Any) -> tuple[Any, ...]:
+        outputs = graph(*[_plain(value) for value in inputs])
+        outputs = tuple(torch.as_tensor(output) for output in outputs)
+        ctx.adjoint = adjoint
+        ctx.real = [output.is_floating_point() for output in outputs]
+        ctx.mark_non_differentiable(*[o for o in outputs if not o.is_floating_point()])
+        ctx.save_for_backward(*[torch.as_tensor(value) for value in inputs])
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():  # or a derivative of this would be zero, and nobody told
+            raise FatalError(
+                "this needs a second derivative of a package, and only the first is compiled: "
+                "without create_graph=True, gradients are there",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        inputs = ctx.saved_tensors
+        cotangents = [g for g, real in zip(gradients, ctx.real, strict=True) if real]
+        made = iter(ctx.adjoint(*map(_plain, inputs), *cotangents))
+        return None, None, *[next(made) if v.is_floating_point() else None for v in inputs]
+
+
+def _requires_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _plain(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value

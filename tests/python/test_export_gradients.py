@@ -1,0 +1,93 @@
+"""Gradients through a package: those of its vjp package are those of autograd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import neml2_capi
+
+torch = pytest.importorskip("torch")
+
+import compile as recipes  # noqa: E402  (of tests/models, which conftest.py has on the path)
+import exports as laws  # noqa: E402
+
+from neml2_capi.export._adjoint import export_adjoint  # noqa: E402
+from neml2_capi.torch import Graph  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def exported() -> Path:
+    return recipes.exports()
+
+
+@pytest.fixture(scope="module")
+def network(exported: Path) -> Graph:
+    return Graph(exported / "network.pt2")
+
+
+def some_strains(points: int) -> Any:
+    torch.manual_seed(3)
+    return torch.randn(points, 6, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("points", [1, 2, 7])
+def test_the_gradient_is_that_of_autograd(network: Graph, points: int) -> None:
+    strain = some_strains(points)
+    gradients = []
+    for module in (lambda x: network(x)[0], laws.network()):
+        (module(strain).square().sum() / 3).backward()
+        gradients.append(strain.grad.clone())
+        strain.grad = None
+    assert torch.allclose(*gradients, rtol=1e-13, atol=1e-15)
+
+
+def test_gradcheck(network: Graph) -> None:
+    assert torch.autograd.gradcheck(lambda x: network(x)[0], some_strains(3))
+
+
+def test_a_package_is_a_link_of_a_chain(network: Graph) -> None:
+    first = torch.nn.Linear(6, 6).double()
+    (network(first(some_strains(4)))[0]).sum().backward()
+    made = first.weight.grad.clone()
+    first.zero_grad()
+    laws.network()(first(some_strains(4))).sum().backward()
+    assert torch.allclose(made, first.weight.grad, rtol=1e-13)
+
+
+def test_without_a_gradient_nothing_is_recorded(network: Graph) -> None:
+    with torch.no_grad():
+        (made,) = network(some_strains(2))
+    assert not made.requires_grad
+    (made,) = network(some_strains(2).detach())
+    assert not made.requires_grad
+
+
+def test_a_second_derivative_is_told(network: Graph) -> None:
+    strain = some_strains(2)
+    with pytest.raises(neml2_capi.FatalError, match="second derivative"):
+        torch.autograd.grad(network(strain)[0].sum(), strain, create_graph=True)
+
+
+def test_a_package_without_a_vjp_package_says_so(exported: Path) -> None:
+    phase, count, value = laws.some_table_inputs(4)
+    table = Graph(exported / "table.pt2")
+    assert len(table(phase, count, value)) == 4
+    with pytest.raises(neml2_capi.FatalError, match="backward=True"):
+        table(phase, count, value.requires_grad_())
+
+
+def test_what_has_no_derivative_is_told_at_export(tmp_path: Path) -> None:
+    with pytest.raises(neml2_capi.FatalError, match="floating-point"):
+        export_adjoint(lambda x: x // 2, (torch.arange(4),), [0])
+
+
+def test_integers_get_no_gradient() -> None:
+    """The adjoint of a function of integers and reals: before it is compiled."""
+    phase, count, value = laws.some_table_inputs(2)
+    adjoint = export_adjoint(laws.Table(), (phase, count, value), [0, 0, 0]).module()
+    phase, count, value = laws.some_table_inputs(5)
+    (made,) = adjoint(phase, count, value, torch.ones(5, 3))
+    assert torch.equal(made, laws.Table().rows[phase].sum(1))
