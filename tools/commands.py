@@ -30,6 +30,8 @@ ARTIFACTS = ROOT / "examples" / "artifacts"
 # under the Python that has all that these show.
 NATIVE_TESTS = (
     "test_abi.py",
+    "test_capsule.py::test_a_umat_writes_capsules",
+    "test_capsule.py::test_every_language_writes_capsules",
     "test_command_line.py::test_what_was_compiled_will_run",
     "test_sanitizers.py",
     "test_native.py",
