@@ -5,6 +5,12 @@ backward would take less memory, but solve every nonlinear system twice, and jac
 for each row or column; the Jacobian takes about one more Newton step. It also makes backward
 independent of what became of the inputs, and it cannot fail. Where memory is short,
 torch.utils.checkpoint evaluates again.
+
+A model of several segments is the exception: its Jacobian takes a product with the blocks of all
+segments for each of its columns, and adjoints one. With many columns, backward evaluates again.
+
+`Linearized` and `Repeated` do that for plain reverse mode, where a step of one point is mostly what
+Python and torch take; `Evaluation` does all else.
 """
 
 from __future__ import annotations
@@ -18,9 +24,91 @@ from torch.autograd import Function
 
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
-from neml2_capi.torch._linearization import Linearization
+from neml2_capi.torch._linearization import Linearization, Plan
 
 _Tensors = tuple[Any, ...]
+
+
+def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
+    """The outputs, and more behind them. Gradients run through them where one may be asked."""
+    forward = torch.autograd.forward_ad
+    shapes = tuple([tensor.shape for tensor in tensors])
+    if torch._C._are_functorch_transforms_active() or getattr(forward, "_current_level", 0) >= 0:
+        model.batch_of(shapes)  # where they do not fit, it is told in the shapes that were given
+        wanted = _wanted(tensors)
+        run: Any = Evaluation.apply if any(wanted) else Evaluation.forward
+        results: Sequence[Any] = run(model, wanted, *tensors)
+        return results
+    recording = torch.is_grad_enabled()
+    wanted = tuple([recording and tensor.requires_grad for tensor in tensors])
+    plan = model.plan(shapes, wanted)
+    if not any(wanted):
+        return plan.evaluate(tensors)
+    results = (Linearized if plan.linearizes else Repeated).apply(plan, *tensors)
+    return tuple(results)
+
+
+def _wanted(tensors: Sequence[Any]) -> tuple[bool, ...]:
+    """Of which tensors a derivative may be asked, by a transform or in forward mode."""
+    # A transform hides from the outside what it will ask of which tensor.
+    if torch._C._are_functorch_transforms_active():
+        return tuple(tensor.is_floating_point() for tensor in tensors)
+    recording, unpacked = torch.is_grad_enabled(), torch.autograd.forward_ad.unpack_dual
+    return tuple(
+        (recording and tensor.requires_grad) or unpacked(tensor).tangent is not None
+        for tensor in tensors
+    )
+
+
+class Linearized(Function):  # type: ignore[misc]
+    """apply(plan, *tensors): what Plan.evaluate() returns, for a plan with Jacobians.
+
+    The Jacobians are a result, so that torch knows where a derivative of a derivative begins.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, plan: Plan, *tensors: Any) -> _Tensors:
+        results = tuple(plan.evaluate(tensors))
+        ctx.plan = plan
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(results[-1])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> _Tensors:
+        plan, (together,), needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
+        if gradients[-1] is not None:
+            raise _no_second_derivative()
+        if _are_values(gradients):
+            return None, *plan.transposed_products(together, gradients, needed)
+        return None, *_adjoints(plan, plan.jacobians(together), gradients, needed)
+
+
+class Repeated(Function):  # type: ignore[misc]
+    """apply(plan, *tensors): what Plan.evaluate() returns, for a plan without Jacobians."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: Plan, *tensors: Any) -> _Tensors:
+        ctx.plan = plan
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        return tuple(plan.evaluate(tensors))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> _Tensors:
+        plan, tensors, needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
+        if _are_values(gradients):
+            return None, *plan.adjoints(tensors, gradients, needed)
+        results = Evaluation.apply(plan.model, plan.wanted, *tensors)
+        return None, *_adjoints(plan, results[len(gradients) :], gradients, needed)
+
+
+def _are_values(gradients: Sequence[Any]) -> bool:
+    """Whether no derivative of them is wanted, and none is a batch of torch's vmaps."""
+    if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+        return False
+    is_batched = torch._C._functorch.is_legacy_batchedtensor  # by is_grads_batched=True
+    return not any(gradient is not None and is_batched(gradient) for gradient in gradients)
 
 
 class Evaluation(Function):  # type: ignore[misc]
@@ -35,9 +123,10 @@ class Evaluation(Function):  # type: ignore[misc]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: _Tensors, output: _Tensors) -> None:
-        ctx.linearization, ctx.wanted = inputs[:2]
-        ctx.shapes = [tensor.shape for tensor in inputs[2:]]
-        jacobians = output[len(ctx.linearization.outputs) :]
+        linearization, wanted = inputs[:2]
+        shapes = tuple(tensor.shape for tensor in inputs[2:])
+        ctx.plan = linearization.plan(shapes, tuple(wanted), True)
+        jacobians = output[len(linearization.outputs) :]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*jacobians)
         ctx.save_for_forward(*jacobians)
@@ -45,42 +134,24 @@ class Evaluation(Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> _Tensors:
         """The adjoints of the tensors; what was one value for many points gets their sum."""
-        model, needed = ctx.linearization, ctx.needs_input_grad[2:]
-        if any(gradient is not None for gradient in gradients[len(model.outputs) :]):
+        plan, needed = ctx.plan, ctx.needs_input_grad[2:]
+        if any(gradient is not None for gradient in gradients[len(plan.model.outputs) :]):
             raise _no_second_derivative()
-        total = None
-        for output, gradient, jacobian in zip(
-            model.outputs, gradients, ctx.saved_tensors, strict=False
-        ):
-            if gradient is None:
-                continue
-            for argument, needs in zip(model.arguments, needed, strict=True):
-                if needs:
-                    model.require(output, argument)
-            rows = gradient.reshape(*output.batch_of(gradient), output.size)
-            product = Product.apply(jacobian, rows, True)
-            total = product if total is None else total + product
-        adjoints: list[Any] = [None] * len(needed)
-        if total is not None:
-            parts = torch.split(total, model.columns(ctx.wanted), dim=-1)
-            for index, part in enumerate(parts):
-                if needed[index]:
-                    full = part.reshape(part.shape[:-1] + model.arguments[index].shape)
-                    adjoints[index] = full.sum_to_size(ctx.shapes[index])
-        return (None, None, *adjoints)
+        return None, None, *_adjoints(plan, ctx.saved_tensors, gradients, needed)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> _Tensors:
         """The tangents of the results. Those of the Jacobians are not known: see Product."""
-        model, jacobians = ctx.linearization, ctx.saved_tensors
+        plan, jacobians = ctx.plan, ctx.saved_tensors
+        model = plan.model
         batch = jacobians[0].shape[:-2]
         parts = []
-        columns = model.columns(ctx.wanted)
-        for argument, count, tangent in zip(model.arguments, columns, tangents[2:], strict=True):
+        model.require(model.outputs, [tangent is not None for tangent in tangents[2:]])
+        for argument, count, tangent in zip(
+            model.arguments, plan.columns, tangents[2:], strict=True
+        ):
             if tangent is not None:
-                for output in model.outputs:
-                    model.require(output, argument)
-                flat = tangent.reshape(*argument.batch_of(tangent), count)
+                flat = tangent.reshape(*argument.batch_of(tangent.shape), count)
                 parts.append(flat.expand(*batch, count))
             elif count:
                 parts.append(jacobians[0].new_zeros(()).expand(*batch, count))
@@ -115,6 +186,26 @@ class Evaluation(Function):  # type: ignore[misc]
             folded.append(tensor)
         results = Evaluation.apply(linearization, wanted, *folded)
         return results, (0,) * len(results)
+
+
+def _adjoints(
+    plan: Plan, jacobians: Sequence[Any], gradients: Sequence[Any], needed: Sequence[bool]
+) -> list[Any]:
+    """As Plan.transposed_products(), in operations that torch can differentiate and batch."""
+    model, total = plan.model, None
+    model.require(gradients, needed)
+    for output, gradient, jacobian in zip(model.outputs, gradients, jacobians, strict=False):
+        if gradient is not None:
+            rows = gradient.reshape(*output.batch_of(gradient.shape), output.size)
+            product = Product.apply(jacobian, rows, True)
+            total = product if total is None else total + product
+    adjoints: list[Any] = [None] * len(needed)
+    if total is not None:
+        for index, part in enumerate(torch.split(total, plan.columns, dim=-1)):
+            if needed[index]:
+                full = part.reshape(part.shape[:-1] + model.arguments[index].shape)
+                adjoints[index] = full.sum_to_size(plan.shapes[index])
+    return adjoints
 
 
 class Product(Function):  # type: ignore[misc]

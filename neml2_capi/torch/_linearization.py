@@ -1,4 +1,4 @@
-"""One evaluation of a model on torch tensors that gives its Jacobian as well."""
+"""A model as a function of torch tensors: with its Jacobian, or evaluated again for adjoints."""
 
 from __future__ import annotations
 
@@ -9,36 +9,24 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
-from neml2_capi._handle import owned
-from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._tensor import Label, dtype_code
-from neml2_capi._variables import Variable
-from neml2_capi.errors import FatalError, check
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError
 from neml2_capi.model import Model
+from neml2_capi.torch._calls import Binding, Calls, Result
+from neml2_capi.torch._slots import Shape, Slots
 
-Shape = tuple[int, ...]
+#: The most columns of a Jacobian that are cheaper than a second evaluation, in a model of several
+#: segments: there each takes a product with the blocks of all segments.
+_FEW_COLUMNS = 8
+#: The most values of a Jacobian with which numpy multiplies.
+_MANY = 1 << 16
+#: The most plans that are remembered.
+_MOST = 32
 
-
-class Slot(NamedTuple):
-    """A variable of a model, as the calls of the library want it."""
-
-    variable: Variable
-    #: NEML2_INPUT, NEML2_PARAMETER or NEML2_OUTPUT.
-    kind: int
-    #: What one point has: the sub-batch axes, and then those of the base.
-    shape: Shape
-    size: int
-
-    @property
-    def name(self) -> str:
-        return self.variable.name
-
-    def batch_of(self, tensor: Any) -> Shape:
-        """The batch axes of a tensor."""
-        return tuple(tensor.shape[: tensor.ndim - len(self.shape)])
+_Tensors = tuple[Any, ...]
 
 
-class Linearization:
+class Linearization(Slots):
     """A model whose arguments are all inputs and then all parameters, given by position.
 
     The Jacobian of an output is transposed: (*B, columns, rows), where the rows are the components
@@ -47,162 +35,239 @@ class Linearization:
     """
 
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
-        self.model = model
-        self.outputs = [
-            _slot(model.outputs[model.outputs.index_of[name]], lib.NEML2_OUTPUT) for name in outputs
-        ]
-        self.arguments = [
-            *(_slot(variable, lib.NEML2_INPUT) for variable in model.inputs),
-            *(_slot(variable, lib.NEML2_PARAMETER) for variable in model.parameters),
-        ]
-        slots = [*self.arguments, *self.outputs]
-        whole = {slot.name for slot in slots if not slot.variable.sub_batch_shape}
-        self._compiled = {
-            (d.output, d.variable)
-            for d in (*model.derivatives, *model.parameter_derivatives)
-            if d.output in whole and d.variable in whole
-        }
-        self._code, self._dtype = dtype_code(model._dtype), getattr(torch, model._dtype)
-        # Calls keep what they need to run: they are used again, by one thread at a time.
-        self._idle: dict[tuple[bool, ...], list[Any]] = {}
+        super().__init__(model, outputs)
+        self.dtype = getattr(torch, model._dtype)
+        self._segments = len(model.describe()["segments"])
+        self._plans: dict[Any, Plan] = {}
 
-    def columns(self, wanted: Sequence[bool]) -> list[int]:
-        """The number of columns of each argument: none where nothing was compiled, or wanted."""
-        known = {name for _, name in self._compiled}
-        return [
-            argument.size if wants and argument.name in known else 0
-            for argument, wants in zip(self.arguments, wanted, strict=True)
-        ]
+    def plan(
+        self, shapes: tuple[Shape, ...], wanted: tuple[bool, ...], linearizes: bool | None = None
+    ) -> Plan:
+        """How to evaluate tensors of those shapes; FatalError where they do not fit.
 
-    def require(self, output: Slot, argument: Slot) -> None:
-        """FatalError unless that derivative is there."""
-        if (output.name, argument.name) in self._compiled:
-            return
-        call = owned("call")
-        check(lib.neml2_call_create(call, self.model._open()[0]))
-        instead = f"Or let {argument.name!r} require no gradient."
-        try:
-            self._attach_block(call, output, argument, ffi.NULL, 1)  # was it not compiled?
-        except FatalError as error:
-            raise FatalError(f"{error} {instead}", error.status, error.subject) from None
-        raise FatalError(
-            f"The derivative of {output.name!r} with respect to {argument.name!r} has "
-            "sub-batch axes, which autograd does without: take jvp() or vjp() of "
-            f"neml2_capi.Model. {instead}",
-            lib.NEML2_ERROR_UNSUPPORTED,
-            argument.name,
-        )
+        With Jacobians where the plan `linearizes`; by default, where that is what takes less time.
+        """
+        key = shapes, wanted, linearizes
+        plan = self._plans.get(key)
+        if plan is None:
+            if linearizes is None:
+                linearizes = any(wanted) and (
+                    self._segments == 1 or sum(self.columns(wanted)) <= _FEW_COLUMNS
+                )
+            plan = Plan(self, shapes, wanted, linearizes)
+            if len(self._plans) >= _MOST:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
 
-    def evaluate(self, tensors: Sequence[Any], wanted: Sequence[bool]) -> tuple[Any, ...]:
+    def evaluate(self, tensors: Sequence[Any], wanted: Sequence[bool]) -> _Tensors:
         """The outputs, each (*B, *shape), and where anything is wanted a Jacobian for each.
 
         Tensors are used where they are; those that are not contiguous, or of another batch than
         the others and not one value, are copied. ConvergenceError as in Model.forward().
         """
-        batch = self._batch_of(tensors)
-        points, columns = math.prod(batch), self.columns(wanted)
-        idle = self._idle.setdefault(tuple(bool(c) for c in columns), [])
-        call = self._call(idle)
-        used = [
-            self._attach_argument(call, argument, tensor, batch)
-            for argument, tensor in zip(self.arguments, tensors, strict=True)
-        ]
-        outputs = [self._attach_output(call, output, batch) for output in self.outputs]
-        jacobians = []
+        shapes = tuple(tensor.shape for tensor in tensors)
+        plan = self.plan(shapes, tuple(wanted), any(wanted))
+        results = plan.evaluate(tensors)
         if any(wanted):
-            jacobians = [self._attach_jacobian(call, o, batch, columns) for o in self.outputs]
-        status = check(lib.neml2_call_run(call[0], points))
-        if status > lib.NEML2_NON_FINITE:
-            self._raise_failed(used)
-        idle.append(call)
-        return (*outputs, *jacobians)
+            # Copies, because torch takes no views for results of a function in forward mode.
+            results[-1:] = [jacobian.clone() for jacobian in plan.jacobians(results[-1])]
+        return tuple(results)
 
-    def _batch_of(self, tensors: Sequence[Any]) -> Shape:
-        """The common batch axes; FatalError where there are none."""
-        batch: Shape = ()
-        for argument, tensor in zip(self.arguments, tensors, strict=True):
-            own = argument.batch_of(tensor)
-            if own in (batch, ()):
-                continue
-            try:
-                batch = np.broadcast_shapes(batch, own)
-            except ValueError:
-                kind = "input" if argument.kind == lib.NEML2_INPUT else "parameter"
-                raise Label(kind, argument.name).refuse(
-                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
-                    "those before it",
-                    lib.NEML2_ERROR_SHAPE,
-                ) from None
-        return batch
 
-    def _call(self, idle: list[Any]) -> Any:
-        try:
-            return idle.pop()
-        except IndexError:
-            call = owned("call")
-            check(lib.neml2_call_create(call, self.model._open()[0]))
-            check(lib.neml2_call_set_block_order(call[0], lib.NEML2_INPUT_FIRST))
-            return call
+class Part(NamedTuple):
+    """Where the adjoint of an argument is in a row of all adjoints, for each point or summed."""
 
-    def _attach_argument(self, call: Any, argument: Slot, tensor: Any, batch: Shape) -> Any:
-        """Bind the memory of a tensor, which is returned for as long as the call runs."""
-        own = argument.batch_of(tensor)
-        stride = argument.size
-        if own != batch:
-            if math.prod(own) == 1:
-                stride = 0
-            else:
-                tensor = tensor.expand(batch + argument.shape)
-        tensor = tensor.detach().resolve_neg().contiguous()
-        bind = (
-            lib.neml2_call_bind_input
-            if argument.kind == lib.NEML2_INPUT
-            else lib.neml2_call_bind_parameter
-        )
-        name = c_string(argument.name)
-        check(bind(call[0], name, _memory(tensor), dtype_code(argument.variable.dtype), stride))
-        return tensor
+    argument: int
+    columns: slice
+    #: The shape of the tensor, or where it broadcasts otherwise than one value, in the whole batch.
+    shape: Shape
+    #: Whether it is one value, and so the sum over the points.
+    summed: bool
+    #: The shape of the tensor where that is another.
+    reduced: Shape | None
 
-    def _attach_output(self, call: Any, output: Slot, batch: Shape) -> Any:
-        tensor = torch.empty(batch + output.shape, dtype=self._dtype)
-        name, data = c_string(output.name), _memory(tensor)
-        check(lib.neml2_call_bind_output(call[0], name, data, self._code, output.size))
-        return tensor
+    def of(self, rows: Any) -> Any:
+        adjoint = torch.from_numpy(rows[..., self.columns].reshape(self.shape))
+        return adjoint if self.reduced is None else adjoint.sum_to_size(self.reduced)
 
-    def _attach_jacobian(
-        self, call: Any, output: Slot, batch: Shape, columns: Sequence[int]
-    ) -> Any:
-        rows = output.size
-        tensor = torch.zeros((*batch, sum(columns), rows), dtype=self._dtype)
-        first, stride = 0, sum(columns) * rows
-        for argument, count in zip(self.arguments, columns, strict=True):
-            if count and (output.name, argument.name) in self._compiled:
-                block = _memory(tensor, first * rows)
-                self._attach_block(call, output, argument, block, stride)
-            first += count
-        return tensor
 
-    def _attach_block(
-        self, call: Any, output: Slot, argument: Slot, block: Any, stride: int
+class Plan:
+    """How a model is evaluated for tensors of given shapes, of which some are `wanted`.
+
+    The Jacobians of all outputs lie in one tensor, one after another.
+    """
+
+    def __init__(
+        self,
+        model: Linearization,
+        shapes: tuple[Shape, ...],
+        wanted: tuple[bool, ...],
+        linearizes: bool,
     ) -> None:
-        name, variable = c_string(output.name), c_string(argument.name)
-        bind = lib.neml2_call_bind_derivative
-        check(bind(call[0], name, argument.kind, variable, block, self._code, stride))
+        self.model, self.shapes, self.wanted = model, shapes, wanted
+        self.linearizes = linearizes
+        self.batch = model.batch_of(shapes)
+        batches = [a.batch_of(shape) for a, shape in zip(model.arguments, shapes, strict=True)]
+        self.points = math.prod(self.batch)
+        self.columns = model.columns(wanted)
+        self.width = sum(self.columns)
+        self._strides = [
+            0 if batch != self.batch and math.prod(batch) == 1 else argument.size
+            for argument, batch in zip(model.arguments, batches, strict=True)
+        ]
+        self._expanded = [
+            self.batch + argument.shape if stride and batch != self.batch else None
+            for argument, batch, stride in zip(model.arguments, batches, self._strides, strict=True)
+        ]
+        results = [Result(self.batch + o.shape, [o.written()]) for o in model.outputs]
+        self._complete = True
+        if linearizes:
+            size = self.points * self.width * sum(output.size for output in model.outputs)
+            blocks = self._blocks()
+            self._complete = len(blocks) == sum(wanted) * len(model.outputs)
+            results.append(Result((size,), blocks, zeros=not self._complete))
+        self._calls = Calls(model.model, self._read(), results, self.points)
+        self._parts = self._list_parts()
+        self._adjoint_calls: dict[Any, Calls] = {}
+
+    # --------------------------------------------------------------------------------------------
+    # Evaluation
+    # --------------------------------------------------------------------------------------------
+
+    def evaluate(self, tensors: Sequence[Any]) -> list[Any]:
+        """The outputs, and then the Jacobians, where the plan has some."""
+        read = self._fitted(tensors)
+        status, results = self._calls.run(read)
+        if status > lib.NEML2_NON_FINITE:
+            self._raise_failed(read)
+        return results
+
+    def jacobians(self, together: Any) -> list[Any]:
+        """The Jacobian of each output, (*B, columns, rows), in the tensor of all."""
+        sizes = [self.points * self.width * output.size for output in self.model.outputs]
+        return [
+            part.view(*self.batch, self.width, output.size)
+            for part, output in zip(together.split(sizes), self.model.outputs, strict=True)
+        ]
+
+    # --------------------------------------------------------------------------------------------
+    # Adjoints, of the arguments that need one, by the gradients of the outputs (None for zero)
+    # --------------------------------------------------------------------------------------------
+
+    def transposed_products(
+        self, together: Any, gradients: Sequence[Any], needed: Sequence[bool]
+    ) -> list[Any]:
+        """Those by the Jacobians; for use without autograd."""
+        if not self._complete:
+            self.model.require(gradients, needed)
+        values, first, total = together.detach().numpy(), 0, None
+        for output, gradient in zip(self.model.outputs, gradients, strict=False):
+            last = first + self.points * self.width * output.size
+            if gradient is not None:
+                cotangent = _plain(gradient).numpy().reshape(self.points, output.size, 1)
+                jacobian = values[first:last].reshape(self.points, self.width, output.size)
+                product = _product(jacobian, cotangent)[:, :, 0]
+                total = product if total is None else total + product
+            first = last
+        adjoints: list[Any] = [None] * len(needed)
+        if total is not None:
+            summed = total.sum(0) if self.points != 1 else total[0]
+            for part in self._parts:
+                if needed[part.argument]:
+                    adjoints[part.argument] = part.of(summed if part.summed else total)
+        return adjoints
+
+    def adjoints(
+        self, tensors: Sequence[Any], gradients: Sequence[Any], needed: Sequence[bool]
+    ) -> list[Any]:
+        """Those by another evaluation; for use without autograd."""
+        self.model.require(gradients, needed)
+        adjoints: list[Any] = [None] * len(needed)
+        parts = [part for part in self._parts if needed[part.argument]]
+        given = tuple(gradient is not None for gradient in gradients[: len(self.model.outputs)])
+        if not any(given) or not parts:
+            return adjoints
+        calls = self._adjoint_calls.get((given, needed))
+        if calls is None:
+            outputs, arguments = self.model.outputs, self.model.arguments
+            read = self._read() + [o.cotangent() for o, g in zip(outputs, given, strict=True) if g]
+            results = [
+                Result(part.shape, [arguments[part.argument].adjoint(self._strides[part.argument])])
+                for part in parts
+            ]
+            calls = Calls(self.model.model, read, results, self.points)
+            self._adjoint_calls[given, needed] = calls
+        read = self._fitted(tensors)
+        read += [_plain(gradient) for gradient in gradients if gradient is not None]
+        status, adjoined = calls.run(read)
+        if status > lib.NEML2_NON_FINITE:
+            self._raise_failed(read[: len(tensors)])
+        for part, adjoint in zip(parts, adjoined, strict=True):
+            if part.reduced is not None:
+                adjoint = adjoint.sum_to_size(part.reduced)
+            adjoints[part.argument] = adjoint
+        return adjoints
+
+    # --------------------------------------------------------------------------------------------
+    # How it is done
+    # --------------------------------------------------------------------------------------------
+
+    def _read(self) -> list[Binding]:
+        arguments = zip(self.model.arguments, self._strides, strict=True)
+        return [argument.read(stride) for argument, stride in arguments]
+
+    def _blocks(self) -> list[Binding]:
+        """The blocks of all Jacobians."""
+        bindings, first = [], 0
+        itemsize = self.model.dtype.itemsize
+        for output in self.model.outputs:
+            column, stride = 0, self.width * output.size
+            for argument, count in zip(self.model.arguments, self.columns, strict=True):
+                if count and (output.name, argument.name) in self.model.compiled:
+                    offset = (first + column * output.size) * itemsize
+                    bindings.append(output.block(argument, stride, offset))
+                column += count
+            first += self.points * stride
+        return bindings
+
+    def _list_parts(self) -> list[Part]:
+        parts, first = [], 0
+        for index, count in enumerate(self.columns):
+            if count:
+                summed = self._strides[index] == 0
+                expanded = self._expanded[index]
+                shape = self.shapes[index] if expanded is None else expanded
+                reduced = None if expanded is None else self.shapes[index]
+                columns = slice(first, first + count)
+                parts.append(Part(index, columns, tuple(shape), summed, reduced))
+            first += count
+        return parts
+
+    def _fitted(self, tensors: Sequence[Any]) -> list[Any]:
+        """The tensors as they are read."""
+        pairs = zip(tensors, self._expanded, strict=True)
+        return [_plain(t if shape is None else t.expand(shape)) for t, shape in pairs]
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""
-        named = {a.name: t for a, t in zip(self.arguments, tensors, strict=True)}
-        inputs = {name: named[name] for name in self.model.inputs.names}
-        parameters = {name: named[name] for name in self.model.parameters.names}
-        self.model.forward(inputs, parameters)
+        named = {a.name: t for a, t in zip(self.model.arguments, tensors, strict=True)}
+        model = self.model.model
+        inputs = {name: named[name] for name in model.inputs.names}
+        parameters = {name: named[name] for name in model.parameters.names}
+        model.forward(inputs, parameters)
         raise FatalError("points failed once, and not again", lib.NEML2_ERROR_INTERNAL)
 
 
-def _slot(variable: Variable, kind: int) -> Slot:
-    shape = variable.sub_batch_shape + variable.base_shape
-    return Slot(variable, kind, shape, math.prod(shape))
+def _product(matrices: Any, vectors: Any) -> Any:
+    """Of arrays: torch has threads for many, and numpy takes less time for few."""
+    if matrices.size > _MANY:
+        return torch.bmm(torch.from_numpy(matrices), torch.from_numpy(vectors)).numpy()
+    return np.matmul(matrices, vectors)
 
 
-def _memory(tensor: Any, first: int = 0) -> Any:
-    """The address of an element of a contiguous tensor; not NULL where there is none at all."""
-    return ffi.cast("void *", tensor.data_ptr() + first * tensor.element_size() or 1)
+def _plain(tensor: Any) -> Any:
+    """The tensor, or a copy, with its values in its memory one after another."""
+    if tensor.is_contiguous() and not tensor.is_neg():
+        return tensor
+    return tensor.detach().resolve_neg().contiguous()

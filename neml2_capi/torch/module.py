@@ -12,13 +12,14 @@ import torch
 
 from neml2_capi._evaluation import check_mapping
 from neml2_capi._library import lib
-from neml2_capi._tensor import Label
-from neml2_capi._variables import Variable, Variables
 from neml2_capi.errors import FatalError, unknown_name
 from neml2_capi.model import Model as _Model
-from neml2_capi.torch._autograd import Evaluation
+from neml2_capi.torch._autograd import evaluate
 from neml2_capi.torch._linearization import Linearization
+from neml2_capi.torch._slots import Slot
 from neml2_capi.torch.model import Model
+
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 class Module(torch.nn.Module):  # type: ignore[misc]
@@ -43,7 +44,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     respect to what requires a gradient, and keeps it until then: per point
     8 * sum(output sizes) * sum(sizes of what requires a gradient) bytes. In a long history of many
     points torch.utils.checkpoint.checkpoint(material, forces, use_reentrant=False) evaluates again
-    instead. Under torch.func the Jacobian is that of all inputs and parameters.
+    instead. Under torch.func the Jacobian is that of all inputs and parameters. A model of several
+    segments, of which gradients by more than 8 components are asked, is evaluated again by
+    backward, because that is faster: what it reads must not change in place until then.
 
     train() and eval() change nothing. A copy, or what is unpickled in another process, opens the
     artifact again, which must still be where it was. Threads may evaluate one module at once.
@@ -116,20 +119,8 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         if inputs is not None:
             check_mapping("inputs", inputs)
             named = {**inputs, **named}
-        tensors = self._tensors(self.model.inputs, named)
-        values = {name: self[name] for name in self._attributes}
-        tensors += self._tensors(self.model.parameters, values)
-        linearization = self._linearization
-        wanted = _wanted(tensors)
-        evaluate: Callable[..., tuple[Any, ...]] = Evaluation.apply
-        if any(wanted):
-            results = evaluate(linearization, wanted, *tensors)
-        else:
-            results = linearization.evaluate(tensors, wanted)
-        return {
-            output.name: result
-            for output, result in zip(linearization.outputs, results, strict=False)
-        }
+        model = self._linearization
+        return dict(zip(model.output_names, evaluate(model, self._tensors(named)), strict=False))
 
     # --------------------------------------------------------------------------------------------
     # Parameters
@@ -143,10 +134,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     def __setitem__(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy; one that can be trained still can be."""
         parameters = self.model.parameters
-        variable = parameters[parameters.resolve(name)]
-        label = parameters.labels[parameters.resolve(name)]
-        tensor = _tensor(variable, label, value).detach().clone()
-        attribute = self._attributes[variable.name]
+        index = parameters.resolve(name)
+        slot = self._linearization.arguments[len(self.model.inputs) + index]
+        tensor = _tensor(slot, value).detach().clone()
+        slot.batch_of(tensor.shape)  # is it one that fits?
+        attribute = self._attributes[slot.name]
         if attribute in self._parameters:
             trained = self._parameters[attribute].requires_grad
             tensor = torch.nn.Parameter(tensor, requires_grad=trained)
@@ -156,23 +148,20 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     # How it is done
     # --------------------------------------------------------------------------------------------
 
-    def _tensors(self, variables: Variables, values: Mapping[str, Any]) -> list[Any]:
-        """What was given, in the order of the variables."""
-        for name in values:
-            if name not in variables.index_of:
-                raise unknown_name(variables.kind, name, variables.names)
-        tensors = []
-        for variable, label in zip(variables, variables.labels, strict=True):
-            value = values.get(variable.name)
-            if value is None:
-                shape = variable.sub_batch_shape + variable.base_shape
-                raise label.refuse(
-                    f"is missing; every input must be given. Its shape is batch axes and then "
-                    f"{shape}",
-                    lib.NEML2_ERROR_MISSING,
-                )
-            tensors.append(_tensor(variable, label, value))
-        return tensors
+    def _tensors(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The inputs and then the parameters, in order; their shapes may be wrong."""
+        names = self.model.inputs.index_of
+        if not names.keys() >= inputs.keys():
+            unknown = next(name for name in inputs if name not in names)
+            raise unknown_name(self.model.inputs.kind, unknown, self.model.inputs.names)
+        values: list[Any] = [inputs.get(name) for name in names]
+        values += [getattr(self, attribute) for attribute in self._attributes.values()]
+        return [
+            value
+            if type(value) in _TENSORS and value.dtype is slot.dtype and value.is_cpu
+            else _tensor(slot, value)
+            for slot, value in zip(self._linearization.arguments, values, strict=True)
+        ]
 
     def _apply(self, function: Callable[[Any], Any], recurse: bool = True) -> Any:
         """What .to(), .cuda(), .float() and the like call for every tensor: on the CPU it stays."""
@@ -212,49 +201,35 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
 
 
-def _tensor(variable: Variable, label: Label, value: Any) -> Any:
-    """A value as a tensor that fits a variable; numbers and lists become its element type."""
-    dtype = getattr(torch, variable.dtype)
+def _tensor(slot: Slot, value: Any) -> Any:
+    """A value as a tensor of the type of a variable; numbers and arrays are copied."""
+    if value is None:
+        raise slot.label.refuse(
+            f"is missing; every input must be given. Its shape is batch axes and then {slot.shape}",
+            lib.NEML2_ERROR_MISSING,
+        )
     if not isinstance(value, torch.Tensor):
         plain = isinstance(value, (int, float, list, tuple))
-        try:
-            value = torch.tensor(value, dtype=dtype) if plain else torch.as_tensor(value)
+        try:  # a copy, since backward may read it again
+            value = (
+                torch.tensor(value, dtype=slot.dtype) if plain else torch.asarray(value, copy=True)
+            )
         except (TypeError, ValueError, RuntimeError) as error:
-            raise label.refuse(
+            raise slot.label.refuse(
                 f"cannot be made a tensor, from a {type(value).__name__}: {error}",
                 lib.NEML2_ERROR_DTYPE,
             ) from error
-    if value.dtype != dtype:
-        raise label.refuse(
-            f"must be {dtype}; got {value.dtype}: pass tensor.to({dtype})", lib.NEML2_ERROR_DTYPE
+    if value.dtype != slot.dtype:
+        raise slot.label.refuse(
+            f"must be {slot.dtype}; got {value.dtype}: pass tensor.to({slot.dtype})",
+            lib.NEML2_ERROR_DTYPE,
         )
     if value.device.type != "cpu":
-        raise label.refuse(
+        raise slot.label.refuse(
             f"is on the device {value.device}: pass it on the cpu, tensor.cpu()",
             lib.NEML2_ERROR_UNSUPPORTED,
         )
-    shape = variable.sub_batch_shape + variable.base_shape
-    if value.shape[max(value.ndim - len(shape), 0) :] != shape:
-        raise label.refuse(
-            f"has the shape {tuple(value.shape)}; expected batch axes and then {shape}",
-            lib.NEML2_ERROR_SHAPE,
-        )
     return value
-
-
-def _wanted(tensors: list[Any]) -> tuple[bool, ...]:
-    """Of which tensors a derivative may be asked."""
-    # A transform hides from the outside what it will ask of which tensor.
-    if torch._C._are_functorch_transforms_active():
-        return tuple(tensor.is_floating_point() for tensor in tensors)
-    recording = torch.is_grad_enabled()
-    forward = torch.autograd.forward_ad
-    dual = getattr(forward, "_current_level", 0) >= 0
-    return tuple(
-        (recording and tensor.requires_grad)
-        or (dual and forward.unpack_dual(tensor).tangent is not None)
-        for tensor in tensors
-    )
 
 
 def _artifact(model: _Model) -> tuple[str, str | None]:

@@ -20,6 +20,7 @@ from neml2_capi import ConvergenceError, FatalError, UnknownNameError
 torch = pytest.importorskip("torch")
 capi_torch = pytest.importorskip("neml2_capi.torch")
 linearization = pytest.importorskip("neml2_capi.torch._linearization")
+calls = pytest.importorskip("neml2_capi.torch._calls")
 
 Artifacts = Mapping[str, Path]
 Base: Any = torch.nn.Module
@@ -49,16 +50,23 @@ def hardening(artifacts: Artifacts) -> Any:
 
 
 @pytest.fixture
-def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The outputs and Jacobians of every evaluation from now on."""
-    made = []
-    evaluate = linearization.Linearization.evaluate
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the Jacobians of every evaluation from now on, those of an adjoint too."""
+    made: list[tuple[int, ...]] = []
+    run, evaluate = calls.Calls.run, linearization.Plan.evaluate
 
     def counted(*arguments: Any) -> Any:
-        made.append(evaluate(*arguments))
-        return made[-1]
+        made.append(())
+        return run(*arguments)
 
-    monkeypatch.setattr(linearization.Linearization, "evaluate", counted)
+    def noted(plan: Any, tensors: Any) -> Any:
+        results = evaluate(plan, tensors)
+        if plan.linearizes:
+            made[-1] = tuple(tuple(block.shape) for block in plan.jacobians(results[-1]))
+        return results
+
+    monkeypatch.setattr(calls.Calls, "run", counted)
+    monkeypatch.setattr(linearization.Plan, "evaluate", noted)
     return made
 
 
@@ -173,18 +181,18 @@ def test_tangents_are_the_compiled_ones(artifacts: Artifacts, name: str) -> None
 
 
 def test_only_what_requires_a_gradient_is_differentiated(
-    hardening: Any, evaluations: list[Any]
+    hardening: Any, evaluations: list[tuple[int, ...]]
 ) -> None:
     inputs = inputs_of("isotropic_hardening")
     with torch.no_grad():
         outputs = hardening(requiring_grad(inputs))
-    assert len(evaluations[-1]) == 2
+    assert evaluations == [()]
     assert not any(output.requires_grad for output in outputs.values())
     hardening(inputs)
-    assert [tuple(made.shape) for made in evaluations[-1][2:]] == [(3, 2, 6), (3, 2, 1)]
+    assert evaluations[-1] == ((3, 2, 6), (3, 2, 1))
     hardening.requires_grad_(False)
     hardening({**inputs, "stress~1": inputs["stress~1"].clone().requires_grad_()})
-    assert [tuple(made.shape) for made in evaluations[-1][2:]] == [(3, 6, 6), (3, 6, 1)]
+    assert evaluations[-1] == ((3, 6, 6), (3, 6, 1))
 
 
 def test_a_change_after_forward_does_not_change_the_gradient(hardening: Any) -> None:
@@ -197,6 +205,57 @@ def test_a_change_after_forward_does_not_change_the_gradient(hardening: Any) -> 
         hardening["E"].fill_(1.0)
     backward(outputs, weights)
     same(hardening["E"].grad, expected[E])
+
+
+def test_a_composed_model_is_evaluated_again_for_many_columns(
+    artifacts: Artifacts, evaluations: list[tuple[int, ...]]
+) -> None:
+    """Its Jacobian would take a product with the blocks of all segments for each of them."""
+    module, inputs = module_of(artifacts, "radial_return"), inputs_of("radial_return")
+    weights = cotangents(module, inputs)
+    _, expected = module.model.vjp(inputs, weights)
+    for given, jacobians in ((inputs, True), (requiring_grad(inputs), False)):
+        del evaluations[:]
+        outputs = module(given)
+        assert len(evaluations) == 1
+        assert bool(evaluations[-1]) is jacobians
+        backward(outputs, weights)
+        assert evaluations[1:] == ([] if jacobians else [()])
+    for name, adjoint in expected.items():
+        same(given[name].grad, adjoint)
+
+
+def test_a_change_before_a_second_evaluation_is_refused(artifacts: Artifacts) -> None:
+    """As torch does for every tensor that backward reads; an array is not a tensor, but copied."""
+    module, inputs = module_of(artifacts, "radial_return"), inputs_of("radial_return")
+    weights = cotangents(module, inputs)
+    _, expected = module.model.vjp(inputs, weights)
+    given = {**requiring_grad(inputs), "t~1": inputs["t~1"].numpy().copy()}
+    outputs = module(given)
+    given["t~1"][:] = 0.0
+    backward(outputs, weights)
+    same(given["total_strain"].grad, expected["total_strain"])
+    given["t~1"] = inputs["t~1"].clone()
+    outputs = module(given)
+    given["t~1"].zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        backward(outputs, weights)
+
+
+def test_backward_may_run_twice_and_for_some_of_the_outputs(artifacts: Artifacts) -> None:
+    for name in MODELS:
+        module, inputs = module_of(artifacts, name), inputs_of(name)
+        for key, weight in cotangents(module, inputs).items():
+            given = requiring_grad(inputs)
+            output = module(given)[key]
+            first, second = (
+                torch.autograd.grad(output, [*given.values()], weight, retain_graph=True)
+                for _ in range(2)
+            )
+            _, expected = module.model.vjp(inputs, {key: weight})
+            for adjoint, again, right in zip(first, second, expected.values(), strict=True):
+                assert torch.equal(adjoint, again)
+                same(adjoint, right)
 
 
 def test_histories_are_differentiated_through_time(hardening: Any) -> None:
@@ -225,6 +284,28 @@ def test_histories_are_differentiated_through_time(hardening: Any) -> None:
 # ------------------------------------------------------------------------------------------------
 # Batches
 # ------------------------------------------------------------------------------------------------
+
+
+def test_batches_that_broadcast_in_a_composed_model(artifacts: Artifacts) -> None:
+    module, inputs = module_of(artifacts, "radial_return"), inputs_of("radial_return", 4)
+    inputs |= {name: inputs[name][0] for name in ("t", "plastic_strain~1")}
+    inputs["total_strain"] = inputs["total_strain"][:, None] * torch.tensor([[1.0], [1.1]]).double()
+    inputs["gamma~1"] = inputs["gamma~1"][:, None]
+    inputs["equivalent_plastic_strain~1"] = inputs["equivalent_plastic_strain~1"][:1, None]
+    inputs["t~1"] = inputs["t~1"][0]
+    inputs["kinematic_plastic_strain~1"] = inputs["kinematic_plastic_strain~1"][:, None]
+    weights = cotangents(module, inputs)
+    full = {
+        variable.name: inputs[variable.name].expand(4, 2, *variable.base_shape).clone()
+        for variable in module.model.inputs
+    }
+    _, expected = module.model.vjp(full, weights)
+    given = requiring_grad(inputs)
+    backward(module(given), weights)
+    for name, value in given.items():
+        assert value.grad.shape == value.shape
+        same(value.grad, expected[name].sum_to_size(value.shape))
+    same(module["yield_stress"].grad, module.model.param_vjp(full, weights)["yield_stress"])
 
 
 def test_one_value_for_many_points_gets_the_sum(hardening: Any) -> None:
@@ -270,19 +351,19 @@ def test_every_batch_has_a_gradient(elasticity: Any, batch: tuple[int, ...]) -> 
 def test_contiguous_inputs_are_read_where_they_are(
     hardening: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    addresses = []
-    memory = linearization._memory
+    seen: list[int] = []
+    attach = calls.Binding.attach
 
-    def seen(tensor: Any, *first: int) -> Any:
-        addresses.append(tensor.data_ptr())
-        return memory(tensor, *first)
+    def noted(self: Any, call: Any, address: int) -> None:
+        seen.append(address)
+        attach(self, call, address)
 
-    monkeypatch.setattr(linearization, "_memory", seen)
+    monkeypatch.setattr(calls.Binding, "attach", noted)
     inputs = inputs_of("isotropic_hardening")
     inputs["t"] = inputs["t"][0]
     hardening(inputs)
     read = [*inputs.values(), *hardening.parameters()]
-    assert {tensor.data_ptr() for tensor in read} <= set(addresses)
+    assert {tensor.data_ptr() for tensor in read} <= set(seen)
 
 
 def test_strided_and_lazily_negated_inputs(elasticity: Any) -> None:
@@ -304,7 +385,7 @@ def test_strided_and_lazily_negated_inputs(elasticity: Any) -> None:
 
 
 def test_jacobians_of_torch_func_take_one_evaluation(
-    hardening: Any, evaluations: list[Any]
+    hardening: Any, evaluations: list[tuple[int, ...]]
 ) -> None:
     inputs = {name: value[0] for name, value in inputs_of("isotropic_hardening").items()}
     _, blocks = hardening.model.jacobian(inputs)
@@ -331,7 +412,9 @@ def test_parameters_by_functional_call(hardening: Any, transform: str) -> None:
     same(slopes["yield_stress"], blocks["stress"]["yield_stress"])
 
 
-def test_vmap_is_one_evaluation_of_the_batch(hardening: Any, evaluations: list[Any]) -> None:
+def test_vmap_is_one_evaluation_of_the_batch(
+    hardening: Any, evaluations: list[tuple[int, ...]]
+) -> None:
     inputs = inputs_of("isotropic_hardening", 6)
     expected = hardening.model.forward(inputs)
     batched = {name: value.reshape(2, 3, *value.shape[1:]) for name, value in inputs.items()}
@@ -378,7 +461,7 @@ def test_gradients_of_each_sample(hardening: Any) -> None:
         same(each[name].sum(), gradient)
 
 
-def test_checkpoints_evaluate_again(hardening: Any, evaluations: list[Any]) -> None:
+def test_checkpoints_evaluate_again(hardening: Any, evaluations: list[tuple[int, ...]]) -> None:
     inputs = inputs_of("isotropic_hardening")
     weights = cotangents(hardening, inputs)
     del evaluations[:]
@@ -448,6 +531,20 @@ def test_second_derivatives_are_refused(elasticity: Any, outer: str, inner: str)
     transform = getattr(torch.func, outer)(getattr(torch.func, inner)(elasticity))
     with pytest.raises(FatalError, match="second derivative"):
         transform({"strain": strain})
+
+
+def test_double_backward_of_a_composed_model_is_refused(artifacts: Artifacts) -> None:
+    module, given = (
+        module_of(artifacts, "radial_return"),
+        requiring_grad(inputs_of("radial_return")),
+    )
+    stress, strain = module(given)["cauchy_stress"], given["total_strain"]
+    weights = torch.ones_like(stress, requires_grad=True)
+    (gradient,) = torch.autograd.grad(stress, strain, weights, create_graph=True)
+    (slope,) = torch.autograd.grad(gradient.sum(), weights, retain_graph=True)
+    assert slope.abs().max() > 0
+    with pytest.raises(FatalError, match="second derivative"):
+        gradient.sum().backward()
 
 
 def test_double_backward_is_refused(elasticity: Any) -> None:

@@ -1,0 +1,162 @@
+"""The variables of a model by position, as a function of torch.autograd has its arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from neml2_capi._library import c_string, ffi, lib
+from neml2_capi._tensor import Label, dtype_code
+from neml2_capi._variables import Variable
+from neml2_capi.errors import FatalError, check
+from neml2_capi.model import Model
+from neml2_capi.torch._calls import Binding, new_call
+
+Shape = tuple[int, ...]
+_KINDS = {
+    lib.NEML2_INPUT: "input",
+    lib.NEML2_PARAMETER: "parameter",
+    lib.NEML2_OUTPUT: "output",
+}
+
+
+class Slot(NamedTuple):
+    """A variable of a model, as the calls of the library want it."""
+
+    variable: Variable
+    #: NEML2_INPUT, NEML2_PARAMETER or NEML2_OUTPUT.
+    kind: int
+    #: What one point has: the sub-batch axes, and then those of the base.
+    shape: Shape
+    size: int
+    #: The element type of its tensors, and the library's code for it.
+    dtype: Any
+    code: int
+    #: Its name as a C string, so that no call has to make one.
+    c_name: Any
+
+    @property
+    def name(self) -> str:
+        return self.variable.name
+
+    @property
+    def label(self) -> Label:
+        """What it is called in errors."""
+        return Label(_KINDS[self.kind], self.name)
+
+    def batch_of(self, shape: Sequence[int]) -> Shape:
+        """The batch axes of a tensor of that shape; FatalError where it does not fit."""
+        axes = max(len(shape) - len(self.shape), 0)
+        if tuple(shape[axes:]) != self.shape:
+            raise self.label.refuse(
+                f"has the shape {tuple(shape)}; expected batch axes and then {self.shape}",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        return tuple(shape[:axes])
+
+    def read(self, stride: int) -> Binding:
+        """An input or a parameter."""
+        of_input = self.kind == lib.NEML2_INPUT
+        bind = lib.neml2_call_bind_input if of_input else lib.neml2_call_bind_parameter
+        return Binding(bind, (self.c_name,), (self.code, stride))
+
+    def written(self) -> Binding:
+        """An output."""
+        return Binding(lib.neml2_call_bind_output, (self.c_name,), (self.code, self.size))
+
+    def cotangent(self) -> Binding:
+        """That of an output."""
+        return Binding(lib.neml2_call_bind_cotangent, (self.c_name,), (self.code, self.size))
+
+    def adjoint(self, stride: int) -> Binding:
+        """That of an input or a parameter; where the stride is 0, summed over the points."""
+        bind = lib.neml2_call_bind_adjoint
+        return Binding(bind, (self.kind, self.c_name), (self.code, stride))
+
+    def block(self, variable: Slot, stride: int, offset: int) -> Binding:
+        """The derivative of an output with respect to `variable`."""
+        names = (self.c_name, variable.kind, variable.c_name)
+        return Binding(lib.neml2_call_bind_derivative, names, (self.code, stride), offset)
+
+
+class Slots:
+    """The arguments of a model, all inputs and then all parameters, and the chosen outputs."""
+
+    def __init__(self, model: Model, outputs: Sequence[str]) -> None:
+        self.model = model
+        self.outputs = [
+            _slot(model.outputs[model.outputs.index_of[name]], lib.NEML2_OUTPUT, model._dtype)
+            for name in outputs
+        ]
+        self.output_names = list(outputs)
+        self.arguments = [
+            *(_slot(variable, lib.NEML2_INPUT) for variable in model.inputs),
+            *(_slot(variable, lib.NEML2_PARAMETER) for variable in model.parameters),
+        ]
+        slots = [*self.arguments, *self.outputs]
+        whole = {slot.name for slot in slots if not slot.variable.sub_batch_shape}
+        self.compiled = {
+            (d.output, d.variable)
+            for d in (*model.derivatives, *model.parameter_derivatives)
+            if d.output in whole and d.variable in whole
+        }
+
+    def columns(self, wanted: Sequence[bool]) -> list[int]:
+        """The columns of each argument in a Jacobian: none where nothing is known, or wanted."""
+        known = {name for _, name in self.compiled}
+        return [
+            argument.size if wants and argument.name in known else 0
+            for argument, wants in zip(self.arguments, wanted, strict=True)
+        ]
+
+    def batch_of(self, shapes: Sequence[Sequence[int]]) -> Shape:
+        """The common batch axes of arguments; FatalError where there are none."""
+        batch: Shape = ()
+        for argument, shape in zip(self.arguments, shapes, strict=True):
+            own = argument.batch_of(shape)
+            try:
+                batch = np.broadcast_shapes(batch, own)
+            except ValueError:
+                raise argument.label.refuse(
+                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
+                    "those before it",
+                    lib.NEML2_ERROR_SHAPE,
+                ) from None
+        return batch
+
+    def require(self, given: Sequence[Any], needed: Sequence[bool]) -> None:
+        """FatalError unless the derivatives of outputs that have a gradient, which is not None,
+        are there with respect to the arguments that need one."""
+        for output, gradient in zip(self.outputs, given, strict=False):
+            if gradient is None:
+                continue
+            for argument, needs in zip(self.arguments, needed, strict=True):
+                if needs and (output.name, argument.name) not in self.compiled:
+                    self._refuse(output, argument)
+
+    def _refuse(self, output: Slot, argument: Slot) -> None:
+        instead, call = f"Or let {argument.name!r} require no gradient.", new_call(self.model)
+        block = output.block(argument, 1, 0)
+        try:  # was it not compiled?
+            check(block.function(call[0], *block.names, ffi.NULL, *block.form))
+        except FatalError as error:
+            raise FatalError(f"{error} {instead}", error.status, error.subject) from None
+        raise FatalError(
+            f"The derivative of {output.name!r} with respect to {argument.name!r} has "
+            "sub-batch axes, which autograd does without: take jvp() or vjp() of "
+            f"neml2_capi.Model. {instead}",
+            lib.NEML2_ERROR_UNSUPPORTED,
+            argument.name,
+        )
+
+
+def _slot(variable: Variable, kind: int, dtype: str | None = None) -> Slot:
+    shape = variable.sub_batch_shape + variable.base_shape
+    name = ffi.new("char[]", c_string(variable.name))
+    dtype = dtype or variable.dtype
+    code = dtype_code(dtype)
+    return Slot(variable, kind, shape, math.prod(shape), getattr(torch, dtype), code, name)
