@@ -98,6 +98,10 @@ class Place(NamedTuple):
 
     def attach(self, call: Any, bound: Bound | None) -> None:
         """Tell the library; None takes the binding back."""
+        check(self.function(call, *self.arguments(bound)))
+
+    def arguments(self, bound: Bound | None) -> tuple[Any, ...]:
+        """What `function` takes after the call."""
         data, stride = ffi.NULL, 1
         if bound is not None:
             array, stride = bound.array, bound.stride
@@ -108,7 +112,7 @@ class Place(NamedTuple):
             )
         # The arrays of a report have types of their own.
         code = [] if self.key[0] == "report" else [CODES[self.dtype]]
-        check(self.function(call, *self.leading, data, *code, stride))
+        return *self.leading, data, *code, stride
 
     def _in_place(self, value: Any) -> Array:
         if isinstance(value, np.ndarray):

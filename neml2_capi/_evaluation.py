@@ -154,7 +154,7 @@ class NativeReport:
     def __init__(self, model: Model) -> None:
         self.owner = owned("report")
         self.hand_out: Callable[..., Any] = as_numpy
-        self._unknowns = model.unknowns
+        self._model = model
 
     def arrays(self) -> dict[str, Any]:
         arrays = {name: self.hand_out(self._get(kind)) for name, kind in _REPORTS.items()}
@@ -166,7 +166,7 @@ class NativeReport:
     def unknowns(self) -> dict[str, Any]:
         """The last iterates of failed points; NaN at the others."""
         values = {}
-        for index, name in enumerate(self._unknowns.names):
+        for index, name in enumerate(self._model.unknowns.names):
             tensor = owned("tensor")
             check(lib.neml2_report_unknown(tensor, self.owner[0], index))
             values[name] = self.hand_out(tensor)
@@ -175,21 +175,36 @@ class NativeReport:
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         message = last_message()
         good = as_numpy(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
-        converged = Tensor(np.asarray(good))
+        converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
         raise ConvergenceError(
             message,
             status,
+            failed_segment(self._model, good, unknowns),
             report=self.arrays(),
             converged_mask=self.hand_out(converged._open(), converged._source),
             outputs=outputs,
             derivatives=named,
-            unknowns=self.unknowns(),
+            unknowns=unknowns,
         )
 
     def _get(self, kind: int) -> Any:
         tensor = owned("tensor")
         check(lib.neml2_report_get(tensor, self.owner[0], kind))
         return tensor
+
+
+def failed_segment(model: Model, good: Any, unknowns: Mapping[str, Any]) -> str:
+    """The implicit segment at which the first point failed, by its residual; "" if unknown."""
+    segments = model._implicit_segments()
+    if len(segments) == 1:
+        return segments[0][0]
+    first = int(np.argmin(good.ravel()))
+    for name, solved in reversed(segments):  # there are no iterates of those after it
+        for unknown in solved & unknowns.keys():
+            values = np.asarray(Tensor(unknowns[unknown])).reshape(good.size, -1)[first]
+            if not np.isnan(values).any():
+                return name
+    return ""
 
 
 def fill(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from neml2_capi import _raw
@@ -47,7 +48,17 @@ def _open(path: str) -> Any:
     return library
 
 
-lib: Any = _open(_path())
+def _load() -> Any:
+    try:
+        return _open(_path())
+    except ImportError as error:
+        # python -m neml2_capi comes by here first, and its user wants no traceback.
+        if sys.argv[:1] == ["-m"] and "neml2_capi" in sys.orig_argv:
+            raise SystemExit(f"neml2_capi: {error}") from None
+        raise
+
+
+lib: Any = _load()
 
 
 def version() -> str:

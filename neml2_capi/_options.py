@@ -98,7 +98,7 @@ class Options(Mapping[str, Any]):
         return len(self._known)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return "<Options of a closed model>" if self._model.closed else repr(dict(self))
 
     def _find(self, name: str) -> Option:
         try:

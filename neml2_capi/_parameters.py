@@ -34,4 +34,6 @@ class Parameters(Mapping[str, Any]):
         return len(self._model.parameters)
 
     def __repr__(self) -> str:
+        if self._model.closed:
+            return "<Parameters of a closed model>"
         return repr({name: self[name] for name in self})

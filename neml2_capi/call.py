@@ -6,12 +6,12 @@ import math
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from neml2_capi._binding import Bound, Key, Place, Shape
-from neml2_capi._evaluation import check_mapping, kind_of_results
+from neml2_capi._evaluation import check_mapping, failed_segment, kind_of_results
 from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import NUMPY, Kinds
 from neml2_capi._library import lib
@@ -30,6 +30,18 @@ _Requested = dict[Key, tuple[Place, Any]]
 
 _run = lib.neml2_call_run
 _NON_FINITE: int = lib.NEML2_NON_FINITE
+
+
+class Fit(NamedTuple):
+    """An array that was found to fit at a place."""
+
+    key: Key
+    pair: tuple[Place, Bound]
+    #: What binds it: a function of the library, and what it takes after the call.
+    function: Any
+    arguments: tuple[Any, ...]
+    #: What is shown as bound, of all places of the kind.
+    values: dict[str, Any]
 
 
 class Call(Handle):
@@ -78,6 +90,9 @@ class Call(Handle):
         self._turn = threading.RLock()
         self._places = Places(model, self._open()[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
+        # What swap() bound: arrays, by where they fit and their identity, until others are bound.
+        self._fits: dict[tuple[Key, int], Fit] = {}
+        self._exchanged: dict[tuple[str, str], tuple[Key, Key]] = {}
         self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
         for group, values in self._values.items():
             setattr(self, group, MappingProxyType(values))
@@ -160,6 +175,8 @@ class Call(Handle):
                 }
             )
             self._attach(self._fitted(requested, self._views(requested)))
+            self._fits.clear()
+            self._exchanged.clear()
 
     def swap(self, history: str, current: str) -> None:
         """Exchange the array of the input `history` with that of the output or input `current`.
@@ -168,21 +185,27 @@ class Call(Handle):
         no value moves. From then on `call.inputs["stress~1"]` is the array that was
         `call.outputs["stress"]`, and the other way round.
         """
-        group = "outputs" if current in self._model.outputs.index_of else "inputs"
         with self._turn:
-            self._open()
-            one, other = self._at("inputs", history), self._at(group, current)
-            requested = {
-                one[0].key: (one[0], other[1].value),
-                other[0].key: (other[0], one[1].value),
-            }
-            self._attach(self._fitted(requested, self._views(requested)))
+            call, bound = self._open(), self._bound
+            keys = self._exchanged.get((history, current))
+            if keys is not None:
+                one, other = (bound[key][1].value for key in keys)
+                first, second = map(self._fits.get, ((keys[0], id(other)), (keys[1], id(one))))
+                if first and second:
+                    for fit in (first, second):
+                        check(fit.function(call[0], *fit.arguments))
+                        bound[fit.key] = fit.pair
+                        fit.values[fit.key[1]] = fit.pair[1].value
+                    return
+            self._exchange(history, current)
 
     def close(self) -> None:
         """Let go of the arrays. Closing twice is allowed, and waits for a call that runs."""
         with self._turn:
             super().close()
             self._bound.clear()
+            self._fits.clear()
+            self._exchanged.clear()
 
     def __repr__(self) -> str:
         closed = ", closed" if self.closed else ""
@@ -286,6 +309,23 @@ class Call(Handle):
                 self._bound[key] = place, bound
                 values[key[-1]] = bound.value
 
+    def _exchange(self, history: str, current: str) -> None:
+        """Exchange arrays, and remember where they fit."""
+        group = "outputs" if current in self._model.outputs.index_of else "inputs"
+        before = self._at("inputs", history), self._at(group, current)
+        (one, first), (other, second) = before
+        requested = {one.key: (one, second.value), other.key: (other, first.value)}
+        self._attach(self._fitted(requested, self._views(requested)))
+        for place, fitting in (*before, self._bound[one.key], self._bound[other.key]):
+            self._fits[place.key, id(fitting.value)] = Fit(
+                place.key,
+                (place, fitting),
+                place.function,
+                place.arguments(fitting),
+                self._values[place.key[0]],
+            )
+        self._exchanged[history, current] = one.key, other.key
+
     def _at(self, group: str, name: str) -> tuple[Place, Bound]:
         """What is bound at a name; FatalError where there is no such name, or nothing."""
         bound = self._bound.get((group, name))
@@ -301,6 +341,7 @@ class Call(Handle):
         raise ConvergenceError(
             last_message(),
             status,
+            failed_segment(self._model, good, {}),
             report=self.report,
             converged_mask=self._handed_out(good),
             outputs=self.outputs,

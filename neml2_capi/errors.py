@@ -52,6 +52,7 @@ class UnknownNameError(FatalError, KeyError):
 class ConvergenceError(Error):
     """Some material points did not converge. The others hold good results.
 
+    `subject` is the package of the residual at which the first of them failed, where that is known.
     The arrays are of the kind that the results of the call would have been; B is the common batch.
     """
 

@@ -74,6 +74,7 @@ class Model(Handle):
 
     #: The kind of the results; NUMPY: that of the arguments.
     _kind: Kind = NUMPY
+    _solved: list[tuple[str, set[str]]] | None = None
     _replays = Replays()
 
     def __new__(cls: type[_Self], *arguments: Any, engine: str = "native", **named: Any) -> _Self:
@@ -211,6 +212,21 @@ class Model(Handle):
     def histories(self) -> tuple[History, ...]:
         """The inputs `x~1`, `x~2`, and the outputs that they become at the next step."""
         return self._histories
+
+    def _implicit_segments(self) -> list[tuple[str, set[str]]]:
+        """The package of the residual of each implicit segment, and what it is solved for."""
+        if self._solved is None and self.closed:  # a call may outlive it
+            return []
+        if self._solved is None:
+            self._solved = [
+                (
+                    segment["residual_package"],
+                    {v["name"] for group in segment["unknowns"] for v in group["variables"]},
+                )
+                for segment in self.describe()["segments"]
+                if segment["kind"] == "implicit"
+            ]
+        return self._solved
 
     def describe(self) -> dict[str, Any]:
         """What the artifact holds: segments, packages, settings; in one form for every schema."""

@@ -17,6 +17,7 @@ from neml2_capi._evaluation import (
     VJP,
     Evaluation,
     Operation,
+    failed_segment,
     kind_of_results,
 )
 from neml2_capi._kinds import Kind, Kinds
@@ -146,7 +147,7 @@ class PythonModel(Model):
             int(found.report.status.max(initial=lib.NEML2_OK)),
             {name: give(array) for name, array in found.outputs.items()},
             [give(array) for array in results],
-            _Outcome(found.report, give),
+            _Outcome(self, found.report, give),
         )
 
 
@@ -159,8 +160,8 @@ def _give(array: Any, kind: Kind) -> Any:
 class _Outcome:
     """A report as Model wants it."""
 
-    def __init__(self, report: Report, give: Any) -> None:
-        self._report, self._give = report, give
+    def __init__(self, model: Model, report: Report, give: Any) -> None:
+        self._model, self._report, self._give = model, report, give
 
     def arrays(self) -> dict[str, Any]:
         names = ["status", "iterations", "residual_norm", "suggested_cut", "residual_history"]
@@ -175,6 +176,7 @@ class _Outcome:
             f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}Reduce "
             "the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs",
             status,
+            failed_segment(self._model, good, self._report.unknowns),
             report=self.arrays(),
             converged_mask=self._give(good),
             outputs=outputs,

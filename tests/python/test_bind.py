@@ -313,6 +313,39 @@ def test_history_and_result_can_be_exchanged(artifacts: Artifacts) -> None:
             assert call.inputs[history] is new and call.outputs[current] is old
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_arrays_that_change_places_again_and_again_are_where_they_were_told(
+    artifacts: Artifacts, kind: str
+) -> None:
+    """Three arrays go round, one is replaced on the way: values are those of a loop that copies."""
+    model = load(artifacts, "isotropic_hardening")
+    inputs: dict[str, Any] = {
+        k: np.array(v) for k, v in recorded("isotropic_hardening", "in").items()
+    }
+    if kind == "torch":
+        torch = pytest.importorskip("torch")
+        inputs = {name: torch.from_numpy(value) for name, value in inputs.items()}
+    state: dict[str, Any] = {name: value * 1 for name, value in inputs.items()}
+    pairs = [(h.input, h.output) for h in model.histories if h.age == 1 and h.output]
+    call = model.bind(inputs)
+    for step in range(12):
+        outputs = model.forward(state)
+        assert call.run() == 0
+        for name, value in outputs.items():
+            np.testing.assert_array_equal(call.outputs[name], value)
+        for history, current in pairs:
+            state[history] = outputs[current]
+            call.swap(history, current)
+        state["strain"], state["strain~1"] = state["strain~1"], state["strain"]
+        call.swap("strain~1", "strain")
+        if step == 6:  # an array that was never there before
+            state["strain"] = inputs["strain"] * 0.5
+            call.bind({"strain": inputs["strain"] * 0.5})
+    call.close()
+    with pytest.raises(FatalError, match="this Call is closed"):
+        call.swap(*pairs[0])
+
+
 def test_forces_can_be_exchanged_too(viscoplastic: Model) -> None:
     inputs = {v.name: np.zeros((2, *v.base_shape)) for v in viscoplastic.inputs}
     call = viscoplastic.bind(inputs)

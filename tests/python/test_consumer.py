@@ -157,6 +157,25 @@ def test_the_package_called_with_nothing_says_what_it_can() -> None:
     assert "--cmakedir" in neml2_capi_says()
 
 
+@pytest.mark.parametrize("content", [None, b"no library"], ids=["missing", "broken"])
+def test_without_a_library_one_line_says_what_is_wrong(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    library = tmp_path / "libneml2_capi.so.1"
+    if content:
+        library.write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-m", "neml2_capi", "--cflags"],
+        env={**os.environ, "NEML2_CAPI_LIBRARY": str(library)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("neml2_capi: ") and str(library) in done.stderr
+
+
 def refused(project: Path, home: Home, lists: str) -> str:
     """What cmake says of a project that cannot be built; words only, it breaks lines."""
     (project / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.20)\n{lists}\n")

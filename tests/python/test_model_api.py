@@ -295,10 +295,12 @@ assert "libtorch" not in open("/proc/self/maps").read()
 
 def test_a_closed_model_says_so(artifacts: Artifacts) -> None:
     with Model(artifacts["elasticity"]) as model:
-        options = model.options
+        options, parameters = model.options, model.named_parameters()
     assert model.closed
     model.close()
     assert "closed" in repr(model)
+    assert repr(options) == "<Options of a closed model>"
+    assert repr(parameters) == "<Parameters of a closed model>"
     assert model.input_names == ["strain"]
     for use in (
         lambda: model.forward({"strain": STRAIN}),

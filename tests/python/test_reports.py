@@ -266,3 +266,18 @@ def test_an_error_has_the_residual_history_that_was_asked_for(artifacts: Artifac
         with pytest.raises(ConvergenceError) as error:
             model.forward(point)
         assert ("residual_history" in error.value.report) == bool(collect)
+
+
+# ---- the segment that failed ----
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_the_error_names_the_package_of_the_residual(artifacts: Artifacts, engine: str) -> None:
+    model = Model(artifacts["combined_hardening"], engine=engine)
+    inputs = {v.name: np.zeros((2, *v.base_shape)) for v in model.inputs}
+    inputs["t"] += 1.0
+    inputs["strain"][1] = 1e60
+    assert failure(lambda: model.forward(inputs)).subject == "viscoplastic_residual.pt2"
+    if engine == "native":
+        model.options["collect_history"] = 0
+        assert failure(model.bind(inputs)).subject == "viscoplastic_residual.pt2"
