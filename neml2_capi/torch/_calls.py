@@ -96,9 +96,7 @@ class Calls:
                     for binding in self._bindings[index]:
                         binding.attach(call.owner[0], address)
                     bound[index] = address
-        status: int = lib.neml2_call_run(call.owner[0], self._points)
-        if status:
-            check(status)
+        status = check(lib.neml2_call_run(call.owner[0], self._points))
         if self._copies:
             results = [torch.from_numpy(array.copy()) for array in call.arrays]
         self._idle.append(call)
