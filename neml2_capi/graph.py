@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
+
+from numpy.typing import NDArray
 
 from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import Handle, owned
@@ -18,6 +20,7 @@ from neml2_capi._tensor import (
     as_numpy,
     layout,
 )
+from neml2_capi._typing import A, Plain
 from neml2_capi.errors import FatalError, check
 
 __all__ = ["Graph", "GraphInput"]
@@ -72,6 +75,12 @@ class Graph(Handle):
         """How many tensors a call returns."""
         return self._num_outputs
 
+    @overload
+    def __call__(self, *inputs: Plain) -> tuple[NDArray[Any], ...]: ...
+    @overload
+    def __call__(self, *inputs: A | Plain) -> tuple[A, ...]: ...
+    @overload
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]: ...
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Run the graph; the outputs are arrays of the kind of the inputs, as in Model.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -122,6 +121,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         model = self._linearization
         return dict(zip(model.output_names, evaluate(model, self._tensors(named)), strict=False))
 
+    if TYPE_CHECKING:
+        __call__ = forward
+
     # --------------------------------------------------------------------------------------------
     # Parameters
     # --------------------------------------------------------------------------------------------
@@ -181,19 +183,14 @@ class Module(torch.nn.Module):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        del state["_linearization"]
-        outputs = [output.name for output in self._linearization.outputs]
-        state["_model"] = (*_artifact(self.model), type(self.model), outputs)
-        state["_options"] = dict(self.model.options)
+        linearization = state.pop("_linearization")
+        state["_outputs"] = [output.name for output in linearization.outputs]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        path, dtype, kind, outputs = state.pop("_model")
-        options = state.pop("_options")
+        outputs = state.pop("_outputs")
         super().__setstate__(state)
-        model = kind(path, dtype=dtype)
-        model.options.update(options)
-        self._open(model, outputs)
+        self._open(self._model, outputs)
 
     def extra_repr(self) -> str:
         """The inputs and outputs, for repr()."""
@@ -230,11 +227,3 @@ def _tensor(slot: Slot, value: Any) -> Any:
             lib.NEML2_ERROR_UNSUPPORTED,
         )
     return value
-
-
-def _artifact(model: _Model) -> tuple[str, str | None]:
-    """Where to load a model from again, and its element type."""
-    leaf = Path(model.describe()["leaf"]).resolve()
-    if leaf.name in ("float64", "float32"):  # DEVICE/DTYPE; older artifacts have no such folder
-        return str(leaf.parent), leaf.name
-    return str(leaf), None

@@ -32,7 +32,7 @@ def evaluate_in_torch(folder: Path, strain: torch.Tensor) -> torch.Tensor:
 def train(folder: Path, strain: torch.Tensor, measured: torch.Tensor) -> float:
     material = Module(folder, parameters=["E"], outputs=["stress"])
     optimizer = torch.optim.Adam(material.parameters(), lr=1e-2)
-    outputs = material.forward({"strain": strain}, t=torch.tensor(1.0))
+    outputs = material({"strain": strain}, t=torch.tensor(1.0))
     assert_type(outputs, dict[str, torch.Tensor])
     loss = (outputs["stress"] - measured).square().mean()
     torch.autograd.backward(loss)
