@@ -14,7 +14,7 @@ from neml2_capi import Model, Results, drive
 from neml2_capi._variables import Variable
 from neml2_capi.cli.components import column as column_name
 from neml2_capi.cli.components import components, point_shape
-from neml2_capi.cli.signals import KINDS, Signal, column, kind_of, signal
+from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import Node, read
 from neml2_capi.driver.record import REPORTED
 
@@ -189,10 +189,11 @@ def _force(node: Node, variable: Variable, times: Array) -> Any:
         node.table(("constant",))
         return _over_time(_values(node["constant"], variable), variable)
     if kind == "file" and "direction" not in node:
+        node.table(WITH_FILE)
         return column(node, times, variable)
     if kind:
-        made, constant = signal(node, times)
-        return _composed(variable, [(_direction(node, variable), made)], times, constant)
+        made, constant = signal(node, times, "direction")
+        return _composed(node, variable, [(_direction(node, variable), made)], times, constant)
     return _of_components(node, variable, times)
 
 
@@ -207,7 +208,7 @@ def _of_components(node: Node, variable: Variable, times: Array) -> Any:
         made, constant = signal(entry, times)
         parts.append((unit, made))
         constants.append(constant)
-    return _composed(variable, parts, times, all(constants))
+    return _composed(node, variable, parts, times, all(constants))
 
 
 def _direction(node: Node, variable: Variable) -> Array:
@@ -226,7 +227,7 @@ def _direction(node: Node, variable: Variable) -> Array:
 
 
 def _composed(
-    variable: Variable, parts: list[tuple[Array, Signal]], times: Array, constant: bool
+    node: Node, variable: Variable, parts: list[tuple[Array, Signal]], times: Array, constant: bool
 ) -> Any:
     """The sum of units times signals."""
     shape = point_shape(variable)
@@ -239,6 +240,8 @@ def _composed(
             total = total + unit * value.reshape(*value.shape, *ones)
         return total
 
+    with equally_long(node):
+        force(float(times[0]))
     if constant:
         return _over_time(force(float(times[0])), variable)
     return force

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ Array = NDArray[np.float64]
 Signal = Callable[[float], Array]
 
 KINDS = ("constant", "ramp", "cycle", "points", "file")
-_WITH_FILE = ("column", "time", "scale")
+#: The keys of a table with a file.
+WITH_FILE = ("file", "column", "time", "scale")
 _SHAPES: dict[str, Callable[[Array], Array]] = {
     "sine": lambda phase: np.sin(2.0 * np.pi * phase),
     # Up, down and up again, from 0.
@@ -34,14 +36,35 @@ def kind_of(node: Node) -> str:
     return found[0] if found else ""
 
 
-def signal(node: Node, times: Array) -> tuple[Signal, bool]:
-    """A number over time, and whether it is constant. `times` are those of the run."""
+def signal(node: Node, times: Array, *others: str) -> tuple[Signal, bool]:
+    """A number over time, and whether it is constant.
+
+    `times` are those of the run; `others` are keys of the table that are not read here.
+    """
+    with equally_long(node):
+        made, constant = _signal(node, times, *others)
+        made(float(times[0]))
+    return made, constant
+
+
+@contextmanager
+def equally_long(node: Node) -> Iterator[None]:
+    """Lists with a value for each point that are put together must have one length."""
+    try:
+        yield
+    except ValueError:
+        raise node.refuse(
+            "holds lists of different lengths; expected one value for each material point"
+        ) from None
+
+
+def _signal(node: Node, times: Array, *others: str) -> tuple[Signal, bool]:
     if not node.is_table:
         return _constant(node), True
     kind = kind_of(node)
     if not kind:
         raise node.expected(f"a number, or a table with one of {', '.join(KINDS)}")
-    node.table((kind, "direction", *(_WITH_FILE if kind == "file" else ())))
+    node.table((*others, *(WITH_FILE if kind == "file" else (kind,))))
     value = node[kind]
     if kind == "constant":
         return _constant(value), True

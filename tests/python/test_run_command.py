@@ -350,6 +350,22 @@ WRONG = {
         "forces.strain.xx: has 'ramp' and 'points'; expected one of them",
     ),
     "no direction": ("[forces.strain]\nramp = 1\n", "forces.strain: 'direction' is missing"),
+    "lists": (
+        "[forces.strain]\nxx.ramp = { from = [1, 2], to = [1, 2, 3] }\n",
+        "forces.strain.xx: holds lists of different lengths",
+    ),
+    "components' lists": (
+        "[forces.strain]\nxx.ramp = [1, 2]\nyy = [1, 2, 3]\n",
+        "forces.strain: holds lists of different lengths",
+    ),
+    "a direction too many": (
+        "[forces.strain.xx]\nramp = 1\ndirection = { xx = 1 }\n",
+        "forces.strain.xx.direction: unknown key 'direction'. The keys are: ramp",
+    ),
+    "a file's key": (
+        "[forces.strain]\nfile = 'a.csv'\ncolum = 'exx'\n",
+        "forces.strain.colum: unknown key 'colum'; did you mean 'column'?",
+    ),
     "a word": ('[forces.strain]\nxx.ramp = "fast"\n', "xx.ramp: expected a number, or a list"),
     "five numbers": ("[forces]\nstrain = [1, 2, 3, 4, 5]\n", "forces.strain: expected 6 numbers"),
     "a period": (
