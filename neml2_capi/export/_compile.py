@@ -39,11 +39,25 @@ def export(
     packed = Positional(module)
     try:
         with torch.no_grad():
-            return torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
+            program = torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
+            program = program.run_decompositions()
     except Exception as error:
         raise FatalError(
             f"torch cannot export {what}: {error}", lib.NEML2_ERROR_UNSUPPORTED
         ) from error
+    _multiply_outer_products(program.graph_module)
+    return program
+
+
+def _multiply_outer_products(graph_module: Any) -> None:
+    """Write (m, 1) times (1, n) as a product of elements.
+
+    So Inductor does itself, but only for few elements: it would restrict the batch to these.
+    """
+    for node in graph_module.graph.nodes:
+        if node.target is torch.ops.aten.mm.default and node.args[0].meta["val"].shape[1] == 1:
+            node.target = torch.ops.aten.mul.Tensor
+    graph_module.recompile()
 
 
 def compile_program(program: Any, path: Path, target: str) -> Path:
@@ -58,9 +72,25 @@ def compile_program(program: Any, path: Path, target: str) -> Path:
         torch._inductor.aoti_compile_and_package(
             program, package_path=str(made), inductor_configs=options
         )
+        _require_any_batch(program)
         made.replace(path)
     _tell_what_is_missing(path)
     return path
+
+
+def _require_any_batch(program: Any) -> None:
+    """FatalError where Inductor has restricted the batch: it notes that in the graph's symbols."""
+    for node in program.graph.nodes:
+        for size in node.meta["val"].shape if node.op == "placeholder" else ():
+            if isinstance(size, torch.SymInt):
+                known = size.node.shape_env.var_to_range[size.node.expr]
+                if (known.lower, known.upper) != (TRACED_POINTS, MOST_POINTS):
+                    raise FatalError(
+                        f"torch compiled for {known.lower} to {known.upper} points only, where "
+                        "any batch was wanted; write the function otherwise, or compile it with "
+                        "a fixed batch",
+                        lib.NEML2_ERROR_UNSUPPORTED,
+                    )
 
 
 def _tell_what_is_missing(path: Path) -> None:

@@ -272,12 +272,21 @@ def graphs() -> Path:
 
 def exports() -> Path:
     """The folder of what exports.py compiles, with this interpreter's torch and neml2_capi."""
+    return _exported("the exported laws", MODELS / "exports.py")
+
+
+def surrogate() -> Path:
+    """The artifact of examples/surrogate."""
+    folder = _exported("the surrogate", EXAMPLES / "surrogate" / "train.py")
+    return folder / "surrogate"
+
+
+def _exported(name: str, script: Path) -> Path:
     import neml2_capi.export
 
-    script = MODELS / "exports.py"
     modules = sorted(Path(neml2_capi.export.__file__).parent.glob("*.py"))
     content = [script.read_text(), *(module.read_text() for module in modules)]
-    return _cached("the exported laws", content, [str(script)], python=sys.executable)
+    return _cached(name, content, [str(script)], python=sys.executable)
 
 
 def _cached(

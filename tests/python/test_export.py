@@ -23,6 +23,7 @@ import compile as recipes  # noqa: E402  (of tests/models, which conftest.py has
 import exports as laws  # noqa: E402
 
 from neml2_capi import export  # noqa: E402
+from neml2_capi.export import _compile as compile_step  # noqa: E402
 from neml2_capi.export.targets import inductor_options  # noqa: E402
 
 
@@ -62,6 +63,23 @@ def test_what_does_not_fit_is_refused(exported: Path) -> None:
         graph(phase, count, value.double())
     with pytest.raises(neml2_capi.FatalError, match=r"shape|size"):
         graph(phase, count, value[:3])
+
+
+def test_every_package_takes_any_batch(exported: Path) -> None:
+    packages = list(exported.rglob("*.pt2"))
+    assert len(packages) == 14
+    for package in packages:
+        for given in Graph(package).inputs:
+            assert (given.least[0], given.greatest[0]) == (2, 1 << 20), package
+
+
+def test_an_outer_product_does_not_restrict_the_batch() -> None:
+    """Inductor would compile it for the few points with which it is fast."""
+    weights = torch.rand(1, 3)
+    program = compile_step.export(lambda x: x @ weights, (torch.ones(2, 1),), [0])
+    assert torch.ops.aten.mm.default not in {node.target for node in program.graph.nodes}
+    x = torch.rand(7, 1)
+    assert torch.equal(program.module()(x), x @ weights)
 
 
 # Errors come before anything is compiled.
