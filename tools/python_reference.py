@@ -35,6 +35,7 @@ MODULES: dict[str, list[str]] = {
     "torch": [],
     "neml2": [],
     "logs": ["CHANNELS"],
+    "export": [],
     "engine": [],
     "umat": ["draft", "DraftError"],
 }
