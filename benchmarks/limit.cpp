@@ -43,9 +43,9 @@ class Recorder : public Graph {
 
 }  // namespace
 
-std::shared_ptr<const Graph> loaded(const std::filesystem::path& path) __asm__("__real_" NEML2_GRAPH_LOAD);
-std::shared_ptr<const Graph> recording(const std::filesystem::path& path) __asm__("__wrap_" NEML2_GRAPH_LOAD);
-std::shared_ptr<const Graph> recording(const std::filesystem::path& path) {
+std::shared_ptr<Graph> loaded(const std::filesystem::path& path) __asm__("__real_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path) __asm__("__wrap_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path) {
   return std::make_shared<Recorder>(loaded(path));
 }
 

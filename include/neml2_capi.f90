@@ -299,6 +299,9 @@ module neml2_capi
     procedure :: arity => graph_arity
     procedure :: input_info => graph_input_info
     procedure :: run => graph_run
+    procedure :: constant_count => graph_constant_count
+    procedure :: get_constant => graph_get_constant
+    procedure :: set_constants => graph_set_constants
     generic :: assignment(=) => graph_assign
     procedure, private :: graph_assign
   end type neml2_graph
@@ -545,6 +548,25 @@ module neml2_capi
       integer(int64), value :: noutputs, ninputs
       type(c_ptr), value :: graph
       type(c_ptr), intent(in) :: inputs(*)
+    end function
+    integer(int32) function c_graph_constant_count(out, graph) bind(c, name="neml2_graph_constant_count")
+      import
+      integer(int64), intent(inout) :: out
+      type(c_ptr), value :: graph
+    end function
+    integer(int32) function c_graph_constant_get(out, name, graph, index) bind(c, name="neml2_graph_constant_get")
+      import
+      type(c_ptr), intent(inout) :: out, name
+      type(c_ptr), value :: graph
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_constants_set(graph, count, names, values, share) &
+      bind(c, name="neml2_graph_constants_set")
+      import
+      type(c_ptr), value :: graph
+      integer(int64), value :: count
+      type(c_ptr), intent(in) :: names(*), values(*)
+      integer(int32), value :: share
     end function
     integer(int32) function c_artifact_describe(buffer, capacity, needed, path, device, dtype) &
       bind(c, name="neml2_artifact_describe")
@@ -3168,6 +3190,67 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_run
+
+  ! How many constants (weights, buffers) the graph has. Small ones, of 8 elements or fewer, and those whose elements are
+  ! all equal are not among them: the compiler has made numbers in the code of them.
+  subroutine graph_constant_count(self, count, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_graph_constant_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_constant_count
+
+  ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
+  subroutine graph_get_constant(self, index, value, name, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: value
+    character(:), allocatable, intent(inout), optional :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: made, name_text
+    made = c_null_ptr
+    outcome = c_graph_constant_get(made, name_text, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      call take(value, made, c_tensor_free)
+      if (present(name)) call read_c(name_text, name)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_get_constant
+
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that it
+  ! began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
+  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+    class(neml2_graph), intent(in) :: self
+    character(*), intent(in) :: names(:)
+    type(neml2_tensor), intent(in) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    logical, intent(in), optional :: share
+    character(len(names) + 1, c_char), allocatable, target :: texts(:)
+    type(c_ptr), allocatable :: handles(:), pointers(:)
+    integer(int32) :: outcome, shared
+    integer :: i
+    shared = 0
+    if (present(share)) shared = merge(1, 0, share)
+    call read_handles(values, handles)
+    allocate (texts(size(values)), pointers(size(values) + 1))
+    pointers = c_null_ptr
+    do i = 1, min(size(values), size(names))
+      texts(i) = trim(names(i)) // c_null_char
+      pointers(i) = c_loc(texts(i))
+    end do
+    outcome = c_graph_constants_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_set_constants
 
   ! ------------------------------------------------------------------------------------------
   ! Solves

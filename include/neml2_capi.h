@@ -779,6 +779,27 @@ NEML2_CAPI int32_t neml2_graph_input(int32_t *dtype, int64_t *ndim, const int64_
 NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
                                    neml2_tensor *const *inputs, int64_t ninputs);
 
+/** How many constants (weights, buffers) the graph has. Small ones, of 8 elements or fewer, and those whose elements are
+ *  all equal are not among them: the compiler has made numbers in the code of them.
+ *  Errors: RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_constant_count(int64_t *out, const neml2_graph *graph);
+
+/** A copy of constant `index`, and its name in the module that was compiled, such as "layers.0.weight". Either may be
+ *  NULL. The tensor is owned, the name borrowed from `graph`.
+ *  Errors: RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_constant_get(neml2_tensor **out, const char **name, const neml2_graph *graph,
+                                            int64_t index);
+
+/** Replace `count` constants at once, while the graph may be running: a run uses the values that it began with, and
+ *  never some of each. The tensors have the shapes and element types of neml2_graph_constant_get(). They are borrowed
+ *  and copied; or, where `share` is not 0, their memory is used, which must not be written any more: so several graphs
+ *  have one copy of their weights. (A tensor that starts at no multiple of 64 bytes, or has other strides than the
+ *  package wants, is copied all the same.) The old values are freed when the last run that uses them ends; those that
+ *  were compiled in, with the graph. After an error none is replaced.
+ *  Errors: NAME, DTYPE, SHAPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_constants_set(neml2_graph *graph, int64_t count, const char *const *names,
+                                             neml2_tensor *const *values, int32_t share);
+
 /** Free the handle and set it to NULL.
  *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI void neml2_graph_free(neml2_graph **graph);

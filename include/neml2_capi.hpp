@@ -94,6 +94,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -667,6 +668,32 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
                                     static_cast<int64_t>(given.size())));
     std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
     return outputs;
+  }
+
+  /** Copies of the constants (weights, buffers), by their names in the module that was compiled. Small ones, and those
+   *  whose elements are all equal, have become numbers in the code, and are not among them. */
+  std::map<std::string, Tensor> constants() const {
+    std::map<std::string, Tensor> found;
+    for (int64_t i = 0, count = detail::made(neml2_graph_constant_count, get()); i < count; ++i) {
+      const char* name = nullptr;
+      neml2_tensor* owned = nullptr;
+      detail::checked(neml2_graph_constant_get(&owned, &name, get(), i));
+      found.emplace(name, Tensor(owned));
+    }
+    return found;
+  }
+
+  /** Replace all of these at once, while the graph may be running: a run uses the values that it began with. The
+   *  tensors are copied; with `share` their memory is used, and must not be written any more. */
+  void set_constants(const std::map<std::string, std::reference_wrapper<const Tensor>>& values, bool share = false) {
+    std::vector<const char*> names;
+    std::vector<neml2_tensor*> tensors;
+    for (const auto& [name, value] : values) {
+      names.push_back(name.c_str());
+      tensors.push_back(value.get().get());
+    }
+    detail::checked(
+        neml2_graph_constants_set(get(), static_cast<int64_t>(names.size()), names.data(), tensors.data(), share));
   }
 };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, SupportsIndex, overload
 
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import NUMPY, TORCH, Kind, Kinds
-from neml2_capi._library import c_string, ffi, lib
+from neml2_capi._library import c_string, ffi, lib, text
 from neml2_capi._reopening import absolute
 from neml2_capi._tensor import (
     DTYPE_NAMES,
+    Array,
     Label,
     Tensor,
     as_numpy,
@@ -46,7 +48,8 @@ class Graph(Handle):
 
     Any number of threads may call it.
 
-    A pickle and a copy hold where the package is: to unpickle opens it again.
+    A pickle and a copy hold where the package is, and the constants that were replaced: to
+    unpickle opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -60,10 +63,15 @@ class Graph(Handle):
         check(lib.neml2_graph_arity(ninputs, noutputs, owner[0]))
         self._inputs = tuple(_input(owner[0], index) for index in range(ninputs[0]))
         self._num_outputs = int(noutputs[0])
+        self._replaced: set[str] = set()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         self._open()
-        return type(self), (self._path,)
+        current = self.constants() if self._replaced else {}
+        return type(self), (self._path,), {name: current[name] for name in self._replaced}
+
+    def __setstate__(self, constants: dict[str, Array]) -> None:
+        self.set_constants(constants)
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:
@@ -106,6 +114,49 @@ class Graph(Handle):
                 return tuple(_independent(output, borrowed, kind) for output in owners)
             finally:
                 free(outputs, self._num_outputs)
+
+    def constants(self) -> dict[str, Array]:
+        """Copies of the constants (weights, buffers), by their names in the compiled module.
+
+        Small ones (8 elements or fewer), and those whose elements are all equal, have become
+        numbers in the code, and are not among them.
+        """
+        owner, count = self._open(), ffi.new("int64_t *")
+        check(lib.neml2_graph_constant_count(count, owner[0]))
+        found, name = {}, ffi.new("const char **")
+        for index in range(count[0]):
+            value = owned("tensor")
+            check(lib.neml2_graph_constant_get(value, name, owner[0], index))
+            found[text(name[0])] = as_numpy(value)
+        return found
+
+    def set_constants(self, values: Mapping[str, Any], *, share: bool = False) -> None:
+        """Replace constants, all at once, while other threads may be running the graph.
+
+        A run uses the values that it began with, never some of each.
+
+        Args:
+            values: Arrays by the names of `constants()`, of their shapes and element types.
+            share: True to use the memory of the values, which are tensors made by `Tensor.zeros`
+                and are not written any more: so several graphs have one copy of their weights.
+
+        Raises:
+            FatalError: One has an unknown name, or does not fit; nothing is replaced then.
+        """
+        owner, size = self._open(), len(values)
+        with Arguments(size, Kinds()) as given:
+            for index, (name, value) in enumerate(values.items()):
+                label = Label("constant", name)
+                if share and not (isinstance(value, Tensor) and value._source is None):
+                    raise label.refuse(
+                        "is memory of somebody else, which cannot be shared: copy it into a tensor "
+                        "made by Tensor.zeros",
+                        lib.NEML2_ERROR_ARGUMENT,
+                    )
+                given.fill(index, value, label, "float64")
+            names = [ffi.new("char[]", c_string(name)) for name in values]
+            check(lib.neml2_graph_constants_set(owner[0], size, names, given.handles, int(share)))
+        self._replaced.update(values)
 
     def __repr__(self) -> str:
         closed = ", closed" if self.closed else ""

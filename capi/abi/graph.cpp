@@ -64,4 +64,41 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
   });
 }
 
+int32_t neml2_graph_constant_count(int64_t* out, const neml2_graph* graph) {
+  return guarded([&] {
+    required(out, "out");
+    *out = std::ssize(required(graph, "graph").value->constants());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const neml2_graph* graph, int64_t index) {
+  return guarded([&] {
+    const auto constants = required(graph, "graph").value->constants();
+    if (index < 0 || index >= std::ssize(constants))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The graph has ", constants.size(), " constants; there is none at ", index, "."));
+    const aoti::Constant& constant = constants[static_cast<std::size_t>(index)];
+    if (out) *out = new neml2_tensor{constant.value.copy()};
+    if (name) *name = constant.name;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_constants_set(neml2_graph* graph, int64_t count, const char* const* names,
+                                  neml2_tensor* const* values, int32_t share) {
+  return guarded([&] {
+    required(graph, "graph");
+    if (count < 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "count", join("The number of constants must be 0 or more; got ", count, "."));
+    if (count > 0) required(names, "names");
+    if (count > 0) required(values, "values");
+    std::vector<aoti::Constant> constants;
+    for (std::int64_t i = 0; i < count; ++i)
+      constants.push_back({&required(names[i], "names"), required(values[i], "values").value});
+    graph->value->set_constants(constants, share == 0);
+    return NEML2_OK;
+  });
+}
+
 void neml2_graph_free(neml2_graph** graph) { release(graph); }

@@ -14,7 +14,7 @@ struct neml2_tensor {
 };
 
 struct neml2_graph {
-  std::shared_ptr<const neml2_capi::aoti::Graph> value;
+  std::shared_ptr<neml2_capi::aoti::Graph> value;
 };
 
 struct neml2_model {

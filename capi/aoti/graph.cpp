@@ -5,17 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "capi/aoti/builtin/container.h"
 #include "capi/aoti/builtin/elf.h"
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/builtin/isa.h"
 #include "capi/aoti/builtin/provider.h"
+#include "capi/aoti/constants.h"
 #include "capi/aoti/extern_nodes.h"
 #include "capi/aoti/source.h"
 #include "capi/artifact/archive.h"
@@ -24,7 +25,7 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::EntryPoints;
+using builtin::Container;
 using builtin::Image;
 using builtin::Provider;
 
@@ -110,60 +111,6 @@ void resolve(const builtin::Object& object, std::vector<builtin::OperatorNode>& 
 // ---- Running
 // ---------------------------------------------------------------------------------------------------------
 
-// Keeps a package's parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per
-// thread.
-class SerialRegions {
- public:
-  explicit SerialRegions(const EntryPoints& entry) : entry_(entry) {
-    if (!entry_.set_openmp_levels) return;
-    levels_ = entry_.openmp_levels();
-    entry_.set_openmp_levels(0);
-  }
-  ~SerialRegions() {
-    if (entry_.set_openmp_levels) entry_.set_openmp_levels(levels_);
-  }
-  SerialRegions(const SerialRegions&) = delete;
-  SerialRegions& operator=(const SerialRegions&) = delete;
-
- private:
-  const EntryPoints& entry_;
-  int levels_ = 0;
-};
-
-// Why the package failed. What the provider says comes first, since a package only knows that a call failed.
-[[noreturn]] void report_failure(const EntryPoints& entry, const std::string& package, std::string reason) {
-  if (reason.empty()) reason = Provider::get().last_error();
-  const char* own = nullptr;
-  if (reason.empty() && entry.last_error && entry.last_error(&own) == 0 && own) reason = own;
-  if (reason.empty()) reason = "no reason was given";
-  throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": the compiled package failed: ", reason));
-}
-
-// What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
-class ConfinedRun {
- public:
-  explicit ConfinedRun(bool confined) {
-    if (memory::thread_cache) memory::thread_cache->in_confined_run = confined;
-  }
-  ~ConfinedRun() {
-    if (memory::thread_cache) memory::thread_cache->in_confined_run = false;
-  }
-  ConfinedRun(const ConfinedRun&) = delete;
-  ConfinedRun& operator=(const ConfinedRun&) = delete;
-};
-
-// Call into the package. Its C functions return a status, but some throw all the same.
-template <class Call>
-void call_package(const EntryPoints& entry, const std::string& package, Call&& call) {
-  try {
-    if (call() == 0) return;
-  } catch (const std::exception& error) {
-    report_failure(entry, package, error.what());
-  } catch (...) {
-  }
-  report_failure(entry, package, "");
-}
-
 // "(2..1048576, 6)"
 std::string describe(const InputSpec& spec) {
   std::string text = "(";
@@ -178,16 +125,13 @@ std::string describe(const InputSpec& spec) {
 class BuiltinGraph final : public Graph {
  public:
   BuiltinGraph(std::string package, Signature signature, std::vector<builtin::OperatorNode> nodes, Image& image)
-      : package_(std::move(package)), signature_(std::move(signature)), nodes_(std::move(nodes)), image_(image) {
-    call_package(entry(), package_, [&] { return entry().create(&container_, 1, "cpu", nullptr); });
-    try {
-      require_arity();
-    } catch (...) {
-      destroy();
-      throw;
-    }
+      : package_(std::move(package)),
+        signature_(std::move(signature)),
+        nodes_(std::move(nodes)),
+        image_(image),
+        compiled_(image_, package_) {
+    require_arity();
   }
-  ~BuiltinGraph() override { destroy(); }
 
   const std::vector<InputSpec>& inputs() const override { return signature_.inputs; }
   std::int64_t num_outputs() const override { return signature_.num_outputs; }
@@ -200,31 +144,51 @@ class BuiltinGraph final : public Graph {
     for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
   }
 
+  std::vector<Constant> constants() const override {
+    std::vector<Constant> all;
+    for (const builtin::Constant& constant : current_constants()) all.push_back({constant.name, constant.value});
+    return all;
+  }
+
+  void set_constants(const std::vector<Constant>& values, bool copy) override {
+    const std::lock_guard alone(setting_);
+    std::vector<builtin::Constant> all = current_constants();
+    for (const Constant& value : values) replace(all, value, copy);
+    auto container = std::make_shared<const Container>(image_, package_, std::move(all));
+    const std::lock_guard lock(mutex_);
+    replaced_ = std::move(container);
+    has_replaced_.store(true, std::memory_order_release);
+  }
+
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
     if (singular) singular->clear();
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
-    run_container(inputs, outputs, context);
+    const std::shared_ptr<const Container> replaced = replaced_container();
+    const Container& container = replaced ? *replaced : compiled_;
+    // Integer kernels cannot run beside one another.
+    container.run(inputs, outputs, context, signature_.has_integer_kernels);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i]) throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": output ", i, " was not returned"));
   }
 
  private:
-  const EntryPoints& entry() const { return image_.entry(); }
+  std::vector<builtin::Constant> current_constants() const {
+    const auto replaced = replaced_container();
+    return replaced ? replaced->constants() : compiled_.constants();
+  }
 
-  void destroy() noexcept {
-    try {
-      entry().destroy(container_);
-    } catch (...) {  // nothing more can be done for it
-    }
+  // Null while nobody has replaced a constant. What runs keeps its container.
+  std::shared_ptr<const Container> replaced_container() const {
+    if (!has_replaced_.load(std::memory_order_acquire)) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return replaced_;
   }
 
   void require_arity() const {
-    std::size_t ninputs = 0, noutputs = 0;
-    call_package(entry(), package_, [&] { return entry().num_inputs(container_, &ninputs); });
-    call_package(entry(), package_, [&] { return entry().num_outputs(container_, &noutputs); });
+    const std::size_t ninputs = compiled_.num_inputs(), noutputs = compiled_.num_outputs();
     if (ninputs == signature_.inputs.size() && noutputs == static_cast<std::size_t>(signature_.num_outputs)) return;
     throw Error(
         NEML2_ERROR_ARTIFACT, package_,
@@ -268,26 +232,16 @@ class BuiltinGraph final : public Graph {
     }
   }
 
-  // The first run folds constants into the container: it is alone. Later ones only read, but for integer kernels.
-  void run_container(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
-    std::unique_lock alone(image_.alone(), std::defer_lock);
-    const bool has_run = has_run_.load(std::memory_order_acquire);
-    if (signature_.has_integer_kernels || !has_run) alone.lock();
-    image_.note_run();
-    const SerialRegions serial(entry());
-    const ConfinedRun confined(has_run);
-    call_package(entry(), package_, [&] {
-      return entry().run(container_, inputs.data(), inputs.size(), outputs.data(), outputs.size(), nullptr, &context);
-    });
-    if (alone) has_run_.store(true, std::memory_order_release);
-  }
-
   std::string package_;
   Signature signature_;
   std::vector<builtin::OperatorNode> nodes_;
   Image& image_;
-  EntryPoints::Container container_ = nullptr;
-  mutable std::atomic<bool> has_run_ = false;
+  const Container compiled_;  // lives as long as the graph: others use what they do not replace of its constants
+
+  std::mutex setting_;  // held by the one who sets constants
+  std::atomic<bool> has_replaced_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const Container> replaced_;
 };
 
 // What an archive holds, found fit to run here.
@@ -322,7 +276,7 @@ Contents read_checked(const std::filesystem::path& path, const std::string& pack
   return contents;
 }
 
-std::shared_ptr<const Graph> load_builtin(const std::filesystem::path& path, const std::string& package) {
+std::shared_ptr<Graph> load_builtin(const std::filesystem::path& path, const std::string& package) {
   Contents contents = read_checked(path, package);
   Image& image = Image::map(path.stem().string(), contents.object.bytes, contents.object.openmp);
   return std::make_shared<BuiltinGraph>(package, std::move(contents.signature), std::move(contents.nodes), image);
@@ -350,10 +304,14 @@ Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
   return returned.take();
 }
 
+std::vector<Constant> Graph::constants() const { return {}; }
+
+void Graph::set_constants(const std::vector<Constant>&, bool) {
+  throw Error(NEML2_ERROR_UNSUPPORTED, "constants", "The constants of this graph cannot be replaced.");
+}
+
 void Graph::check_file(const std::filesystem::path& path) { naming_package(path, read_checked); }
 
-std::shared_ptr<const Graph> Graph::load(const std::filesystem::path& path) {
-  return naming_package(path, load_builtin);
-}
+std::shared_ptr<Graph> Graph::load(const std::filesystem::path& path) { return naming_package(path, load_builtin); }
 
 }  // namespace neml2_capi::aoti

@@ -21,10 +21,16 @@ struct InputSpec {
 // Empty where all were regular.
 using SingularInfo = Vector<std::int32_t>;
 
+// A constant of a graph, by its name in the module that was compiled.
+struct Constant {
+  const char* name;
+  Tensor value;
+};
+
 class Graph {
  public:
   // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
-  static std::shared_ptr<const Graph> load(const std::filesystem::path& path);
+  static std::shared_ptr<Graph> load(const std::filesystem::path& path);
 
   // Make all the checks of load() that need no code to be mapped, and throw what they find, a line for each.
   static void check_file(const std::filesystem::path& path);
@@ -48,6 +54,13 @@ class Graph {
   // The same by handles: `outputs` has as many as the package returns, all null. The inputs are taken over; after an
   // error some may still be there.
   virtual void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const = 0;
+
+  // What runs use from now on; not to be written. The values are valid until others are set, or the graph ends.
+  virtual std::vector<Constant> constants() const;
+  // Replace all of these at once, on any thread: a run that has begun keeps the values that it began with. A value is
+  // copied, or its memory used where it lies as the package wants it. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE, and then
+  // changes nothing.
+  virtual void set_constants(const std::vector<Constant>& values, bool copy);
 };
 
 }  // namespace neml2_capi::aoti

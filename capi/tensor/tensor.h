@@ -186,6 +186,9 @@ class Storage {
     return storage;
   }
 
+  // Is this the only one that refers to the memory?
+  bool is_unique() const noexcept { return !block_ || block_->uses.load(std::memory_order_acquire) == 1; }
+
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
   std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
 

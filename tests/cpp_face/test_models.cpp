@@ -77,6 +77,7 @@ static void the_version_is_that_of_the_header() {
 static void a_graph_runs_alone() {
   const neml2::Graph graph(face::path("elasticity/cpu/float64/elasticity.pt2"));
   CHECK(graph.input_count() == 2 && graph.output_count() == 1);
+  CHECK(graph.constants().empty());
   const neml2::Graph::Input input = graph.input(0);
   CHECK(input.dtype == NEML2_FLOAT64 && input.least.size() == 2 && input.greatest[1] == 6);
   CHECK(refuses(NEML2_ERROR_ARGUMENT, "index", [&] { graph.input(2); }));

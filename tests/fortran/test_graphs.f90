@@ -3,7 +3,8 @@
 program test_graphs
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: artifact, check, check_ok, finish, hooke, near, says, some_strains, young
-  use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_file, neml2_error_shape, neml2_float32, &
+  use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_file, neml2_error_name, &
+                        neml2_error_shape, neml2_float32, &
                         neml2_float64, neml2_graph, neml2_int64, neml2_ok, neml2_tensor
   implicit none(type, external)
   integer, parameter :: n = 5
@@ -24,6 +25,7 @@ program test_graphs
     call integers()
     call single_precision()
     call results_that_share_storage()
+    call constants()
   end if
   call finish()
 
@@ -230,4 +232,59 @@ contains
     call inputs%free()
     call check(near(reshape(same, [3, n]), a), "a result outlives the handle of what it shares")
   end subroutine results_that_share_storage
+
+  ! tanh(x W0^T + b0) W2^T + b2: with no W2 the same at all points, with twice W2 twice as far from that.
+  subroutine constants()
+    type(neml2_graph) :: network
+    type(neml2_tensor) :: inputs(1), weight(1), bias
+    real(real64), target :: x(3, n), changed(64, 2)
+    real(real64), allocatable :: compiled(:), none(:), doubled(:), values(:)
+    integer(int64) :: count, i
+    character(:), allocatable :: name
+    x = 1e3_real64 * reshape(some_strains(n), [3, n])
+    count = 0
+    call network%load(trim(folder)//"/weights.pt2", stat, errmsg)
+    call check_ok(stat, errmsg)
+    call inputs(1)%wrap(x)
+    call results_of(network, inputs, compiled)
+    call network%constant_count(count, stat, errmsg)
+    call check(stat == neml2_ok .and. count == 3, "two matrices, and the bias that is not small")
+    do i = 1, count
+      call network%get_constant(i, bias, name, stat, errmsg)
+      call check_ok(stat, errmsg)
+      if (name == "2.weight") call bias%copy(values)
+    end do
+    changed = 0
+    call weight(1)%wrap(changed)
+    call network%set_constants(["2.weight"], weight, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call results_of(network, inputs, none)
+    call check(near(none(3:), none(:2 * n - 2)), "the last bias, at every point")
+    changed = 2 * reshape(values, [64, 2])
+    call network%set_constants(["2.weight  "], weight, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call results_of(network, inputs, doubled)
+    call check(near(doubled - none, 2 * (compiled - none)), "twice the weights")
+    call network%set_constants(["2.bias"], weight, stat, errmsg)
+    call check(stat == neml2_error_name, "a number in the code")
+    call check(says(errmsg, "0.weight, 0.bias, 2.weight"), errmsg)
+    call network%set_constants(["0.bias"], weight, stat, errmsg)
+    call check(stat == neml2_error_shape, "of another shape")
+    call network%get_constant(4_int64, bias, name, stat, errmsg)
+    call check(stat == neml2_error_argument, "there is no fourth one")
+    call results_of(network, inputs, values)
+    call check(all(abs(values - doubled) <= 0), "errors change nothing")
+  end subroutine constants
+
+  ! The only one that the graph returns.
+  subroutine results_of(any_graph, inputs, results)
+    type(neml2_graph), intent(in) :: any_graph
+    type(neml2_tensor), intent(in) :: inputs(:)
+    real(real64), allocatable, intent(inout) :: results(:)
+    type(neml2_tensor) :: outputs(1)
+    call any_graph%run(inputs, outputs, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call outputs(1)%copy(results, stat, errmsg)
+    call check_ok(stat, errmsg)
+  end subroutine results_of
 end program test_graphs

@@ -11,6 +11,7 @@ FOLDER/aliases.pt2            outputs that are an input, a view of one, and view
 FOLDER/root_residual.pt2      the residual of u^2 = a in float32, unlike neml2-compile's,
 FOLDER/root_jacobian.pt2      its operator and residual,
 FOLDER/root_solve.pt2         and the solve of its Newton step
+FOLDER/weights.pt2            a small network: two layers, whose weights and biases are constants
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ def compile_graph(
     inputs: tuple[torch.Tensor, ...],
     dynamic: tuple[Any, ...] | None = None,
 ) -> None:
-    shapes = (dynamic,) if dynamic else None
-    exported = torch.export.export(Graph(function), inputs, dynamic_shapes=shapes)
+    is_module = isinstance(function, torch.nn.Module)
+    shapes = dynamic if is_module else (dynamic,) if dynamic else None
+    module = function if is_module else Graph(function)
+    exported = torch.export.export(module, inputs, dynamic_shapes=shapes)
     torch._inductor.aoti_compile_and_package(exported, package_path=str(package))
 
 
@@ -93,6 +96,10 @@ def main(folder: Path) -> None:
         (operator, u.clone()),
         pair,
     )
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)
+    ).double()
+    compile_graph(folder / "weights.pt2", network, (real,), ({0: batch},))
     compile_graph(folder / "no_inputs.pt2", lambda: torch.full((3,), 7.0, dtype=torch.float64), ())
 
 

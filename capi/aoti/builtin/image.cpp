@@ -110,6 +110,14 @@ Image::Image(std::string_view name, std::string_view object, bool openmp) {
   look_up(entry_.num_outputs, library, "AOTInductorModelContainerGetNumOutputs");
   look_up(entry_.run, library, "AOTInductorModelContainerRunSingleThreaded");
   look_up(entry_.last_error, library, "AOTInductorGetLastError");
+  look_up(entry_.num_constants, library, "AOTInductorModelContainerGetNumConstants");
+  look_up(entry_.constant_name, library, "AOTInductorModelContainerGetConstantName");
+  look_up(entry_.constant_original_name, library, "AOTInductorModelContainerGetConstantOriginalFQN");
+  look_up(entry_.constant_is_folded, library, "AOTInductorModelContainerGetConstantFromFolded");
+  look_up(entry_.constants, library, "AOTInductorModelContainerExtractConstantsMapEntries");
+  look_up(entry_.use_constants, library, "AOTInductorModelContainerUpdateUserManagedConstantBufferPairs");
+  look_up(entry_.swap_constants, library, "AOTInductorModelContainerSwapConstantBuffer");
+  look_up(entry_.free_unused_constants, library, "AOTInductorModelContainerFreeInactiveConstantBuffer");
   const auto refuse = [&](std::int32_t status, const char* why) {
     dlclose(library);
     return Error(status, "", why);

@@ -26,6 +26,12 @@ struct Provider {
   static const Provider& get();
 };
 
+// A name and a handle, as the AOTI runtime pairs them.
+struct ConstantEntry {
+  const char* name;
+  Tensor* handle;
+};
+
 // What a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
 struct EntryPoints {
   using Container = struct ContainerOpaque*;
@@ -36,6 +42,20 @@ struct EntryPoints {
   std::int32_t (*run)(Container, Tensor** inputs, std::size_t, Tensor** outputs, std::size_t, void* stream,
                       void* proxy);
   std::int32_t (*last_error)(const char**);  // may be null: it came with torch 2.13
+
+  // Null in packages of an older torch, all or none: see has_constants().
+  std::int32_t (*num_constants)(Container, std::size_t*);
+  std::int32_t (*constant_name)(Container, std::size_t index, const char**);
+  std::int32_t (*constant_original_name)(Container, std::size_t index, const char**);
+  std::int32_t (*constant_is_folded)(Container, std::size_t index, bool*);
+  std::int32_t (*constants)(Container, const ConstantEntry**, std::size_t*, bool unused);
+  std::int32_t (*use_constants)(Container, const ConstantEntry*, std::size_t, bool unused, bool all);
+  std::int32_t (*swap_constants)(Container);
+  std::int32_t (*free_unused_constants)(Container);
+  bool has_constants() const {
+    return num_constants && constant_name && constant_original_name && constant_is_folded && constants &&
+           use_constants && swap_constants && free_unused_constants;
+  }
 
   // Of the OpenMP run time that the package is bound to; null where it has no parallel regions.
   int (*openmp_levels)();

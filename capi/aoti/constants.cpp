@@ -1,0 +1,66 @@
+#include "capi/aoti/constants.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+
+#include "capi/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+Tensor permuted(const Tensor& tensor, const Vector<std::int64_t>& axes) {
+  Dims sizes, strides;
+  for (std::int64_t axis : axes) {
+    sizes.push_back(tensor.sizes()[axis]);
+    strides.push_back(tensor.strides()[axis]);
+  }
+  return Tensor(tensor.storage(), tensor.dtype(), sizes, strides, tensor.offset());
+}
+
+// A copy of `value` with the strides of `like`, whose elements lie side by side in some order of its axes.
+Tensor copied_as(const Tensor& like, const Tensor& value) {
+  Vector<std::int64_t> axes(static_cast<std::size_t>(like.ndim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](std::int64_t a, std::int64_t b) { return like.strides()[a] > like.strides()[b]; });
+  if (!permuted(like, axes).is_row_major())
+    throw Error(NEML2_ERROR_UNSUPPORTED, "", "the package keeps it in memory with gaps");
+  return Tensor(permuted(value, axes).copy().storage(), like.dtype(), like.sizes(), like.strides());
+}
+
+// As code was compiled to find it.
+bool lies_as(const Tensor& like, const Tensor& value) {
+  return value.strides() == like.strides() && reinterpret_cast<std::uintptr_t>(value.data()) % memory::alignment == 0;
+}
+
+}  // namespace
+
+void replace(std::vector<builtin::Constant>& constants, const Constant& value, bool copy) {
+  const auto found = std::find_if(constants.begin(), constants.end(), [&](const builtin::Constant& each) {
+    return std::string_view(each.name) == value.name;
+  });
+  if (found == constants.end()) {
+    std::string names;
+    for (const builtin::Constant& each : constants) names += join(names.empty() ? "" : ", ", each.name);
+    throw Error(NEML2_ERROR_NAME, value.name,
+                join("The graph has no constant '", value.name, "'; it has ", names.empty() ? "none" : names,
+                     ". Small ones (8 elements or fewer), and those whose elements are all equal, have become numbers "
+                     "in the code, which cannot be replaced."));
+  }
+  const Tensor& like = found->value;
+  if (value.value.dtype() != like.dtype())
+    throw Error(NEML2_ERROR_DTYPE, value.name,
+                join("The constant '", value.name, "' is ", name_of(like.dtype()), "; got ",
+                     name_of(value.value.dtype()), ". Convert the value first."));
+  if (!(value.value.sizes() == like.sizes()))
+    throw Error(NEML2_ERROR_SHAPE, value.name,
+                join("The constant '", value.name, "' has the shape ", like.sizes().str(), "; got ",
+                     value.value.sizes().str(), "."));
+  found->value = copy || !lies_as(like, value.value) ? copied_as(like, value.value) : value.value;
+  found->value.storage().end_confinement();
+}
+
+}  // namespace neml2_capi::aoti
