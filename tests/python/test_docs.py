@@ -14,7 +14,7 @@ import compile as recipes  # of tests/models, which conftest.py has on the path
 import pytest
 from conftest import Artifacts
 from markdown_it import MarkdownIt
-from native import PACKAGE, PREBUILT, ROOT
+from native import FORTRAN, PACKAGE, PREBUILT, ROOT
 from pages import Block, Reader, blocks_of
 
 PAGES = {
@@ -27,6 +27,7 @@ PAGES = {
     if path.parent.name != "reference"  # whose examples are tested where they come from
 }
 REFERENCE = [f"docs/reference/{name}.md" for name in ("python", "c")]
+# What begins with _ is of the inside; or, in export/, takes minutes of a compiler: test_export.py.
 MODULES = {
     str(path.relative_to(PACKAGE.parent)): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -128,6 +129,8 @@ def test_a_page_runs_and_prints_what_it_shows(
 ) -> None:
     if page == "examples/fem/README.md":
         built_programs(folder)
+    if page == "examples/umat/README.md" and FORTRAN is None:
+        pytest.skip("no Fortran compiler was found")
     try_all(page, blocks_of(PAGES[page].read_text(), page), folder, artifacts)
 
 
