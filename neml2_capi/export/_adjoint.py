@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
 from neml2_capi.export._compile import TRACED_POINTS, export
-from neml2_capi.export._points import BATCH, trace
+from neml2_capi.export._points import BATCH, require_same, trace
 
 
 def export_adjoint(module: Any, inputs: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -58,6 +58,7 @@ def export_adjoint(module: Any, inputs: Sequence[Any], axes: Sequence[int | None
         ) from error
     own_axes = [value.shape.index(BATCH) if BATCH in value.shape else None for value in cotangents]
     few = [_few(value) for value in cotangents]
+    require_same(traced, adjoint, [*inputs, *few])
     return export(traced, (*inputs, *few), [*axes, *own_axes], "the backward pass of the module")
 
 
@@ -71,4 +72,4 @@ def _many(value: Any, axis: int | None) -> Any:
 def _few(value: Any) -> Any:
     """A cotangent with as many points as the example inputs."""
     shape = [TRACED_POINTS * (n // BATCH) if n and n % BATCH == 0 else n for n in value.shape]
-    return torch.zeros(shape, dtype=value.dtype)
+    return torch.rand(shape, dtype=value.dtype)

@@ -21,6 +21,7 @@ class Artifact:
 
     def __init__(self, folder: Path, dtype: str, target: str) -> None:
         self._folder = folder
+        self._metadata = folder / "metadata.json"
         self._leaf = folder / "cpu" / dtype
         self._target = target
         self.dtype = getattr(torch, dtype)
@@ -40,13 +41,14 @@ class Artifact:
         examples = tuple(torch.zeros((TRACED_POINTS, *s), dtype=self.dtype) for s in shapes)
         program = export(module, examples, [0] * len(shapes))
         name = f"{self._folder.name}{part}.pt2"
+        self._metadata.unlink(missing_ok=True)  # of an artifact that was here before
         compile_program(program, self._leaf / name, self._target)
         return name
 
     def write(self, metadata: Json) -> None:
         """Write the metadata, after all packages: a folder with metadata is whole."""
         text = json.dumps({"schema_version": 14, "type": "composed", **metadata}, indent=2)
-        (self._folder / "metadata.json").write_text(text + "\n")
+        self._metadata.write_text(text + "\n")
 
 
 def envelope(

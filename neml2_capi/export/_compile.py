@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def export(
     shapes = tuple({} if axis is None else {axis: size} for axis in axes)
     packed = Positional(module)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _without_deprecations():
             program = torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
             program = program.run_decompositions()
     except Exception as error:
@@ -69,13 +70,22 @@ def compile_program(program: Any, path: Path, target: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
-        torch._inductor.aoti_compile_and_package(
-            program, package_path=str(made), inductor_configs=options
-        )
+        with _without_deprecations():
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=str(made), inductor_configs=options
+            )
         _require_any_batch(program)
         made.replace(path)
     _tell_what_is_missing(path)
     return path
+
+
+@contextlib.contextmanager
+def _without_deprecations() -> Iterator[None]:
+    """What torch says of its own use of torch is nothing that a caller can mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def _require_any_batch(program: Any) -> None:

@@ -45,13 +45,17 @@ def package(
     through neml2_capi.torch.Graph. It takes all inputs and then a cotangent for each floating-point
     output, and returns a gradient for each floating-point input, of its shape.
 
-    FatalError where an example is no CPU tensor or has no such axis, or torch cannot export the
-    module; torch says why.
+    FatalError where `path` does not end in .pt2, an example is no CPU tensor or has no such axis,
+    or torch cannot export the module; torch says why.
     """
+    path = Path(path)
+    if path.suffix != ".pt2":
+        raise FatalError(
+            f"a package is a file NAME.pt2, not {path.name!r}", lib.NEML2_ERROR_ARGUMENT, str(path)
+        )
     inputs = tuple(example_inputs)
     axes = _batch_axes(inputs, dynamic_batch)
     examples = tuple(map(_example, inputs, axes))
-    path = Path(path)
     compile_program(export(module, examples, axes), path, target)
     if backward:
         adjoint = export_adjoint(module, examples, axes)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_leaves
 
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
@@ -44,6 +45,8 @@ def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any
             lib.NEML2_ERROR_UNSUPPORTED,
         ) from error
     _refuse_derivative_of_solve(traced)
+    few = [torch.rand((3, *shape), dtype=dtype) + 0.5 for shape in shapes]
+    require_same(traced, torch.vmap(function), few)
     return traced
 
 
@@ -61,6 +64,28 @@ def trace(function: Callable[..., Any], examples: Sequence[Any]) -> Any:
             _release_batch(traced, position, example.shape.index(BATCH))
             break
     return traced
+
+
+def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """FatalError where the graph and the function differ for `inputs`, of another batch.
+
+    A number that follows from the size of the batch, not a size itself, is left as it was traced.
+    """
+    with torch.no_grad():
+        try:
+            expected = tree_leaves(function(*inputs))
+        except torch.linalg.LinAlgError:  # a singular matrix of arbitrary inputs
+            return
+        made = tree_leaves(traced(*inputs))
+    for ours, theirs in zip(made, expected, strict=True):
+        close = torch.finfo(theirs.dtype).eps ** 0.4 if theirs.is_floating_point() else 0.0
+        scale = torch.nan_to_num(theirs.double(), 0.0, 0.0, 0.0).abs().max().item()
+        if not torch.allclose(ours, theirs, rtol=close, atol=close * scale, equal_nan=True):
+            raise FatalError(
+                "the function gives other results than what torch traced of it: does it depend on "
+                "the number of points, or on chance? (Put a module into eval() mode.)",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
 
 
 def _refuse_derivative_of_solve(traced: Any) -> None:
@@ -113,8 +138,9 @@ def _release_batch(traced: Any, position: int, axis: int) -> None:
         schema = getattr(node.target, "_schema", None)
         if node.op != "call_function" or schema is None or node is points:
             continue
-        # A size is an integer or a list of them; what the law computes with is a "number".
-        sizes = {a.name for a in schema.arguments if "int" in str(a.type)}
+        # A size is an integer or a list of them; a number may count the points of a mean.
+        of_size = ("int", "number")
+        sizes = {a.name for a in schema.arguments if any(t in str(a.type) for t in of_size)}
         names = [a.name for a in schema.arguments]
         with graph.inserting_before(node):
             node.args = tuple(

@@ -4,13 +4,16 @@
 
 FOLDER/network.pt2      a multilayer perceptron of weights and biases
 FOLDER/table.pt2        integers, float32 and bools in and out
+FOLDER/convolution.pt2  what the built-in provider has not
 FOLDER/elasticity       a forward law, whose arguments have the names of its variables
 FOLDER/perzyna          a residual: viscoplasticity with linear hardening
+FOLDER/single           a law in float32, with a tensor of a shape that no type has
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,11 @@ def elasticity(strain: Any, E: Any, nu: Any) -> dict[str, Any]:
     return {"stress": hooke(strain, E, nu), "energy": (strain * hooke(strain, E, nu)).sum() / 2}
 
 
+def mixture(fractions: Any, strain: Any) -> Any:
+    """Four phases, each twice as stiff as the one before."""
+    return (fractions * 2.0 ** torch.arange(4)).sum() * strain
+
+
 def perzyna(unknowns: Tensors, givens: Tensors, parameters: Tensors) -> dict[str, Any]:
     """Perzyna, Quart. Appl. Math. 20 (1963) 321, integrated by the backward Euler method.
 
@@ -104,6 +112,11 @@ def main(folder: Path) -> None:
     strains = torch.zeros(1, 6, dtype=torch.float64)
     export.package(network(), (strains,), folder / "network.pt2", backward=True)
     export.package(Table(), some_table_inputs(3), folder / "table.pt2")
+    kernel = torch.nn.Conv1d(2, 3, 3, dtype=torch.float64)
+    with warnings.catch_warnings(record=True) as caught:
+        example = torch.zeros(4, 2, 8, dtype=torch.float64)
+        export.package(kernel, (example,), folder / "convolution.pt2")
+    (folder / "warnings.txt").write_text("".join(f"{w.message}\n" for w in caught))
     export.model(
         elasticity,
         folder / "elasticity",
@@ -111,6 +124,14 @@ def main(folder: Path) -> None:
         outputs={"stress": "SR2", "energy": "Scalar"},
         parameters={"E": YOUNG, "nu": POISSON},
         derivatives=["stress:strain", "energy:strain", "stress:E"],
+    )
+    export.model(
+        mixture,
+        folder / "single",
+        inputs={"fractions": (4,), "strain": "SR2"},
+        outputs={"stress": "SR2"},
+        derivatives=["stress:fractions"],
+        dtype="float32",
     )
     export.model(perzyna, folder / "perzyna", **PERZYNA, rtol=1e-12)
 

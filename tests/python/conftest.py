@@ -72,6 +72,24 @@ def graphs() -> Path:
     return models.graphs()
 
 
+@pytest.fixture(scope="session")
+def exported() -> Path:
+    """What tests/models/exports.py writes."""
+    pytest.importorskip("torch")
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("the laws would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    return models.exports()
+
+
+@pytest.fixture(scope="session")
+def surrogate() -> Path:
+    """The artifact of examples/surrogate."""
+    pytest.importorskip("torch")
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("the surrogate would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    return models.surrogate()
+
+
 @pytest.fixture
 def model(artifacts: Artifacts) -> neml2_capi.Model:
     return neml2_capi.Model(artifacts["elasticity"])

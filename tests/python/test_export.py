@@ -19,18 +19,11 @@ from neml2_capi import Graph
 
 torch = pytest.importorskip("torch")
 
-import compile as recipes  # noqa: E402  (of tests/models, which conftest.py has on the path)
-import exports as laws  # noqa: E402
+import exports as laws  # noqa: E402  (of tests/models, which conftest.py has on the path)
 
 from neml2_capi import export  # noqa: E402
 from neml2_capi.export import _compile as compile_step  # noqa: E402
 from neml2_capi.export.targets import inductor_options  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def exported() -> Path:
-    """What tests/models/exports.py writes."""
-    return recipes.exports()
 
 
 def largest_difference(a: Any, b: Any) -> float:
@@ -65,9 +58,16 @@ def test_what_does_not_fit_is_refused(exported: Path) -> None:
         graph(phase, count, value[:3])
 
 
+def test_what_the_built_in_provider_lacks_is_named(exported: Path) -> None:
+    """At export as a warning, and by Graph as an error."""
+    with pytest.raises(neml2_capi.FatalError, match="convolution"):
+        Graph(exported / "convolution.pt2")
+    assert "convolution" in (exported / "warnings.txt").read_text()
+
+
 def test_every_package_takes_any_batch(exported: Path) -> None:
-    packages = list(exported.rglob("*.pt2"))
-    assert len(packages) == 14
+    packages = {*exported.rglob("*.pt2")} - {exported / "convolution.pt2"}
+    assert len(packages) == 16
     for package in packages:
         for given in Graph(package).inputs:
             assert (given.least[0], given.greatest[0]) == (2, 1 << 20), package
@@ -103,6 +103,11 @@ def test_a_batch_axis_that_there_is_not_is_told(tmp_path: Path) -> None:
 def test_an_example_that_is_no_tensor_is_told(tmp_path: Path) -> None:
     with pytest.raises(neml2_capi.FatalError, match="example input 0"):
         export.package(torch.nn.Tanh(), (np.ones(3),), tmp_path / "a.pt2")
+
+
+def test_a_package_has_its_suffix(tmp_path: Path) -> None:
+    with pytest.raises(neml2_capi.FatalError, match=r"NAME\.pt2"):
+        export.package(torch.nn.Tanh(), (torch.ones(3),), tmp_path / "a.so")
 
 
 def test_torch_tells_what_it_cannot_export(tmp_path: Path) -> None:
@@ -170,6 +175,19 @@ def test_a_parameter_may_differ_from_point_to_point(exported: Path) -> None:
     model.set_parameter("E", moduli)
     expected = moduli[:, None] * (strain @ hooke_matrix(1.0))
     assert largest_difference(model.forward({"strain": strain})["stress"], expected) < 1e-10
+
+
+def test_a_law_in_single_precision_of_any_shape(exported: Path) -> None:
+    model = neml2_capi.Model(exported / "single", dtype="float32")
+    fractions = np.random.default_rng(1).random((5, 4)).astype(np.float32)
+    strain = np.random.default_rng(2).random((5, 6)).astype(np.float32)
+    values, blocks = model.jacobian({"fractions": fractions, "strain": strain})
+    stiffness = np.array([1, 2, 4, 8], dtype=np.float32)
+    assert values["stress"].dtype == np.float32
+    expected = (fractions @ stiffness)[:, None] * strain
+    assert largest_difference(values["stress"], expected) < 1e-5
+    block = blocks["stress"]["fractions"]
+    assert largest_difference(block, strain[:, :, None] * stiffness) < 1e-6
 
 
 # ---- residuals ----

@@ -11,16 +11,10 @@ import neml2_capi
 
 torch = pytest.importorskip("torch")
 
-import compile as recipes  # noqa: E402  (of tests/models, which conftest.py has on the path)
-import exports as laws  # noqa: E402
+import exports as laws  # noqa: E402  (of tests/models, which conftest.py has on the path)
 
 from neml2_capi.export._adjoint import export_adjoint  # noqa: E402
 from neml2_capi.torch import Graph  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def exported() -> Path:
-    return recipes.exports()
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +76,12 @@ def test_a_package_without_a_vjp_package_says_so(exported: Path) -> None:
 def test_what_has_no_derivative_is_told_at_export(tmp_path: Path) -> None:
     with pytest.raises(neml2_capi.FatalError, match="floating-point"):
         export_adjoint(lambda x: x // 2, (torch.arange(4),), [0])
+
+
+def test_a_gradient_that_depends_on_the_number_of_points_is_refused() -> None:
+    """Its size is in the formula, not only in the shapes."""
+    with pytest.raises(neml2_capi.FatalError, match="number of points"):
+        export_adjoint(lambda x: x - x.std(), (torch.rand(2, 3),), [0])
 
 
 def test_integers_get_no_gradient() -> None:

@@ -11,21 +11,12 @@ from native import ROOT, fortran_program, needs_fortran, run
 
 import neml2_capi
 
-pytest.importorskip("torch")
-
-import compile as recipes  # of tests/models, which conftest.py has on the path
-
 PROGRAM = ROOT / "examples" / "surrogate" / "surrogate.f90"
 
 
-@pytest.fixture(scope="module")
-def artifact() -> Path:
-    return recipes.surrogate()
-
-
 @needs_fortran
-def test_the_time_loop_follows_the_law(artifact: Path) -> None:
-    printed = run(fortran_program(PROGRAM), artifact, "100")
+def test_the_time_loop_follows_the_law(surrogate: Path) -> None:
+    printed = run(fortran_program(PROGRAM), surrogate, "100")
     table = np.array([line.split() for line in printed.splitlines() if line[0] != "#"], dtype=float)
     error = re.search(r"# error +(\S+) of the yield stress", printed)
     ratio = re.search(r"ratio +(\S+)$", printed.rstrip())
@@ -39,8 +30,8 @@ def test_the_time_loop_follows_the_law(artifact: Path) -> None:
     assert float(ratio[1]) < 2.0, printed
 
 
-def test_the_tangent_is_that_of_differences(artifact: Path) -> None:
-    model = neml2_capi.Model(artifact)
+def test_the_tangent_is_that_of_differences(surrogate: Path) -> None:
+    model = neml2_capi.Model(surrogate)
     strain = np.linspace(-2e-3, 2e-3, 8)
     inputs = {"strain": strain, "temperature": 0.3, "plastic_strain~1": 1e-4}
     _, blocks = model.jacobian(inputs)
@@ -49,7 +40,7 @@ def test_the_tangent_is_that_of_differences(artifact: Path) -> None:
     assert blocks["stress"]["strain"].min() < 100e3 < blocks["stress"]["strain"].max()
 
 
-def test_a_bar_that_does_not_flow_is_elastic(artifact: Path) -> None:
-    model = neml2_capi.Model(artifact)
+def test_a_bar_that_does_not_flow_is_elastic(surrogate: Path) -> None:
+    model = neml2_capi.Model(surrogate)
     inputs = {"strain": 4e-4, "temperature": 1.0, "plastic_strain~1": 0.0}
     assert model.forward(inputs)["stress"] == pytest.approx(200e3 * 4e-4, rel=1e-14)
