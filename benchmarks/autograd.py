@@ -68,7 +68,7 @@ def take_turns(functions: Sequence[Timed], rounds: int) -> list[list[float]]:
     return [list(column) for column in zip(*samples, strict=True)]
 
 
-class Nothing(torch.autograd.Function):
+class Nothing(torch.autograd.Function):  # type: ignore[misc]
     """apply(outputs, adjoints, *tensors): the outputs, and backward the adjoints."""
 
     @staticmethod

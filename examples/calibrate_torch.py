@@ -48,7 +48,7 @@ def simulate(material: Module) -> torch.Tensor:
         now = {**forces, **material({**forces, **old})}
         stresses.append(now["stress"])
         # What is now, is the history of the next step, with the graph behind it.
-        old = {h.input: now[h.output or h.current] for h in histories}
+        old = {h.input: now[str(h.output or h.current)] for h in histories}
     return torch.stack(stresses)
 
 

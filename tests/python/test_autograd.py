@@ -50,9 +50,9 @@ def hardening(artifacts: Artifacts) -> Any:
 
 
 @pytest.fixture
-def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], ...]]:
     """The shapes of the Jacobians of every evaluation from now on, those of an adjoint too."""
-    made: list[tuple[int, ...]] = []
+    made: list[tuple[tuple[int, ...], ...]] = []
     run, evaluate = calls.Calls.run, linearization.Plan.evaluate
 
     def counted(*arguments: Any) -> Any:
@@ -181,7 +181,7 @@ def test_tangents_are_the_compiled_ones(artifacts: Artifacts, name: str) -> None
 
 
 def test_only_what_requires_a_gradient_is_differentiated(
-    hardening: Any, evaluations: list[tuple[int, ...]]
+    hardening: Any, evaluations: list[tuple[tuple[int, ...], ...]]
 ) -> None:
     inputs = inputs_of("isotropic_hardening")
     with torch.no_grad():
@@ -208,7 +208,7 @@ def test_a_change_after_forward_does_not_change_the_gradient(hardening: Any) -> 
 
 
 def test_a_composed_model_is_evaluated_again_for_many_columns(
-    artifacts: Artifacts, evaluations: list[tuple[int, ...]]
+    artifacts: Artifacts, evaluations: list[tuple[tuple[int, ...], ...]]
 ) -> None:
     """Its Jacobian would take a product with the blocks of all segments for each of them."""
     module, inputs = module_of(artifacts, "radial_return"), inputs_of("radial_return")
@@ -385,7 +385,7 @@ def test_strided_and_lazily_negated_inputs(elasticity: Any) -> None:
 
 
 def test_jacobians_of_torch_func_take_one_evaluation(
-    hardening: Any, evaluations: list[tuple[int, ...]]
+    hardening: Any, evaluations: list[tuple[tuple[int, ...], ...]]
 ) -> None:
     inputs = {name: value[0] for name, value in inputs_of("isotropic_hardening").items()}
     _, blocks = hardening.model.jacobian(inputs)
@@ -413,7 +413,7 @@ def test_parameters_by_functional_call(hardening: Any, transform: str) -> None:
 
 
 def test_vmap_is_one_evaluation_of_the_batch(
-    hardening: Any, evaluations: list[tuple[int, ...]]
+    hardening: Any, evaluations: list[tuple[tuple[int, ...], ...]]
 ) -> None:
     inputs = inputs_of("isotropic_hardening", 6)
     expected = hardening.model.forward(inputs)
@@ -461,7 +461,9 @@ def test_gradients_of_each_sample(hardening: Any) -> None:
         same(each[name].sum(), gradient)
 
 
-def test_checkpoints_evaluate_again(hardening: Any, evaluations: list[tuple[int, ...]]) -> None:
+def test_checkpoints_evaluate_again(
+    hardening: Any, evaluations: list[tuple[tuple[int, ...], ...]]
+) -> None:
     inputs = inputs_of("isotropic_hardening")
     weights = cotangents(hardening, inputs)
     del evaluations[:]

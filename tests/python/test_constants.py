@@ -30,7 +30,7 @@ def law(weights: Weights, rest: Any, x: Any = POINTS) -> Any:
 
 def other(weights: Weights, seed: int) -> Weights:
     random = np.random.default_rng(seed)
-    return {name: random.normal(size=value.shape) for name, value in weights.items()}
+    return {name: np.asarray(random.normal(size=value.shape)) for name, value in weights.items()}
 
 
 @pytest.fixture
