@@ -45,9 +45,7 @@ class Recorder : public Graph {
 
 std::shared_ptr<Graph> loaded(const std::filesystem::path& path) __asm__("__real_" NEML2_GRAPH_LOAD);
 std::shared_ptr<Graph> recording(const std::filesystem::path& path) __asm__("__wrap_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path) {
-  return std::make_shared<Recorder>(loaded(path));
-}
+std::shared_ptr<Graph> recording(const std::filesystem::path& path) { return std::make_shared<Recorder>(loaded(path)); }
 
 }  // namespace neml2_capi::aoti
 
