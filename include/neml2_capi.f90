@@ -109,6 +109,7 @@ module neml2_capi
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
   public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
+  public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare
 
   ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
   integer(int32), parameter, public :: neml2_ok = 0
@@ -235,6 +236,7 @@ module neml2_capi
     procedure :: load => model_load
     procedure :: load_stub => model_load_stub
     procedure :: is_loaded => model_is_loaded
+    procedure :: runtime => model_runtime
     procedure :: dtype => model_dtype
     procedure :: variable_count => model_variable_count
     procedure :: variable_find => model_variable_find
@@ -296,6 +298,7 @@ module neml2_capi
   contains
     procedure :: load => graph_load
     procedure :: is_loaded => graph_is_loaded
+    procedure :: runtime => graph_runtime
     procedure :: arity => graph_arity
     procedure :: input_info => graph_input_info
     procedure :: run => graph_run
@@ -524,10 +527,16 @@ module neml2_capi
       type(c_ptr), intent(inout) :: out
       type(c_ptr), value :: tensor
     end function
-    integer(int32) function c_graph_load(out, path) bind(c, name="neml2_graph_load")
+    integer(int32) function c_graph_load_with(out, path, runtime) bind(c, name="neml2_graph_load_with")
       import
       type(c_ptr), intent(inout) :: out
       character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in), optional :: runtime(*)
+    end function
+    integer(int32) function c_graph_runtime(out, graph) bind(c, name="neml2_graph_runtime")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: graph
     end function
     integer(int32) function c_graph_arity(ninputs, noutputs, graph) bind(c, name="neml2_graph_arity")
       import
@@ -577,17 +586,17 @@ module neml2_capi
       character(kind=c_char), intent(in) :: path(*)
       character(kind=c_char), intent(in), optional :: device(*), dtype(*)
     end function
-    integer(int32) function c_model_load(out, path, device, dtype) bind(c, name="neml2_model_load")
+    integer(int32) function c_model_load_with(out, path, name, device, dtype, runtime) &
+      bind(c, name="neml2_model_load_with")
       import
       type(c_ptr), intent(inout) :: out
       character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+      character(kind=c_char), intent(in), optional :: name(*), device(*), dtype(*), runtime(*)
     end function
-    integer(int32) function c_model_load_stub(out, stub, name, device, dtype) bind(c, name="neml2_model_load_stub")
+    integer(int32) function c_model_runtime(out, model) bind(c, name="neml2_model_runtime")
       import
       type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: stub(*), name(*)
-      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+      type(c_ptr), value :: model
     end function
     integer(int32) function c_model_dtype(out, model) bind(c, name="neml2_model_dtype")
       import
@@ -829,6 +838,18 @@ module neml2_capi
       character(kind=c_char), intent(inout) :: buffer(*)
       integer(int64), value :: capacity
     end function
+    integer(int32) function c_libtorch_suggest(place) bind(c, name="neml2_libtorch_suggest")
+      import
+      character(kind=c_char), intent(in) :: place(*)
+    end function
+    integer(int32) function c_libtorch_find(path, version) bind(c, name="neml2_libtorch_find")
+      import
+      type(c_ptr), intent(inout) :: path, version
+    end function
+    integer(int32) function c_operator_declare(schema) bind(c, name="neml2_operator_declare")
+      import
+      character(kind=c_char), intent(in) :: schema(*)
+    end function
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
       import
       type(c_ptr), value :: text
@@ -988,6 +1009,53 @@ contains
   end subroutine neml2_log_next
 
   ! ------------------------------------------------------------------------------------------
+  ! libtorch
+  !
+  ! What the built-in runtime lacks, libtorch has; the section libtorch of neml2_capi.h says more.
+  ! ------------------------------------------------------------------------------------------
+
+  ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
+  subroutine neml2_libtorch_suggest(place, stat, errmsg)
+    character(*), intent(in) :: place
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_libtorch_suggest(c_text(place))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_suggest
+
+  ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
+  ! neml2_error_unsupported where it lacks something.
+  subroutine neml2_libtorch_find(path, version, stat, errmsg)
+    character(:), allocatable, intent(inout) :: path, version
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: path_text, version_text
+    path_text = c_null_ptr
+    version_text = c_null_ptr
+    outcome = c_libtorch_find(path_text, version_text)
+    if (outcome == neml2_ok) then
+      call read_c(path_text, path)
+      call read_c(version_text, version)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_find
+
+  ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
+  subroutine neml2_operator_declare(schema, stat, errmsg)
+    character(*), intent(in) :: schema
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_declare(c_text(schema))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_declare
+
+  ! ------------------------------------------------------------------------------------------
   ! Handles
   ! ------------------------------------------------------------------------------------------
 
@@ -1095,42 +1163,61 @@ contains
   ! given. What was loaded before is replaced on success and kept on failure: neml2_error_file where a file is missing,
   ! neml2_error_artifact where it is not what it should be, neml2_error_unsupported where it was not compiled for this
   ! device, type or processor.
-  subroutine model_load(self, path, stat, errmsg, device, dtype)
+  ! `runtime` is what the packages are to run on: "builtin", "libtorch", or "auto", which is libtorch for those only of
+  ! which the built-in runtime lacks something.
+  subroutine model_load(self, path, stat, errmsg, device, dtype, runtime)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
-    character(*), intent(in), optional :: device, dtype
+    character(*), intent(in), optional :: device, dtype, runtime
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_device, c_dtype
+    character(kind=c_char, len=:), allocatable :: c_device, c_dtype, c_runtime
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     call terminate(device, c_device)
     call terminate(dtype, c_dtype)
-    outcome = c_model_load(loaded, c_text(path), c_device, c_dtype)
+    call terminate(runtime, c_runtime)
+    outcome = c_model_load_with(loaded, c_text(path), device=c_device, dtype=c_dtype, runtime=c_runtime)
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_load
 
   ! Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
-  subroutine model_load_stub(self, stub, name, stat, errmsg, device, dtype)
+  subroutine model_load_stub(self, stub, name, stat, errmsg, device, dtype, runtime)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: stub, name
-    character(*), intent(in), optional :: device, dtype
+    character(*), intent(in), optional :: device, dtype, runtime
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_device, c_dtype
+    character(kind=c_char, len=:), allocatable :: c_device, c_dtype, c_runtime
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     call terminate(device, c_device)
     call terminate(dtype, c_dtype)
-    outcome = c_model_load_stub(loaded, c_text(stub), c_text(name), c_device, c_dtype)
+    call terminate(runtime, c_runtime)
+    outcome = c_model_load_with(loaded, c_text(stub), c_text(name), device=c_device, dtype=c_dtype, runtime=c_runtime)
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_load_stub
+
+  ! What the packages of the model run on: "builtin", or "libtorch" where one of them does.
+  subroutine model_runtime(self, runtime, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(:), allocatable, intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: text
+    text = c_null_ptr
+    outcome = c_model_runtime(text, c_handle(self))
+    if (outcome == neml2_ok) call read_c(text, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_runtime
 
   ! Whether a model has been loaded, and not been freed.
   pure logical function model_is_loaded(self)
@@ -3119,20 +3206,38 @@ contains
   ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
   ! ------------------------------------------------------------------------------------------
 
-  ! Load a package (.pt2) for the CPU. What it needs and is not there is named.
-  subroutine graph_load(self, path, stat, errmsg)
+  ! Load a package (.pt2) for the CPU. What it needs and is not there is named. `runtime` as for a model.
+  subroutine graph_load(self, path, stat, errmsg, runtime)
     class(neml2_graph), intent(inout) :: self
     character(*), intent(in) :: path
+    character(*), intent(in), optional :: runtime
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
+    character(kind=c_char, len=:), allocatable :: c_runtime
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    outcome = c_graph_load(loaded, c_text(path))
+    call terminate(runtime, c_runtime)
+    outcome = c_graph_load_with(loaded, c_text(path), c_runtime)
     if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_load
+
+  ! What the graph runs on: "builtin" or "libtorch".
+  subroutine graph_runtime(self, runtime, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    character(:), allocatable, intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: text
+    text = c_null_ptr
+    outcome = c_graph_runtime(text, c_handle(self))
+    if (outcome == neml2_ok) call read_c(text, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_runtime
 
   ! Whether a graph has been loaded, and not been freed.
   pure logical function graph_is_loaded(self)

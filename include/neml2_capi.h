@@ -228,6 +228,17 @@ enum {
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load(neml2_model **out, const char *path, const char *device, const char *dtype);
 
+/** neml2_model_load(), or neml2_model_load_stub() where `name` is not NULL, for a runtime: "builtin", "libtorch", or
+ *  "auto" (also NULL, and what the others do), which is the built-in one for each package of which it has all that is
+ *  called, else libtorch, see neml2_libtorch_find(). Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_load_with(neml2_model **out, const char *path, const char *name, const char *device,
+                                         const char *dtype, const char *runtime);
+
+/** What the packages of the model run on: "builtin", or "libtorch" where one of them does. Borrowed, for good.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_runtime(const char **out, const neml2_model *model);
+
 /** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
  *  Its artifact_path is taken relative to the stub; where that is gone, the artifact is looked for beside the stub.
  *  If the stub of NEML2 3.0.4 to 3.0.6 is loaded, its [Solvers] settings hold. `device` and `dtype` as in
@@ -756,10 +767,23 @@ NEML2_CAPI int32_t neml2_model_forward_with(neml2_tensor **outputs, neml2_report
  *  Errors: FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
 
+/** neml2_graph_load() for a runtime, which is named as in neml2_model_load_with(). Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_load_with(neml2_graph **out, const char *path, const char *runtime);
+
+/** What the graph runs on: "builtin" or "libtorch". Borrowed, for good.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_runtime(const char **out, const neml2_graph *graph);
+
 /** Make the checks of neml2_graph_load(), and load nothing: no byte of the package is mapped as code. The message has
  *  a line for each thing that is wrong.
  *  Errors: FILE, ARTIFACT, UNSUPPORTED. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_check(const char *path);
+
+/** neml2_graph_check() for neml2_graph_load_with(). `taken` (or NULL) receives the runtime that would be taken, a
+ *  constant. libtorch is opened where it is asked about.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_check_with(const char **taken, const char *path, const char *runtime);
 
 /** How many tensors the graph takes and returns. Either may be NULL.
  *  Errors: none more. Threads: any. Since 1.0. */
@@ -803,6 +827,31 @@ NEML2_CAPI int32_t neml2_graph_constants_set(neml2_graph *graph, int64_t count, 
 /** Free the handle and set it to NULL.
  *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI void neml2_graph_free(neml2_graph **graph);
+
+/* ---------------------------------------------------------------------------------------------
+ * libtorch
+ *
+ * What the built-in runtime lacks, convolutions or attention for example, libtorch has: torch 2.10 or later, on the
+ * CPU. Nothing here is linked with it. A process can hold one libtorch: the one that is loaded already, whoever did so,
+ * else that of the environment variable NEML2_CAPI_LIBTORCH (the file libtorch_cpu.so, its folder, or that of the Python
+ * package torch), else the one that was suggested.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Where libtorch is where nothing else says so; `place` as in NEML2_CAPI_LIBTORCH. It is not looked at before it is
+ *  needed, and does nothing once libtorch was opened.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_libtorch_suggest(const char *place);
+
+/** Open libtorch, unless it is, and tell its file and its version, "2.13.0". Either may be NULL; both are borrowed,
+ *  for the life of the process. Every function of it that is needed is looked up; what is missing is named.
+ *  Errors: FILE, UNSUPPORTED. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_libtorch_find(const char **path, const char **version);
+
+/** Tell the schema of a custom operator, as torch writes it: "mylib::scale(Tensor x, float factor=1.0) -> Tensor". It is
+ *  needed before a package that calls the operator is loaded for libtorch, which does not tell it; those of torch's
+ *  own operators are known. The operator itself is registered with torch by a library of yours.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_declare(const char *schema);
 
 /* ---------------------------------------------------------------------------------------------
  * Log

@@ -640,8 +640,20 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
 
   explicit Graph(const std::string& path) : Handle(detail::made(neml2_graph_load, path.c_str())) {}
 
+  /** For a runtime: "auto", "builtin" or "libtorch". */
+  Graph(const std::string& path, const std::string& runtime)
+      : Handle(detail::made(neml2_graph_load_with, path.c_str(), runtime.c_str())) {}
+
   /** Throws what the constructor would, but for what only code can tell: the package is not loaded. */
   static void check(const std::string& path) { detail::checked(neml2_graph_check(path.c_str())); }
+
+  /** The same for a runtime; returns the one that would be taken. */
+  static std::string check(const std::string& path, const std::string& runtime) {
+    return detail::made(neml2_graph_check_with, path.c_str(), runtime.c_str());
+  }
+
+  /** What it runs on: "builtin" or "libtorch". */
+  std::string runtime() const { return detail::made(neml2_graph_runtime, get()); }
 
   int64_t input_count() const { return detail::made(neml2_graph_arity, nullptr, get()); }
 
@@ -780,6 +792,11 @@ class Model {
   explicit Model(const std::string& path, const std::string& device = "cpu", const std::string& dtype = "float64")
       : Model(detail::made(neml2_model_load, path.c_str(), device.c_str(), dtype.c_str())) {}
 
+  /** The same for a runtime: "auto", "builtin" or "libtorch". */
+  Model(const std::string& path, const std::string& device, const std::string& dtype, const std::string& runtime)
+      : Model(detail::made(neml2_model_load_with, path.c_str(), nullptr, device.c_str(), dtype.c_str(),
+                           runtime.c_str())) {}
+
   /** Take over a handle of the C library. */
   explicit Model(neml2_model* owned) : handle_(owned, [](neml2_model* handle) { neml2_model_free(&handle); }) {}
 
@@ -789,6 +806,9 @@ class Model {
   /** The handle, borrowed; NULL after a move. */
   neml2_model* get() const noexcept { return handle_.get(); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  /** What its packages run on: "builtin", or "libtorch" where one of them does. */
+  std::string runtime() const { return detail::made(neml2_model_runtime, get()); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
@@ -1026,6 +1046,13 @@ class Model {
 inline Model load_model(const std::string& stub, const std::string& name, const std::string& device = "cpu",
                         const std::string& dtype = "float64") {
   return Model(detail::made(neml2_model_load_stub, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str()));
+}
+
+/** The same for a runtime: "auto", "builtin" or "libtorch". */
+inline Model load_model(const std::string& stub, const std::string& name, const std::string& device,
+                        const std::string& dtype, const std::string& runtime) {
+  return Model(
+      detail::made(neml2_model_load_with, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str(), runtime.c_str()));
 }
 
 /** What the artifact at `path` holds, as a JSON document; no package is loaded. */
@@ -1392,6 +1419,28 @@ Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Argum
     return status;
   });
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * libtorch
+ * ------------------------------------------------------------------------------------------- */
+
+/** The libtorch of this process; the section libtorch of neml2_capi.h says more. */
+struct Libtorch {
+  std::string path, version;
+};
+
+/** Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch. */
+inline void suggest_libtorch(const std::string& place) { detail::checked(neml2_libtorch_suggest(place.c_str())); }
+
+/** Open libtorch, unless it is. */
+inline Libtorch find_libtorch() {
+  const char *path = nullptr, *version = nullptr;
+  detail::checked(neml2_libtorch_find(&path, &version));
+  return {path, version};
+}
+
+/** Tell the schema of a custom operator, before a package that calls it is loaded for libtorch. */
+inline void declare_operator(const std::string& schema) { detail::checked(neml2_operator_declare(schema.c_str())); }
 
 /* ---------------------------------------------------------------------------------------------
  * Log

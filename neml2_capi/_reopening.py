@@ -28,6 +28,7 @@ class Source(NamedTuple):
     name: str | None
     device: str | None
     dtype: str | None
+    runtime: str = "auto"
 
 
 class Setting(NamedTuple):

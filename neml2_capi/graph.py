@@ -14,6 +14,7 @@ from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import NUMPY, TORCH, Kind, Kinds
 from neml2_capi._library import c_string, ffi, lib, text
 from neml2_capi._reopening import absolute
+from neml2_capi._runtime import load, runtime_of
 from neml2_capi._tensor import (
     DTYPE_NAMES,
     Array,
@@ -52,11 +53,16 @@ class Graph(Handle):
     unpickle opens it again.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Load the package; FatalError names what it needs and is missing."""
+    def __init__(self, path: str | os.PathLike[str], runtime: str = "auto") -> None:
+        """Load the package; FatalError names what it needs and is missing.
+
+        `runtime` is as in Model. A custom operator that the package calls on libtorch is one that
+        the imported torch has, or whose schema neml2_operator_declare() was told.
+        """
         owner = owned("graph")
-        self._path = absolute(path)
-        check(lib.neml2_graph_load(owner, c_string(self._path)))
+        self._path, self._wanted = absolute(path), runtime
+        file = c_string(self._path)
+        load(lib.neml2_graph_load_with, runtime, owner, file, package=self._path)
         super().__init__(owner)
         owner = self._open()
         ninputs, noutputs = ffi.new("int64_t *"), ffi.new("int64_t *")
@@ -68,7 +74,7 @@ class Graph(Handle):
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         self._open()
         current = self.constants() if self._replaced else {}
-        return type(self), (self._path,), {name: current[name] for name in self._replaced}
+        return type(self), (self._path, self._wanted), {name: current[name] for name in self._replaced}
 
     def __setstate__(self, constants: dict[str, Array]) -> None:
         self.set_constants(constants)
@@ -77,6 +83,11 @@ class Graph(Handle):
     def inputs(self) -> tuple[GraphInput, ...]:
         """What each input must be."""
         return self._inputs
+
+    @property
+    def runtime(self) -> str:
+        """What the graph runs on: "builtin" or "libtorch"."""
+        return runtime_of(lib.neml2_graph_runtime, self._open()[0])
 
     @property
     def num_outputs(self) -> int:

@@ -29,6 +29,7 @@ from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._reopening import Source, absolute, reopened, setting_of
 from neml2_capi._replay import Replays
+from neml2_capi._runtime import load, runtime_of
 from neml2_capi._tensor import DTYPE_NAMES, wrap
 from neml2_capi._typing import A, Arrays, Blocks, Others, Plains
 from neml2_capi._variables import (
@@ -97,6 +98,7 @@ class Model(Handle):
         dtype: Any = None,
         *,
         engine: str = "native",
+        runtime: str = "auto",
     ) -> None:
         """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
 
@@ -107,9 +109,14 @@ class Model(Handle):
         text or as a type of numpy or torch) choose among what the artifact was compiled for.
         `engine` "python" evaluates the same in plain Python over the compiled graphs, see
         neml2_capi.engine: slow, easy to follow and to change, and without solve().
+        `runtime` is what the compiled graphs call: "builtin", this package alone; "libtorch", that
+        of NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be imported;
+        "auto", libtorch for those only of which the built-in runtime lacks something. With the
+        engine "python" it is always the built-in one.
         FatalError where it cannot be loaded; the message says why.
         """
-        self._load_from(Source(absolute(artifact_root), None, *_target(device, dtype)))
+        where = absolute(artifact_root)
+        self._load_from(Source(where, None, *_target(device, dtype), runtime))
 
     def _load_from(self, source: Source) -> None:
         others = set(vars(self))
@@ -120,11 +127,8 @@ class Model(Handle):
 
     def _load(self, source: Source) -> None:
         owner = owned("model")
-        path, name, *target = map(c_string, source)
-        if source.name is None:
-            check(lib.neml2_model_load(owner, path, *target))
-        else:
-            check(lib.neml2_model_load_stub(owner, path, name, *target))
+        *target, runtime = source
+        load(lib.neml2_model_load_with, runtime, owner, *map(c_string, target))
         self._introspect(owner)
 
     @classmethod
@@ -134,13 +138,15 @@ class Model(Handle):
         name: str,
         device: Any = None,
         dtype: Any = None,
+        *,
+        runtime: str = "auto",
     ) -> _Self:
         """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
         What an older stub says of the solver holds.
         """
         model = cls.__new__(cls)
-        model._load_from(Source(absolute(stub), name, *_target(device, dtype)))
+        model._load_from(Source(absolute(stub), name, *_target(device, dtype), runtime))
         return model
 
     def _introspect(self, owner: Any) -> None:
@@ -177,6 +183,11 @@ class Model(Handle):
     # --------------------------------------------------------------------------------------------
     # What the model is
     # --------------------------------------------------------------------------------------------
+
+    @property
+    def runtime(self) -> str:
+        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does."""
+        return runtime_of(lib.neml2_model_runtime, self._open()[0])
 
     @property
     def inputs(self) -> Variables:

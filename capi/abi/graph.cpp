@@ -1,5 +1,6 @@
 // Graph handles.
 #include "capi/abi/handles.h"
+#include "capi/abi/runtime.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
@@ -11,11 +12,28 @@ int32_t neml2_graph_check(const char* path) {
   });
 }
 
-int32_t neml2_graph_load(neml2_graph** out, const char* path) {
+int32_t neml2_graph_check_with(const char** taken, const char* path, const char* runtime) {
+  return guarded([&] {
+    const aoti::Runtime found = aoti::Graph::check_file(&required(path, "path"), runtime_named(runtime));
+    if (taken) *taken = name_of(found);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_load(neml2_graph** out, const char* path) { return neml2_graph_load_with(out, path, nullptr); }
+
+int32_t neml2_graph_load_with(neml2_graph** out, const char* path, const char* runtime) {
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_graph{aoti::Graph::load(path)};
+    *out = new neml2_graph{aoti::Graph::load(path, runtime_named(runtime))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_runtime(const char** out, const neml2_graph* graph) {
+  return guarded([&] {
+    required(out, "out") = name_of(required(graph, "graph").value->runtime());
     return NEML2_OK;
   });
 }

@@ -1,5 +1,6 @@
 // Model handles: loading, variables, parameters and options.
 #include "capi/abi/handles.h"
+#include "capi/abi/runtime.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -54,6 +55,27 @@ int32_t neml2_model_load_stub(neml2_model** out, const char* stub, const char* n
     required(name, "name");
     *out = new neml2_model{
         model::Model::load(artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_load_with(neml2_model** out, const char* path, const char* name, const char* device,
+                              const char* dtype, const char* runtime) {
+  return guarded([&] {
+    required(out, "out");
+    required(path, "path");
+    const aoti::Runtime wanted = runtime_named(runtime);
+    const artifact::Metadata metadata =
+        name ? artifact::read_stub_metadata(path, name, device_of(device), dtype_of(dtype))
+             : artifact::read_metadata(path, device_of(device), dtype_of(dtype));
+    *out = new neml2_model{model::Model::load(metadata, wanted)};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_runtime(const char** out, const neml2_model* model) {
+  return guarded([&] {
+    required(out, "out") = name_of(required(model, "model").value->runtime());
     return NEML2_OK;
   });
 }

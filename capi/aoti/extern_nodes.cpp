@@ -1,6 +1,8 @@
 #include "capi/aoti/extern_nodes.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "capi/error.h"
@@ -11,38 +13,85 @@ namespace {
 using builtin::Argument;
 using nlohmann::json;
 
+// torch.export numbers element types, layouts and memory formats its own way.
+std::int64_t torch_scalar_type(std::int64_t exported) {
+  constexpr std::int64_t bfloat16 = 13, in_torch = 15;
+  return exported == bfloat16 ? in_torch : exported < bfloat16 ? exported - 1 : -1;
+}
+
+std::int64_t torch_layout(std::int64_t exported) {
+  constexpr std::int64_t strided = 7;
+  return exported == strided ? 0 : -1;
+}
+
+std::int64_t torch_memory_format(std::int64_t exported) {
+  constexpr std::int64_t in_torch[] = {-1, 0, 2, 3, 1};  // unknown, contiguous, channels last, its 3-d form, preserved
+  return 0 < exported && exported < std::ssize(in_torch) ? in_torch[exported] : -1;
+}
+
+void parse_content(Argument& argument, const json& content) {
+  using Kind = Argument::Kind;
+  const std::string& kind = argument.kind_name;
+  const auto is_list_of = [&](const char* singular) { return kind == join(singular, "s"); };
+  if (kind == "as_tensor") {
+    argument.kind = Kind::tensor;
+  } else if (kind == "as_int" || kind == "as_sym_int") {
+    argument.kind = Kind::integer;
+  } else if (kind == "as_float") {
+    argument.kind = Kind::real;
+    argument.real = content.get<double>();
+  } else if (kind == "as_bool") {
+    argument.kind = Kind::boolean;
+    argument.boolean = content.get<bool>();
+  } else if (kind == "as_string") {
+    argument.kind = Kind::text;
+    argument.text = content.get<std::string>();
+  } else if (is_list_of("as_tensor")) {
+    argument.kind = Kind::tensors;
+    argument.count = std::ssize(content);
+  } else if (is_list_of("as_optional_tensor")) {
+    argument.kind = Kind::optional_tensors;
+    for (const json& item : content) argument.booleans.push_back(item.contains("as_tensor"));
+    argument.count = std::count(argument.booleans.begin(), argument.booleans.end(), true);
+  } else if (is_list_of("as_int") || is_list_of("as_sym_int")) {
+    argument.kind = Kind::integers;
+    argument.count = std::ssize(content);
+  } else if (is_list_of("as_float")) {
+    argument.kind = Kind::reals;
+    argument.reals = content.get<std::vector<double>>();
+  } else if (is_list_of("as_bool")) {
+    argument.kind = Kind::booleans;
+    argument.booleans = content.get<std::vector<bool>>();
+  } else if (kind == "as_scalar_type") {
+    argument.kind = Kind::scalar_type;
+    argument.number = torch_scalar_type(content.get<std::int64_t>());
+  } else if (kind == "as_layout") {
+    argument.kind = Kind::layout;
+    argument.number = torch_layout(content.get<std::int64_t>());
+  } else if (kind == "as_memory_format") {
+    argument.kind = Kind::memory_format;
+    argument.number = torch_memory_format(content.get<std::int64_t>());
+  } else if (kind == "as_device") {
+    argument.kind = Kind::device;
+    argument.text = content.at("type").get<std::string>();
+    argument.number = content.at("index").is_null() ? -1 : content.at("index").get<std::int64_t>();
+  } else if (kind != "as_none") {
+    argument.kind = Kind::unknown;
+  }
+}
+
 // An argument is an object with one member, whose name says the kind: {"as_tensor": {"name": "buf6"}}.
 Argument parse_argument(const std::string& target, const std::string& name, const json& value) {
+  Argument argument;
+  argument.name = name;
   const json* member = &value;
-  std::string kind;
   do {  // an optional tensor wraps a tensor, or none
     if (!member->is_object() || member->size() != 1)
       throw Error(NEML2_ERROR_ARTIFACT, "", join("the argument ", name, " of the operator ", target, " is malformed"));
-    kind = member->begin().key();
+    argument.kind_name = member->begin().key();
     member = &member->begin().value();
-  } while (kind == "as_optional_tensor");
-  const json& content = *member;
-
-  Argument argument;
-  argument.name = name;
-  if (kind == "as_tensor") {
-    argument.kind = Argument::Kind::tensor;
-  } else if (kind == "as_int" || kind == "as_sym_int") {
-    argument.kind = Argument::Kind::integer;
-  } else if (kind == "as_float") {
-    argument.kind = Argument::Kind::real;
-    argument.real = content.get<double>();
-  } else if (kind == "as_bool") {
-    argument.kind = Argument::Kind::boolean;
-    argument.boolean = content.get<bool>();
-  } else if (kind == "as_string") {
-    argument.kind = Argument::Kind::text;
-    argument.text = content.get<std::string>();
-  } else if (kind != "as_none") {
-    throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package calls the operator ", target, " with the argument ", name, " of the kind ", kind,
-                     ", which the built-in runtime does not know: write the model without it"));
-  }
+  } while (argument.kind_name == "as_optional_tensor");
+  parse_content(argument, *member);
   return argument;
 }
 
@@ -53,11 +102,9 @@ builtin::OperatorNode parse_node(const json& entry) {
   for (const json& input : node.at("inputs"))
     parsed.inputs.push_back(parse_argument(parsed.target, input.at("name").get<std::string>(), input.at("arg")));
   for (const json& output : node.at("outputs")) {
-    if (!output.contains("as_tensor"))
-      throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package calls the operator ", parsed.target,
-                       ", which returns something other than tensors: write the model without it"));
-    parsed.outputs.push_back({output.at("as_tensor").at("name").get<std::string>()});
+    builtin::OperatorNode::Output& made = parsed.outputs.emplace_back();
+    made.is_tensor = output.contains("as_tensor");
+    if (made.is_tensor) made.name = output.at("as_tensor").at("name").get<std::string>();
   }
   return parsed;
 }
@@ -90,7 +137,8 @@ std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std
   }
   // The call of the operator itself mentions its outputs once.
   for (builtin::OperatorNode& node : nodes)
-    for (builtin::OperatorNode::Output& output : node.outputs) output.is_read = mentions(source, output.name) != 1;
+    for (builtin::OperatorNode::Output& output : node.outputs)
+      output.is_read = !output.is_tensor || mentions(source, output.name) != 1;
   return nodes;
 }
 

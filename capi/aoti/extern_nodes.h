@@ -9,9 +9,8 @@
 namespace neml2_capi::aoti {
 
 // In the order of the indices by which the package calls them; `function` is left to the provider. `source` is the text
-// of its *.wrapper.cpp, which tells what outputs are read. Throws Error
-// NEML2_ERROR_ARTIFACT where the text is not what it should be, NEML2_ERROR_UNSUPPORTED for arguments of a kind that no
-// operator here takes.
+// of its *.wrapper.cpp, which tells what outputs are read. Throws Error NEML2_ERROR_ARTIFACT where the text is not what
+// it should be.
 std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view json, std::string_view source);
 
 }  // namespace neml2_capi::aoti

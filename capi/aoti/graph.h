@@ -1,4 +1,4 @@
-// One AOTInductor package, loaded and ready to run on the built-in provider.
+// One AOTInductor package, loaded and ready to run.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,10 @@ struct InputSpec {
   Dims greatest;  // the greatest size; equal where the axis is fixed
 };
 
+// What a package calls: the built-in provider, or libtorch. `automatic`: the built-in provider where it has all that the
+// package calls, else libtorch.
+enum class Runtime { automatic, builtin, libtorch };
+
 // The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
 // Empty where all were regular.
 using SingularInfo = Vector<std::int32_t>;
@@ -30,12 +34,14 @@ struct Constant {
 class Graph {
  public:
   // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
-  static std::shared_ptr<Graph> load(const std::filesystem::path& path);
+  static std::shared_ptr<Graph> load(const std::filesystem::path& path, Runtime wanted = Runtime::automatic);
 
-  // Make all the checks of load() that need no code to be mapped, and throw what they find, a line for each.
-  static void check_file(const std::filesystem::path& path);
+  // Make all the checks of load() that need no code of the package to be mapped, and throw what they find, a line for
+  // each. Returns the runtime that load() would take.
+  static Runtime check_file(const std::filesystem::path& path, Runtime wanted = Runtime::automatic);
 
   virtual ~Graph() = default;
+  virtual Runtime runtime() const = 0;
   virtual const std::vector<InputSpec>& inputs() const = 0;
   virtual std::int64_t num_outputs() const = 0;
 

@@ -4,7 +4,7 @@ namespace neml2_capi::model {
 
 BlockSensitivity::BlockSensitivity(const artifact::Sensitivity& sensitivity, const std::vector<std::string>& parameters,
                                    std::size_t groups, bool of_parameters, const Scope& scope)
-    : package_(scope.leaf() / sensitivity.block_package) {
+    : package_(scope.load(sensitivity.block_package)) {
   expect_arity(package_, groups + parameters.size(), num_tensors(sensitivity.pairs));
   tail_ = ParameterTail(parameters, package_, groups, scope);
   pairs_ = solved_pairs(sensitivity.pairs, &package_, of_parameters, scope);

@@ -40,7 +40,7 @@ void ParameterTail::append_to(Vector<Tensor>& inputs, const Vector<Tensor>& para
 }
 
 GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed)
-    : package_(scope.leaf() / graph.package) {
+    : package_(scope.load(graph.package)) {
   expect_arity(package_, graph.inputs.size() + graph.parameters.size(), graph.outputs.size() + unnamed);
   scope.note_dtype(package_);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {

@@ -30,7 +30,7 @@ double suggested_cut(double initial_norm, double residual_norm) { return residua
 }  // namespace
 
 ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope)
-    : residual_(scope.leaf() / segment.residual_package),
+    : residual_(scope.load(segment.residual_package)),
       step_is_taken_(segment.step_is_taken),
       num_residuals_(segment.residuals.size()) {
   scope.note_dtype(residual_);
@@ -61,7 +61,7 @@ ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope
 
 void ImplicitSegment::add_solver(const artifact::ImplicitSegment& segment, Scope& scope) {
   const auto load = [&](const std::string& name, std::optional<Package>& package) {
-    if (!name.empty()) package.emplace(scope.leaf() / name);
+    if (!name.empty()) package.emplace(scope.load(name));
   };
   load(segment.jacobian_package, jacobian_);
   load(segment.solve_package, solve_);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "capi/aoti/builtin/image.h"
+#include "capi/aoti/libtorch/library.h"
 #include "capi/error.h"
 #include "capi/exec/log.h"
 #include "capi/model/graph_call.h"
@@ -62,19 +63,30 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 
 }  // namespace
 
-std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata) {
+std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, aoti::Runtime wanted) {
   const auto start = std::chrono::steady_clock::now();
-  const std::shared_ptr<Model> model(new Model(metadata));
+  const std::shared_ptr<Model> model(new Model(metadata, wanted));
   if (!log::on(log::Channel::model, log::Level::warning)) return model;
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   model->tell(time.count());
   return model;
 }
 
+aoti::Runtime Model::runtime() const {
+  for (const auto& segment : segments_)
+    for (const Package* package : segment->packages())
+      if (package->runtime() != aoti::Runtime::builtin) return package->runtime();
+  return aoti::Runtime::builtin;
+}
+
 // What a user may want to know of a model that was loaded in `seconds`.
 void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
+  const auto runtime_text = [&] {
+    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::builtin::provider_file)
+                                               : join("libtorch ", aoti::libtorch::Library::get().version());
+  };
   if (dtype_ != metadata_.dtype)
     write(log::Level::warning, where, ": the packages are ", neml2_capi::name_of(dtype_), ", though compiled as ",
           neml2_capi::name_of(metadata_.dtype), "; give and expect ", neml2_capi::name_of(dtype_), ".");
@@ -83,14 +95,15 @@ void Model::tell(double seconds) const {
   for (const artifact::Segment& segment : metadata_.segments)
     implicit += std::holds_alternative<artifact::ImplicitSegment>(segment);
   write(log::Level::info, "loaded ", where, " in ", std::round(1e4 * seconds) / 10, " ms: segments ",
-        metadata_.segments.size(), " (implicit ", implicit, "), packages ", packages, ", built-in provider ",
-        aoti::builtin::provider_file, baked_batch_ == 0 ? "" : join(", in runs of exactly ", baked_batch_, " points"));
+        metadata_.segments.size(), " (implicit ", implicit, "), packages ", packages, ", ", runtime_text(),
+        baked_batch_ == 0 ? "" : join(", in runs of exactly ", baked_batch_, " points"));
 }
 
-Model::Model(artifact::Metadata metadata) : metadata_(std::move(metadata)), options_(metadata_.solver) {
+Model::Model(artifact::Metadata metadata, aoti::Runtime wanted)
+    : metadata_(std::move(metadata)), options_(metadata_.solver) {
   if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
-  Scope scope(metadata_);
+  Scope scope(metadata_, wanted);
   for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();

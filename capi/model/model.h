@@ -93,7 +93,11 @@ struct Snapshot {
 class Model {
  public:
   // Load the packages. Throws Error as aoti::Graph::load() does.
-  static std::shared_ptr<Model> load(const artifact::Metadata& metadata);
+  static std::shared_ptr<Model> load(const artifact::Metadata& metadata,
+                                     aoti::Runtime wanted = aoti::Runtime::automatic);
+
+  // libtorch where any package runs on it.
+  aoti::Runtime runtime() const;
 
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables(Kind kind) const { return variables_[static_cast<std::size_t>(kind)]; }
@@ -139,7 +143,7 @@ class Model {
   friend class Solve;  // evaluates step by step
   class Work;
   class Borrowed;
-  explicit Model(artifact::Metadata metadata);
+  Model(artifact::Metadata metadata, aoti::Runtime wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();

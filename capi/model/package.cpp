@@ -34,7 +34,8 @@ Tensor padded(const Tensor& tensor, std::int64_t rows) {
 
 }  // namespace
 
-Package::Package(const std::filesystem::path& path) : name_(path.filename().string()), graph_(aoti::Graph::load(path)) {
+Package::Package(const std::filesystem::path& path, aoti::Runtime wanted)
+    : name_(path.filename().string()), graph_(aoti::Graph::load(path, wanted)) {
   learn_inputs();
   learn_outputs();
 }

@@ -13,9 +13,10 @@ namespace neml2_capi::model {
 class Package {
  public:
   // Load the package and run it twice on zeros, which tells the shape of each output: metadata does not know it.
-  explicit Package(const std::filesystem::path& path);
+  Package(const std::filesystem::path& path, aoti::Runtime wanted);
 
   const std::string& name() const { return name_; }
+  aoti::Runtime runtime() const { return graph_->runtime(); }
 
   // The shape of one point of input or output `i`.
   const Dims& input_shape(std::size_t i) const { return inputs_.at(i).point_shape; }

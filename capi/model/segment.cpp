@@ -10,8 +10,8 @@
 #include "capi/newton/system.h"
 
 namespace neml2_capi::model {
-Scope::Scope(const artifact::Metadata& metadata)
-    : leaf_(metadata.leaf), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
+Scope::Scope(const artifact::Metadata& metadata, aoti::Runtime wanted)
+    : leaf_(metadata.leaf), wanted_(wanted), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
 
 void Scope::note_dtype(const Package& package) {
   for (std::size_t i = 0; i < package.num_inputs() && !dtype_noted_; ++i) {

@@ -27,7 +27,7 @@ struct Value {
 // The values and promoted parameters that the segments refer to, by position.
 class Scope {
  public:
-  Scope(const artifact::Metadata& metadata);
+  Scope(const artifact::Metadata& metadata, aoti::Runtime wanted);
 
   // The position of a value that will be there from now on: an input, or what a segment makes.
   std::size_t provide(const std::string& name);
@@ -42,7 +42,8 @@ class Scope {
   // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
   void note_dtype(const Package& package);
 
-  const std::filesystem::path& leaf() const { return leaf_; }
+  // A package of the artifact, for the runtime that was asked for.
+  Package load(const std::string& package) const { return Package(leaf_ / package, wanted_); }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
   const std::vector<Value>& values() const { return values_; }
@@ -50,6 +51,7 @@ class Scope {
 
  private:
   std::filesystem::path leaf_;
+  aoti::Runtime wanted_;
   DType dtype_;
   bool dtype_noted_ = false;
   std::vector<Value> values_;

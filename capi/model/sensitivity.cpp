@@ -115,7 +115,7 @@ void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std:
 
 std::optional<Package> load(const std::string& package, const Scope& scope) {
   if (package.empty()) return std::nullopt;
-  return Package(scope.leaf() / package);
+  return scope.load(package);
 }
 
 // Values of groups one after another, with the position of each in a flat vector.
@@ -147,7 +147,7 @@ Vector<Tensor> StepPackages::linearize(const Operands& at) const {
 GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, const StepPackages& step,
                                    const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                                    const Scope& scope)
-    : operator_(scope.leaf() / sensitivity.operator_package),
+    : operator_(scope.load(sensitivity.operator_package)),
       solve_(load(sensitivity.solve_package, scope)),
       krylov_(sensitivity.krylov),
       step_(step),
@@ -231,7 +231,7 @@ std::vector<const Package*> GivenSensitivity::packages() const {
 ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitivity,
                                            const std::vector<std::string>& parameters, std::size_t groups,
                                            const Scope& scope)
-    : operator_(scope.leaf() / sensitivity.operator_package),
+    : operator_(scope.load(sensitivity.operator_package)),
       solve_(load(sensitivity.solve_package, scope)),
       krylov_(sensitivity.krylov),
       pairs_(solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, true, scope)) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._library import c_string, lib
+from neml2_capi._library import lib
 from neml2_capi.cli.artifact import (
     Description,
     describe,
@@ -19,7 +19,8 @@ from neml2_capi.cli.artifact import (
 )
 from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.remedy import compile_command
-from neml2_capi.errors import Error, check
+from neml2_capi.cli.runtimes import Choice, choose, taken
+from neml2_capi.errors import Error
 
 #: Why operators are missing is the model, which no option of the compiler changes.
 _OPERATORS = "calls what the built-in runtime does not have"
@@ -40,6 +41,13 @@ class Finding:
 def examine(path: Path, dtype: str = "float64") -> list[Finding]:
     """All that is wrong with the artifact for the device "cpu"; empty where it will run."""
     return list(_Examination(path, dtype).findings())
+
+
+def runtimes(path: Path, dtype: str = "float64") -> list[Choice]:
+    """What the packages of an artifact that will run are run on."""
+    description = describe(path, dtype)
+    names = dict.fromkeys(packages_named(description["segments"]))
+    return [choose(Path(description["leaf"]) / name) for name in names]
 
 
 class _Examination:
@@ -116,7 +124,7 @@ class _Examination:
     def _packages(self, leaf: Path, names: Iterator[str]) -> Iterator[Finding]:
         for name in dict.fromkeys(names):
             try:
-                check(lib.neml2_graph_check(c_string(leaf / name)))
+                taken(leaf / name, "auto")
             except Error as error:
                 for line in str(error).splitlines():
                     yield Finding(name, line.removeprefix(f"{name}: "), self._mend_package(line))

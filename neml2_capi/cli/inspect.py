@@ -76,10 +76,14 @@ def _parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
         settings = ((name, str(value)) for name, value in document["solver"].items())
         yield table("Solver", ("option", "value"), settings)
     packages = (
-        (package["file"], f"{package['bytes'] / 1024:.0f}", _target(package))
+        (package["file"], f"{package['bytes'] / 1024:.0f}", _target(package), _runtime(package))
         for package in document["packages"]
     )
-    yield table("Packages", ("file", "KiB", "compiled for"), packages, right=("KiB",))
+    columns = ("file", "KiB", "compiled for", "runs here on")
+    yield table("Packages", columns, packages, right=("KiB",))
+    for package in document["packages"]:
+        if package["runtime"] != "builtin":
+            yield Text(f"{package['file']}, {_runtime(package)}: {package['why']}\n")
 
 
 def _row(variable: Mapping[str, Any]) -> tuple[str, ...]:
@@ -119,6 +123,10 @@ def _derivatives(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [*document["derivatives"], *document["parameter_derivatives"]]
     known = [(pair["output"], pair["variable"]) for pair in pairs]
     return known or [("none was compiled", "neml2-compile -d OUTPUT:INPUT compiles one")]
+
+
+def _runtime(package: Mapping[str, Any]) -> str:
+    return package["runtime"] or "nothing"
 
 
 def _target(package: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from neml2_capi.cli.artifact import (
     packages_named,
     read_package,
 )
+from neml2_capi.cli.runtimes import choose
 
 _HISTORY = re.compile(r"(.+)~([1-9]\d*)")
 
@@ -64,10 +65,15 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "segments": [_segment(segment) for segment in description["segments"]],
         "solver": description["solver"] if _is_implicit(description) else None,
         "packages": [
-            asdict(read_package(leaf / name))
+            asdict(read_package(leaf / name)) | _runtime(leaf / name)
             for name in dict.fromkeys(packages_named(description["segments"]))
         ],
     }
+
+
+def _runtime(package: Path) -> dict[str, str]:
+    choice = choose(package)
+    return {"runtime": choice.runtime, "why": choice.why}
 
 
 class _Names:

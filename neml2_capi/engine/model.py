@@ -39,6 +39,13 @@ class PythonModel(Model):
     _native: type[Model] = Model
 
     def _load(self, source: Source) -> None:
+        if source.runtime not in ("auto", self.runtime):
+            raise FatalError(
+                "the Python engine runs on the built-in runtime: leave "
+                f"runtime={source.runtime!r} out",
+                lib.NEML2_ERROR_UNSUPPORTED,
+                "runtime",
+            )
         engine = Engine(source.path, source.device, source.dtype)
         self._owner = self._pointer = [engine]
         self._inputs, self._outputs = engine.inputs, engine.outputs
@@ -58,6 +65,11 @@ class PythonModel(Model):
 
     def _class_and_engine(self) -> tuple[type[Model], str]:
         return self._native, "python"
+
+    @property
+    def runtime(self) -> str:
+        """What the compiled graphs run on: "builtin", always."""
+        return "builtin"
 
     @property
     def engine(self) -> Engine:

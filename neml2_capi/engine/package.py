@@ -33,7 +33,7 @@ class Package:
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
-        self.graph = Graph(path)
+        self.graph = Graph(path, runtime="builtin")
         self._learn_inputs()
         self._learn_outputs()
 

@@ -42,6 +42,10 @@ static void of_graphs(void) {
   REFUSED(neml2_graph_load(NULL, "x.pt2"));
   REFUSED(neml2_graph_load(&graph, NULL));
   REFUSED(neml2_graph_check(NULL));
+  REFUSED(neml2_graph_check_with(NULL, NULL, NULL));
+  REFUSED(neml2_graph_load_with(NULL, "x.pt2", NULL));
+  REFUSED(neml2_graph_load_with(&graph, NULL, NULL));
+  REFUSED(neml2_graph_runtime(NULL, NULL));
   REFUSED(neml2_graph_arity(NULL, NULL, NULL));
   REFUSED(neml2_graph_input(NULL, NULL, NULL, NULL, NULL, 0));
   REFUSED(neml2_graph_run(&output, 1, NULL, NULL, 0));
@@ -61,6 +65,12 @@ static void of_models(const char *root) {
 
   REFUSED(neml2_model_load(NULL, root, NULL, NULL));
   REFUSED(neml2_model_load(&out, NULL, NULL, NULL));
+  REFUSED(neml2_model_load_with(NULL, root, NULL, NULL, NULL, NULL));
+  REFUSED(neml2_model_load_with(&out, NULL, NULL, NULL, NULL, NULL));
+  REFUSED(neml2_model_runtime(NULL, model));
+  REFUSED(neml2_model_runtime(&text, NULL));
+  REFUSED(neml2_libtorch_suggest(NULL));
+  REFUSED(neml2_operator_declare(NULL));
   REFUSED(neml2_model_load_stub(NULL, "stub.i", "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, NULL, "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, "stub.i", NULL, NULL, NULL));

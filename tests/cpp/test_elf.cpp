@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
+using aoti::builtin::bind_to_addresses;
 using aoti::builtin::bind_to_provider;
 using aoti::builtin::Object;
 
@@ -105,6 +107,33 @@ void a_package_is_bound_to_the_provider(const std::string& before) {
          "the version of the C library is told");
 }
 
+// Each name has an address of its own, but for one.
+void a_package_is_bound_to_addresses(const std::string& before) {
+  const auto address_of = [](const std::string& name) -> std::uintptr_t {
+    return name == "aoti_torch_get_sizes" ? 0 : 0x1000 + std::hash<std::string>()(name) % 4096;
+  };
+  const Object edited = bind_to_addresses(before, provider, address_of);
+  expect(edited.bytes.size() == before.size(), "no byte moves");
+  const auto old_symbols = symbols(before), new_symbols = symbols(edited.bytes);
+  std::size_t bound = 0;
+  for (std::size_t i = 0; i < old_symbols.size(); ++i) {
+    const Elf64_Sym& symbol = new_symbols[i];
+    const std::string name = dynamic_string(before, old_symbols[i].st_name);
+    expect(dynamic_string(edited.bytes, symbol.st_name) == name, name + " keeps its name");
+    const bool imported = std::any_of(edited.imports.begin(), edited.imports.end(),
+                                      [&](const auto& import) { return import.name == name; });
+    if (imported && address_of(name) != 0) {
+      ++bound;
+      expect(symbol.st_shndx == SHN_ABS && ELF64_ST_BIND(symbol.st_info) == STB_LOCAL, name + " is looked up nowhere");
+      expect(symbol.st_value == address_of(name), name + " has its address");
+    } else {
+      expect(symbol.st_shndx == old_symbols[i].st_shndx && symbol.st_value == old_symbols[i].st_value,
+             name + " is as it was");
+    }
+  }
+  expect(bound > 10, "imports are bound");
+}
+
 void what_is_not_a_package_is_refused(const std::string& object) {
   expect_error(NEML2_ERROR_ARTIFACT, "outside", [] { bind_to_provider("", provider); });
   expect_error(NEML2_ERROR_ARTIFACT, "not an ELF", [] { bind_to_provider(std::string(4096, 'x'), provider); });
@@ -143,6 +172,7 @@ void names_that_share_text_are_refused(const std::string& object) {
 void edit_damaged(const std::string& object) {
   try {
     bind_to_provider(object, provider);
+    bind_to_addresses(object, provider, [](const std::string&) { return 4096; });
   } catch (const Error& error) {
     expect(error.status() == NEML2_ERROR_ARTIFACT || error.status() == NEML2_ERROR_UNSUPPORTED, error.what());
   }
@@ -189,6 +219,7 @@ int main(int argc, char** argv) {
   for (const auto& package : packages) {
     Parts parts = parts_of(package);
     a_package_is_bound_to_the_provider(part(parts, ".wrapper.so"));
+    a_package_is_bound_to_addresses(part(parts, ".wrapper.so"));
   }
   Parts parts = parts_of(packages.front());
   const std::string object = part(parts, ".wrapper.so");

@@ -289,6 +289,13 @@ def _exported(name: str, script: Path) -> Path:
     return _cached(name, content, [str(script)], python=sys.executable)
 
 
+def networks() -> Path:
+    """The folder of the graphs that networks.py compiles."""
+    script = MODELS / "networks.py"
+    content = [script.read_text(), (MODELS / "scaling.py").read_text()]
+    return _cached("the test networks", content, [str(script)])
+
+
 def _cached(
     name: str, content: list[Any], command: list[str], version: str = "", python: str = ""
 ) -> Path:

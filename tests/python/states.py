@@ -38,10 +38,14 @@ def recorded(name: str, kind: str) -> dict[str, Array]:
 
 
 def load(
-    artifacts: Artifacts, name: str, convergence: str = "point", engine: str = "native"
+    artifacts: Artifacts,
+    name: str,
+    convergence: str = "point",
+    engine: str = "native",
+    runtime: str = "auto",
 ) -> Model:
     """The model with the tolerances of the record, where a solve ends at round-off."""
-    model = Model(artifacts[name], engine=engine)
+    model = Model(artifacts[name], engine=engine, runtime=runtime)
     model.options["convergence"] = convergence
     if f"{name}/solver" in RECORDED:
         for option, value in zip(

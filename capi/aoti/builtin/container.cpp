@@ -4,30 +4,11 @@
 #include <mutex>
 #include <utility>
 
+#include "capi/aoti/builtin/serial_regions.h"
 #include "capi/error.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
-
-// Keeps a package's parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per
-// thread.
-class SerialRegions {
- public:
-  explicit SerialRegions(const EntryPoints& entry) : entry_(entry) {
-    if (!entry_.set_openmp_levels) return;
-    levels_ = entry_.openmp_levels();
-    entry_.set_openmp_levels(0);
-  }
-  ~SerialRegions() {
-    if (entry_.set_openmp_levels) entry_.set_openmp_levels(levels_);
-  }
-  SerialRegions(const SerialRegions&) = delete;
-  SerialRegions& operator=(const SerialRegions&) = delete;
-
- private:
-  const EntryPoints& entry_;
-  int levels_ = 0;
-};
 
 // What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
 class ConfinedRun {
@@ -125,10 +106,11 @@ void Container::run(Handles& inputs, Handles& outputs, RunContext& context, bool
   const bool has_run = has_run_.load(std::memory_order_acquire);
   if (alone || !has_run) lock.lock();
   image_.note_run();
-  const SerialRegions serial(entry());
+  const SerialRegions serial(entry().openmp);
   const ConfinedRun confined(has_run);
   call([&] {
-    return entry().run(container_, inputs.data(), inputs.size(), outputs.data(), outputs.size(), nullptr, &context);
+    return entry().run(container_, reinterpret_cast<void**>(inputs.data()), inputs.size(),
+                       reinterpret_cast<void**>(outputs.data()), outputs.size(), nullptr, &context);
   });
   if (lock) has_run_.store(true, std::memory_order_release);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <type_traits>
 
@@ -17,6 +18,7 @@ constexpr std::string_view torch_library = "libtorch_cpu.so";
 // Some linkers keep these beside it; nothing is taken from them.
 constexpr std::string_view torch_companions[] = {"libtorch.so", "libc10.so"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
+constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
 constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 // Short enough to leave the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
 constexpr std::string_view provider_prefix = "nml2";
@@ -248,7 +250,10 @@ std::uint64_t count_symbols(const File& file, const DynamicSection& dynamic) {
   return last + 1;
 }
 
-void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, Object& object) {
+// What becomes of an undefined symbol of libtorch's: true where its name is no longer in use.
+using Bind = std::function<bool(Elf64_Sym& symbol, const std::string& name)>;
+
+void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, Object& object, const Bind& bind) {
   const std::uint64_t count = count_symbols(file, dynamic);
   const std::uint64_t table = file.offset_of(dynamic.get(DT_SYMTAB, "DT_SYMTAB"), count * sizeof(Elf64_Sym));
   for (std::uint64_t i = 1; i < count; ++i) {
@@ -262,14 +267,14 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
       file.write(at, symbol);
       continue;
     }
-    const std::string_view name = strings.get(symbol.st_name);
+    const std::string name(strings.get(symbol.st_name));
     object.openmp |= starts_with_any(name, openmp_prefixes);
-    if (starts_with_any(name, provided_prefixes)) {
-      object.imports.push_back({std::string(name), binding != STB_WEAK});
-      strings.replace(symbol.st_name, provider_prefix);
-    } else {
+    if (!bind(symbol, name)) {
       strings.use(symbol.st_name);
+      continue;
     }
+    object.imports.push_back({name, binding != STB_WEAK});
+    file.write(at, symbol);
   }
 }
 
@@ -374,13 +379,9 @@ void read_producers(std::string_view bytes, Object& object) {
   }
 }
 
-}  // namespace
-
-std::string provided_name(std::string_view name) {
-  return std::string(provider_prefix).append(name.substr(provider_prefix.size()));
-}
-
-Object bind_to_provider(std::string_view bytes, std::string_view provider) {
+// What both ways have in common. `make` tells how undefined symbols are bound, given the strings.
+template <class Make>
+Object edit(std::string_view bytes, std::string_view provider, const Make& make) {
   if (provider.size() != torch_library.size())
     throw Error(NEML2_ERROR_INTERNAL, "",
                 join("the name of the provider must have ", torch_library.size(), " characters"));
@@ -388,7 +389,7 @@ Object bind_to_provider(std::string_view bytes, std::string_view provider) {
   File file(bytes);
   DynamicSection dynamic(file);
   Strings strings(file, dynamic);
-  edit_symbols(file, dynamic, strings, object);
+  edit_symbols(file, dynamic, strings, object, make(strings));
   edit_needed(dynamic, strings, provider);
   read_versions(file, dynamic, strings, object);
   use_defined_versions(file, dynamic, strings);
@@ -397,6 +398,37 @@ Object bind_to_provider(std::string_view bytes, std::string_view provider) {
   read_producers(file.bytes(), object);
   object.bytes = file.take();
   return object;
+}
+
+}  // namespace
+
+std::string provided_name(std::string_view name) {
+  return std::string(provider_prefix).append(name.substr(provider_prefix.size()));
+}
+
+Object bind_to_provider(std::string_view bytes, std::string_view provider) {
+  return edit(bytes, provider, [](Strings& strings) -> Bind {
+    return [&strings](const Elf64_Sym& symbol, const std::string& name) {
+      if (!starts_with_any(name, provided_prefixes)) return false;
+      strings.replace(symbol.st_name, provider_prefix);
+      return true;
+    };
+  });
+}
+
+Object bind_to_addresses(std::string_view bytes, std::string_view provider, const AddressOf& address_of) {
+  return edit(bytes, provider, [&](Strings& strings) -> Bind {
+    return [&](Elf64_Sym& symbol, const std::string& name) {
+      if (!starts_with_any(name, torch_prefixes)) return false;
+      strings.use(symbol.st_name);
+      if (const std::uintptr_t address = address_of(name)) {
+        symbol.st_info = static_cast<unsigned char>(ELF64_ST_INFO(STB_LOCAL, STT_FUNC));
+        symbol.st_shndx = SHN_ABS;
+        symbol.st_value = address;
+      }
+      return true;
+    };
+  });
 }
 
 }  // namespace neml2_capi::aoti::builtin

@@ -1,9 +1,11 @@
-// The edit of a package's shared object that binds it to the built-in provider instead of libtorch.
+// The edit of a package's shared object that binds it to a provider: the built-in one, or the libtorch that was found.
 //
 // Only a copy is edited, in place and through the dynamic section: no byte moves. Nothing in the file is trusted: an
 // offset that leads outside ends in an Error.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +38,13 @@ std::string provided_name(std::string_view name);
 // Throws Error: NEML2_ERROR_ARTIFACT where it is not a well-formed shared object, NEML2_ERROR_UNSUPPORTED where it is
 // one that cannot be edited or is for another machine.
 Object bind_to_provider(std::string_view object, std::string_view provider);
+
+// Where a function is in this process; 0 where there is none.
+using AddressOf = std::function<std::uintptr_t(const std::string& name)>;
+
+// The same, but that each function that the package takes from libtorch is bound to its address, whatever libraries the
+// process has: the symbol becomes a local one with an absolute value, which the dynamic loader looks up nowhere. What
+// has no address stays undefined. The edited copy is for this process only.
+Object bind_to_addresses(std::string_view object, std::string_view provider, const AddressOf& address_of);
 
 }  // namespace neml2_capi::aoti::builtin

@@ -93,6 +93,16 @@ bool wants_checks() {
 
 }  // namespace
 
+OpenMP OpenMP::find(void* library) {
+  OpenMP openmp;
+  for (void* scope : {RTLD_DEFAULT, library}) {
+    if (openmp.set_levels && openmp.levels) break;
+    look_up(openmp.levels, scope, "omp_get_max_active_levels");
+    look_up(openmp.set_levels, scope, "omp_set_max_active_levels");
+  }
+  return openmp.levels ? openmp : OpenMP();
+}
+
 const Provider& Provider::get() {
   static const Provider provider = open_provider();
   return provider;
@@ -127,13 +137,7 @@ Image::Image(std::string_view name, std::string_view object, bool openmp) {
   if (before.contains(address_of_library(reinterpret_cast<const void*>(entry_.create))))
     throw refuse(NEML2_ERROR_INTERNAL, "the dynamic loader returned a library that was loaded before");
 
-  if (!openmp) return;
-  // A package finds the functions of the process before those of the libraries that it needs.
-  for (void* scope : {RTLD_DEFAULT, library}) {
-    if (entry_.set_openmp_levels && entry_.openmp_levels) break;
-    look_up(entry_.openmp_levels, scope, "omp_get_max_active_levels");
-    look_up(entry_.set_openmp_levels, scope, "omp_set_max_active_levels");
-  }
+  if (openmp) entry_.openmp = OpenMP::find(library);
 }
 
 Image& Image::map(std::string_view name, std::string_view object, bool openmp) {

@@ -32,6 +32,15 @@ struct ConstantEntry {
   Tensor* handle;
 };
 
+// How deep the parallel regions of a thread may be nested, in an OpenMP run time; null where there is none.
+struct OpenMP {
+  int (*levels)() = nullptr;
+  void (*set_levels)(int) = nullptr;
+
+  // The functions of the process come before those of `library` and of what it needs.
+  static OpenMP find(void* library);
+};
+
 // What a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
 struct EntryPoints {
   using Container = struct ContainerOpaque*;
@@ -39,8 +48,8 @@ struct EntryPoints {
   std::int32_t (*destroy)(Container);
   std::int32_t (*num_inputs)(Container, std::size_t*);
   std::int32_t (*num_outputs)(Container, std::size_t*);
-  std::int32_t (*run)(Container, Tensor** inputs, std::size_t, Tensor** outputs, std::size_t, void* stream,
-                      void* proxy);
+  // Handles are the provider's: a Tensor* or libtorch's AtenTensorHandle.
+  std::int32_t (*run)(Container, void** inputs, std::size_t, void** outputs, std::size_t, void* stream, void* proxy);
   std::int32_t (*last_error)(const char**);  // may be null: it came with torch 2.13
 
   // Null in packages of an older torch, all or none: see has_constants().
@@ -57,9 +66,7 @@ struct EntryPoints {
            use_constants && swap_constants && free_unused_constants;
   }
 
-  // Of the OpenMP run time that the package is bound to; null where it has no parallel regions.
-  int (*openmp_levels)();
-  void (*set_openmp_levels)(int);
+  OpenMP openmp;  // that the package is bound to, where it has parallel regions
 };
 
 // The code of one package. It stays for the life of the process: packages cannot be unmapped (a thread_local pins

@@ -9,6 +9,7 @@
 #include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/operators.h"
 #include "capi/aoti/builtin/work.h"
+#include "capi/aoti/singular.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
@@ -154,31 +155,10 @@ Solution solve(const Tensor& a, const Tensor& b, bool left, bool factors_wanted)
   return {result, factors};
 }
 
-// One entry of `info` for `n` consecutive points, `n` being a multiple of its length: batches are the leading axes.
-void merge(SingularInfo& singular, const std::int32_t* info, std::int64_t n) {
-  if (n == 0) return;
-  const auto size = static_cast<std::int64_t>(singular.size());
-  const std::int64_t points = std::max(n, size);
-  if (points % n != 0 || (size != 0 && points % size != 0))
-    throw std::runtime_error("linear solves of batches of " + std::to_string(size) + " and " + std::to_string(n));
-  SingularInfo merged(static_cast<std::size_t>(points));
-  for (std::int64_t i = 0; i < points; ++i) {
-    const std::int32_t before = size == 0 ? 0 : singular[static_cast<std::size_t>(i / (points / size))];
-    merged[static_cast<std::size_t>(i)] = before != 0 ? before : info[i / (points / n)];
-  }
-  singular = std::move(merged);
-}
-
 void report(RunContext& run, const Tensor& info) {
   if (info.dtype() != DType::int32) throw std::invalid_argument("the info of a linear solve is not int32");
   const Tensor ordered = info.row_major();
-  const std::int32_t* values = ordered.data_as<std::int32_t>();
-  const std::int64_t n = ordered.numel();
-  const std::int64_t first = std::find_if(values, values + n, [](std::int32_t i) { return i != 0; }) - values;
-  if (first == n) return;
-  if (!run.singular)
-    throw std::runtime_error("matrix " + std::to_string(first + 1) + " of " + std::to_string(n) + " is singular");
-  merge(*run.singular, values, n);
+  report_singular(run.singular, ordered.data_as<std::int32_t>(), ordered.numel());
 }
 
 }  // namespace

@@ -18,12 +18,35 @@ namespace neml2_capi::aoti::builtin {
 // An argument of an extern operator, as the package's *.wrapper.json records it. Tensors and integers arrive at run
 // time, in the order of the arguments; the rest is fixed.
 struct Argument {
-  enum class Kind { tensor, integer, real, boolean, text, none };
+  enum class Kind {
+    tensor,
+    integer,
+    real,
+    boolean,
+    text,
+    none,
+    // What follows only libtorch takes.
+    tensors,
+    optional_tensors,
+    integers,
+    reals,
+    booleans,
+    scalar_type,
+    layout,
+    memory_format,
+    device,
+    unknown,
+  };
   std::string name;
+  std::string kind_name;  // in the file: "as_tensor"
   Kind kind = Kind::none;
   double real = 0;
   bool boolean = false;
-  std::string text;
+  std::string text;         // of a device: "cuda"
+  std::int64_t number = 0;  // torch's, of an element type, a layout or a memory format; of a device, its index or -1
+  std::int64_t count = 0;   // of tensors or integers
+  std::vector<double> reals;
+  std::vector<bool> booleans;  // of optional tensors: which are there
 };
 
 struct OperatorNode;
@@ -39,8 +62,9 @@ struct OperatorNode {
   std::string target;  // "aten::_linalg_solve_ex"
   std::vector<Argument> inputs;
   struct Output {
-    std::string name;     // of the variable in the package's source
-    bool is_read = true;  // else nobody asks for its values
+    std::string name;       // of the variable in the package's source
+    bool is_read = true;    // else nobody asks for its values
+    bool is_tensor = true;  // a single one; other kinds have no name
   };
   std::vector<Output> outputs;
   Operator function = nullptr;

@@ -1,0 +1,22 @@
+// Packages on the built-in provider.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/aoti/builtin/elf.h"
+#include "capi/aoti/builtin/image.h"
+#include "capi/aoti/builtin/provider.h"
+#include "capi/aoti/graph.h"
+#include "capi/aoti/source.h"
+
+namespace neml2_capi::aoti {
+
+// Give every node its function. Throws NEML2_ERROR_UNSUPPORTED, naming all that the provider lacks at once.
+void resolve_builtin(const builtin::Object& object, std::vector<builtin::OperatorNode>& nodes);
+
+std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature,
+                                    std::vector<builtin::OperatorNode> nodes, builtin::Image& image);
+
+}  // namespace neml2_capi::aoti

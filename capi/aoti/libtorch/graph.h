@@ -1,0 +1,24 @@
+// Packages on libtorch.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capi/aoti/builtin/elf.h"
+#include "capi/aoti/builtin/image.h"
+#include "capi/aoti/graph.h"
+#include "capi/aoti/libtorch/operators.h"
+#include "capi/aoti/source.h"
+
+namespace neml2_capi::aoti::libtorch {
+
+// A copy of the package's object whose calls go to libtorch. Throws Error as Library::get() does, NEML2_ERROR_UNSUPPORTED
+// with all that libtorch lacks.
+builtin::Object bind(std::string_view object);
+
+std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
+                            builtin::Image& image);
+
+}  // namespace neml2_capi::aoti::libtorch

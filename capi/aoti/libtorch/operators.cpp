@@ -1,0 +1,285 @@
+#include "capi/aoti/libtorch/operators.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+#include "capi/aoti/libtorch/tensors.h"
+#include "capi/aoti/singular.h"
+#include "capi/error.h"
+
+namespace neml2_capi::aoti::libtorch {
+namespace {
+
+using builtin::Argument;
+using Kind = Argument::Kind;
+
+// ---- At load
+// ------------------------------------------------------------------------------------------------------------
+
+// "Tensor?[]"
+std::string text_of(const Type& type) {
+  return type.base + (type.optional_items ? "?" : "") + (type.is_list ? "[]" : "") + (type.is_optional ? "?" : "");
+}
+
+[[noreturn]] void refuse(const builtin::OperatorNode& node, const std::string& what) {
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package calls the operator ", node.target, " with ", what,
+                   ", which the C interface of libtorch does not take: write the model without it"));
+}
+
+template <class Number>
+bool read(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// A default as the schema writes it. Its kind stays unknown where it is none of these.
+Argument parse_default(const Parameter& parameter) {
+  Argument value;
+  value.name = parameter.name;
+  value.kind_name = "default " + *parameter.otherwise;
+  value.kind = Kind::unknown;
+  const std::string_view text = *parameter.otherwise;
+  const Type& type = parameter.type;
+  if (text == "None") {
+    value.kind = Kind::none;
+  } else if (type.is_list) {
+    if (text == "[]" && type.base == "int") value.kind = Kind::integers;
+    if (text == "[]" && type.base == "float") value.kind = Kind::reals;
+    if (text == "[]" && type.base == "bool") value.kind = Kind::booleans;
+    if (text == "[]" && type.base == "Tensor") value.kind = Kind::tensors;
+  } else if (text == "True" || text == "False") {
+    value.kind = Kind::boolean;
+    value.boolean = text == "True";
+  } else if (type.base == "str" && text.size() >= 2) {
+    value.kind = Kind::text;
+    value.text = text.substr(1, text.size() - 2);
+  } else if (type.base == "int" && read(text, value.number)) {
+    value.kind = Kind::integer;
+  } else if (type.base == "float" && read(text, value.real)) {
+    value.kind = Kind::real;
+  }
+  return value;
+}
+
+bool fits(const Type& type, const Argument& value) {
+  const auto is = [&](const char* base, bool list) { return type.base == base && type.is_list == list; };
+  switch (value.kind) {
+    case Kind::none: return type.is_optional;
+    case Kind::tensor: return is("Tensor", false);
+    case Kind::tensors:
+    case Kind::optional_tensors: return is("Tensor", true);
+    case Kind::integer: return is("int", false);
+    case Kind::integers: return is("int", true);
+    case Kind::real: return is("float", false);
+    case Kind::reals: return is("float", true);
+    case Kind::boolean: return is("bool", false);
+    case Kind::booleans: return is("bool", true);
+    case Kind::text: return is("str", false);
+    case Kind::scalar_type: return is("ScalarType", false) && value.number >= 0;
+    case Kind::layout: return is("Layout", false) && value.number >= 0;
+    case Kind::memory_format: return is("MemoryFormat", false) && value.number >= 0;
+    case Kind::device: return is("Device", false) && (value.text == "cpu" || value.text == "cuda");
+    case Kind::unknown: break;
+  }
+  return false;
+}
+
+Slot slot_of(const builtin::OperatorNode& node, const Parameter& parameter) {
+  Slot slot;
+  slot.type = parameter.type;
+  const auto given = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                  [&](const Argument& argument) { return argument.name == parameter.name; });
+  slot.is_default = given == node.inputs.end();
+  if (!slot.is_default)
+    slot.value = *given;
+  else if (parameter.otherwise)
+    slot.value = parse_default(parameter);
+  else
+    refuse(node, "no argument " + parameter.name);
+  if (!fits(slot.type, slot.value))
+    refuse(node, join("the argument ", text_of(slot.type), " ", parameter.name, " of the kind ", slot.value.kind_name));
+  return slot;
+}
+
+// ---- At run time
+// --------------------------------------------------------------------------------------------------------
+
+const Functions& torch() { return Library::get().functions(); }
+
+Cell cell_of(double value) { return std::bit_cast<Cell>(value); }
+Cell cell_of(std::int64_t value) { return static_cast<Cell>(value); }
+Cell cell_of(const void* handle) { return reinterpret_cast<Cell>(handle); }
+// What is narrower stands in the lowest bytes.
+Cell cell_of_int32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+// An argument that may be None: a pointer to the value, which libtorch deletes, or null.
+Cell boxed(Cell value) {
+  Cell* box = nullptr;
+  if (torch().torch_new_stable_ivalue)
+    expect(torch().torch_new_stable_ivalue(&box), "an optional argument");
+  else
+    box = new Cell;
+  *box = value;
+  return cell_of(box);
+}
+
+// Tensors and integers as they come from the package, in the order of the arguments.
+class Incoming {
+ public:
+  Incoming(std::int64_t* integers, Handle* tensors) : integers_(integers), tensors_(tensors) {}
+
+  std::int64_t integer() { return *integers_++; }
+  // The dispatcher takes over what it is given.
+  Cell tensor() {
+    Handle copy = nullptr;
+    expect(torch().aoti_torch_new_tensor_handle(*tensors_++, &copy), "a tensor argument");
+    return cell_of(copy);
+  }
+
+ private:
+  std::int64_t* integers_;
+  Handle* tensors_;
+};
+
+template <class Item>
+Cell list_of(std::int64_t size, Item&& item) {
+  List list = nullptr;
+  expect(torch().torch_new_list_reserve_size(static_cast<std::size_t>(size), &list), "a list argument");
+  for (std::int64_t i = 0; i < size; ++i) expect(torch().torch_list_push_back(list, item(i)), "a list argument");
+  return cell_of(list);
+}
+
+Cell tensor_list(const Slot& slot, Incoming& incoming) {
+  const Argument& value = slot.value;
+  const bool all = value.kind == Kind::tensors;
+  return list_of(all ? value.count : std::ssize(value.booleans), [&](std::int64_t i) {
+    if (!all && !value.booleans[static_cast<std::size_t>(i)]) return cell_of(nullptr);
+    return slot.type.optional_items ? boxed(incoming.tensor()) : incoming.tensor();
+  });
+}
+
+Cell string_of(const std::string& text) {
+  String string = nullptr;
+  expect(torch().torch_new_string_handle(text.c_str(), text.size(), &string), "a text argument");
+  return cell_of(string);
+}
+
+Cell value_of(const Slot& slot, Incoming& incoming) {
+  const Argument& value = slot.value;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  switch (value.kind) {
+    case Kind::tensor: return incoming.tensor();
+    case Kind::tensors:
+    case Kind::optional_tensors: return tensor_list(slot, incoming);
+    case Kind::integer: return cell_of(slot.is_default ? value.number : incoming.integer());
+    case Kind::integers: return list_of(value.count, [&](std::int64_t) { return cell_of(incoming.integer()); });
+    case Kind::real: return cell_of(value.real);
+    case Kind::reals:
+      return list_of(std::ssize(value.reals), [&](std::int64_t i) { return cell_of(value.reals[at(i)]); });
+    case Kind::boolean: return value.boolean;
+    case Kind::booleans:
+      return list_of(std::ssize(value.booleans), [&](std::int64_t i) { return Cell{value.booleans[at(i)]}; });
+    case Kind::text: return string_of(value.text);
+    case Kind::scalar_type:
+    case Kind::layout:
+    case Kind::memory_format: return cell_of_int32(value.number);
+    case Kind::device: return (Cell{value.text == "cuda"} << 32) | cell_of_int32(value.number);
+    case Kind::none:
+    case Kind::unknown: break;
+  }
+  return 0;
+}
+
+Cell argument_of(const Slot& slot, Incoming& incoming) {
+  if (slot.value.kind == Kind::none) return 0;
+  const Cell value = value_of(slot, incoming);
+  return slot.type.is_optional ? boxed(value) : value;
+}
+
+void report(Run& run, Handle handle) {
+  const Tensor info = borrow(handle).row_major();
+  if (info.dtype() != DType::int32) throw std::runtime_error("the info of a linear solve is not int32");
+  report_singular(run.singular, info.data_as<const std::int32_t>(), info.numel());
+}
+
+void call(Run& run, std::size_t index, std::size_t num_integers, std::int64_t* integers, std::size_t num_tensors,
+          Handle* tensors) {
+  if (index >= run.calls->size())
+    throw std::runtime_error(join("the package calls extern operator ", index, ", which it does not list"));
+  const OperatorCall& operation = (*run.calls)[index];
+  if (num_tensors != operation.num_tensors + operation.num_outputs || num_integers != operation.num_integers)
+    throw std::runtime_error(join(operation.name, " was called with ", num_tensors, " tensors and ", num_integers,
+                                  " integers; the package lists ", operation.num_tensors + operation.num_outputs,
+                                  " and ", operation.num_integers));
+  if (operation.singular == OperatorCall::Singular::of_input) return report(run, tensors[0]);
+
+  Vector<Cell> stack(std::max(operation.slots.size(), operation.num_outputs));
+  Incoming incoming(integers, tensors);
+  for (std::size_t i = 0; i < operation.slots.size(); ++i) stack[i] = argument_of(operation.slots[i], incoming);
+  expect(torch().aoti_torch_call_dispatcher(operation.name.c_str(), operation.overload.c_str(), stack.data()),
+         operation.name.c_str());
+  for (std::size_t i = 0; i < operation.num_outputs; ++i) {
+    const OwnedHandle made(reinterpret_cast<Handle>(stack[i]));
+    expect(torch().aoti_torch_assign_tensors(made.get(), tensors[operation.num_tensors + i]), "a result");
+  }
+  if (operation.singular == OperatorCall::Singular::of_output) report(run, tensors[num_tensors - 1]);
+}
+
+}  // namespace
+
+OperatorCall resolve(const builtin::OperatorNode& node) {
+  const Schema schema = schema_of(node.target);
+  OperatorCall operation;
+  operation.name = schema.name;
+  operation.overload = schema.overload;
+  operation.num_outputs = node.outputs.size();
+  for (const Parameter& parameter : schema.parameters) operation.slots.push_back(slot_of(node, parameter));
+  for (const Argument& argument : node.inputs) {
+    const auto is_this = [&](const Parameter& parameter) { return parameter.name == argument.name; };
+    if (std::none_of(schema.parameters.begin(), schema.parameters.end(), is_this))
+      refuse(node, "the argument " + argument.name);
+    const bool single = argument.kind == Kind::tensor, whole = argument.kind == Kind::integer;
+    const bool many = argument.kind == Kind::tensors || argument.kind == Kind::optional_tensors;
+    const auto count = static_cast<std::size_t>(argument.count);
+    operation.num_tensors += single ? 1 : many ? count : 0;
+    operation.num_integers += whole ? 1 : argument.kind == Kind::integers ? count : 0;
+  }
+  const auto is_tensor = [](const Type& type) { return type.base == "Tensor" && !type.is_list && !type.is_optional; };
+  if (node.outputs.size() != schema.returns.size() ||
+      !std::all_of(schema.returns.begin(), schema.returns.end(), is_tensor) ||
+      !std::all_of(node.outputs.begin(), node.outputs.end(), [](const auto& output) { return output.is_tensor; }))
+    refuse(node, "results other than tensors");
+
+  // Without neml2 in the process its operator is not registered; it is a power that the compiler leaves alone.
+  if (node.target == "neml2::opaque_pow") {
+    operation.name = "aten::pow";
+    operation.overload = "Tensor_Tensor";
+  }
+  if (node.target == "aten::_linalg_check_errors") operation.singular = OperatorCall::Singular::of_input;
+  for (Slot& slot : operation.slots) {
+    if (slot.value.name != "check_errors" || slot.value.kind != Kind::boolean || !slot.value.boolean) continue;
+    slot.value.boolean = false;
+    operation.singular = OperatorCall::Singular::of_output;
+  }
+  return operation;
+}
+
+Status call_operator(Run* run, int index, int num_integers, std::int64_t* integers, int num_tensors,
+                     Handle* tensors) noexcept {
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  try {
+    call(*run, size(index), size(num_integers), integers, size(num_tensors), tensors);
+    return 0;
+  } catch (const std::exception& error) {
+    run->failure = error.what();
+  } catch (...) {
+    run->failure = "an unknown exception";
+  }
+  return 1;
+}
+
+}  // namespace neml2_capi::aoti::libtorch

@@ -1,0 +1,78 @@
+#include "capi/aoti/loaded_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "capi/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+// "(2..1048576, 6)"
+std::string describe(const InputSpec& spec) {
+  std::string text = "(";
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis) {
+    const std::int64_t least = spec.least[axis], greatest = spec.greatest[axis];
+    text += axis ? ", " : "";
+    text += least == greatest ? std::to_string(least) : join(least, "..", greatest);
+  }
+  return text + (spec.least.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace
+
+LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image)
+    : package_(std::move(package)), signature_(std::move(signature)), image_(image) {}
+
+void LoadedGraph::require_arity(std::size_t num_inputs, std::size_t num_outputs) const {
+  if (num_inputs == signature_.inputs.size() && num_outputs == static_cast<std::size_t>(signature_.num_outputs)) return;
+  throw Error(NEML2_ERROR_ARTIFACT, package_,
+              join(package_, ": the code in the package has ", num_inputs, " inputs and ", num_outputs,
+                   " outputs, its source has ", signature_.inputs.size(), " and ", signature_.num_outputs,
+                   ": compile the model again"));
+}
+
+void LoadedGraph::require_count(std::size_t count) const {
+  if (count == signature_.inputs.size()) return;
+  throw Error(NEML2_ERROR_ARGUMENT, package_,
+              join(package_, " takes ", signature_.inputs.size(), " inputs, and was given ", count));
+}
+
+void LoadedGraph::check(const Vector<Tensor>& inputs) const {
+  require_count(inputs.size());
+  const bool exact = enforces_bounds();
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i], exact);
+  for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
+}
+
+void LoadedGraph::check_input(std::size_t i, const Tensor& input, bool exact) const {
+  const InputSpec& spec = signature_.inputs[i];
+  if (input.dtype() != spec.dtype)
+    throw Error(
+        NEML2_ERROR_DTYPE, package_,
+        join("input ", i, " of ", package_, " must be ", name_of(spec.dtype), ", and is ", name_of(input.dtype())));
+  bool fits = input.ndim() == spec.least.size();
+  for (std::int64_t axis = 0; fits && axis < input.ndim(); ++axis) {
+    const bool is_dynamic = spec.least[axis] != spec.greatest[axis];
+    // Kernels run a batch of one as any other; that they state 2 comes from how torch traces.
+    const std::int64_t least = is_dynamic && !exact ? std::min<std::int64_t>(spec.least[axis], 1) : spec.least[axis];
+    fits = least <= input.sizes()[axis] && input.sizes()[axis] <= spec.greatest[axis];
+  }
+  if (fits) return;
+  throw Error(
+      NEML2_ERROR_SHAPE, package_,
+      join("input ", i, " of ", package_, " must have the sizes ", describe(spec), ", and has ", input.sizes().str()));
+}
+
+void LoadedGraph::check_equal(const Vector<Tensor>& inputs, const std::vector<Axis>& group) const {
+  const auto size_of = [&](const Axis& at) { return inputs[static_cast<std::size_t>(at.input)].sizes()[at.axis]; };
+  for (const Axis& other : group) {
+    if (size_of(other) == size_of(group.front())) continue;
+    throw Error(NEML2_ERROR_SHAPE, package_,
+                join("axis ", other.axis, " of input ", other.input, " of ", package_, " must have the size of axis ",
+                     group.front().axis, " of input ", group.front().input, ", ", size_of(group.front()), ", and has ",
+                     size_of(other)));
+  }
+}
+
+}  // namespace neml2_capi::aoti
