@@ -74,7 +74,8 @@ class Graph(Handle):
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         self._open()
         current = self.constants() if self._replaced else {}
-        return type(self), (self._path, self._wanted), {name: current[name] for name in self._replaced}
+        replaced = {name: current[name] for name in self._replaced}
+        return type(self), (self._path, self._wanted), replaced
 
     def __setstate__(self, constants: dict[str, Array]) -> None:
         self.set_constants(constants)
