@@ -25,6 +25,7 @@ std::vector<Run>* record = nullptr;
 class Recorder : public Graph {
  public:
   explicit Recorder(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
+  Runtime runtime() const override { return graph_->runtime(); }
   const std::vector<InputSpec>& inputs() const override { return graph_->inputs(); }
   std::int64_t num_outputs() const override { return graph_->num_outputs(); }
   bool enforces_bounds() const override { return graph_->enforces_bounds(); }
@@ -43,9 +44,11 @@ class Recorder : public Graph {
 
 }  // namespace
 
-std::shared_ptr<Graph> loaded(const std::filesystem::path& path) __asm__("__real_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path) __asm__("__wrap_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path) { return std::make_shared<Recorder>(loaded(path)); }
+std::shared_ptr<Graph> loaded(const std::filesystem::path& path, Runtime wanted) __asm__("__real_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path, Runtime wanted) __asm__("__wrap_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path, Runtime wanted) {
+  return std::make_shared<Recorder>(loaded(path, wanted));
+}
 
 }  // namespace neml2_capi::aoti
 

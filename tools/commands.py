@@ -217,10 +217,10 @@ def _ctest(builder: Environment, folder: Path) -> int:
 
 
 def _cmake_build(folder: Path) -> Path:
-    """The library, the tests and the examples, with warnings as errors."""
+    """The library, the tests, the examples and the benchmarks, with warnings as errors."""
     builder = build_environment()
     cmake = builder.program("cmake") if "cmake" in build_requirements() else "cmake"
-    options = ["-DNEML2_CAPI_TESTS=ON", "-DNEML2_CAPI_WERROR=ON"]
+    options = ["-DNEML2_CAPI_TESTS=ON", "-DNEML2_CAPI_BENCHMARKS=ON", "-DNEML2_CAPI_WERROR=ON"]
     options += [f"-DPython_EXECUTABLE={builder.python}"]
     if "ninja" in build_requirements():
         options += ["-G", "Ninja"]
