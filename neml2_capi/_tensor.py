@@ -60,6 +60,22 @@ class Label(NamedTuple):
         return FatalError(f"{self} {reason}", status, self.name)
 
 
+def common_batch(
+    batches: Iterable[tuple[Label, tuple[int, ...]]], batch: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """What `batch` and these broadcast to; FatalError names the first that does not."""
+    for label, own in batches:
+        try:
+            batch = np.broadcast_shapes(batch, own)
+        except ValueError:
+            raise label.refuse(
+                f"has the batch {own}, which does not broadcast with the batch {batch} of those "
+                "before it",
+                lib.NEML2_ERROR_SHAPE,
+            ) from None
+    return batch
+
+
 class Tensor(Handle):
     """An n-dimensional array in host memory, shared with where it came from.
 

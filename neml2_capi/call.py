@@ -16,7 +16,7 @@ from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import NUMPY, Kinds
 from neml2_capi._library import lib
 from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
-from neml2_capi._tensor import Array, Tensor
+from neml2_capi._tensor import Array, Tensor, common_batch
 from neml2_capi.errors import ConvergenceError, FatalError, check, last_message
 from neml2_capi.logs import listening
 
@@ -244,18 +244,7 @@ class Call(Handle):
         for name in self._model.parameters.names:
             if ("parameters", name) not in views:
                 read.append((self._places.at("parameters", name), self._stored(name)))
-        batch: Shape = ()
-        for place, view in read:
-            own = place.batch_of(view)
-            try:
-                batch = np.broadcast_shapes(batch, own)
-            except ValueError:
-                raise place.label.refuse(
-                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
-                    "those before it",
-                    lib.NEML2_ERROR_SHAPE,
-                ) from None
-        return batch
+        return common_batch((place.label, place.batch_of(view)) for place, view in read)
 
     def _fitted(
         self, requested: _Requested, views: Mapping[Key, Array]

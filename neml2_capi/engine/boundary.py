@@ -10,7 +10,7 @@ import numpy as np
 
 from neml2_capi._handle import owned
 from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label, as_numpy, wrap
+from neml2_capi._tensor import Array, Label, as_numpy, common_batch, wrap
 from neml2_capi._variables import Variable, Variables
 from neml2_capi.engine.artifact import Artifact
 from neml2_capi.engine.artifact import Variable as Inside
@@ -95,20 +95,17 @@ class Side(Generic[K]):
 
     def widen(self, batch: Shape, arrays: Mapping[str, Array], kind: str = "") -> Shape:
         """What `batch` and the batches of these arrays broadcast to."""
-        for variable in self.variables:
-            if variable.name not in arrays:
-                continue
-            array = arrays[variable.name]
-            own = array.shape[: array.ndim - len(point_shape(variable))]
-            try:
-                batch = np.broadcast_shapes(batch, own)
-            except ValueError:
-                raise Label(kind or self.variables.kind, variable.name).refuse(
-                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
-                    "those before it",
-                    lib.NEML2_ERROR_SHAPE,
-                ) from None
-        return batch
+        given = ((v, arrays[v.name]) for v in self.variables if v.name in arrays)
+        return common_batch(
+            (
+                (
+                    Label(kind or self.variables.kind, variable.name),
+                    array.shape[: array.ndim - len(point_shape(variable))],
+                )
+                for variable, array in given
+            ),
+            batch,
+        )
 
     def rows(self, arrays: Mapping[str, Array], batch: Shape) -> dict[K, Array]:
         """Arrays as (points, *point shape), by the keys inside."""

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._tensor import Label, dtype_code
+from neml2_capi._tensor import Label, common_batch, dtype_code
 from neml2_capi._variables import Variable
 from neml2_capi.errors import FatalError, check
 from neml2_capi.model import Model
@@ -115,18 +114,10 @@ class Slots:
 
     def batch_of(self, shapes: Sequence[Sequence[int]]) -> Shape:
         """The common batch axes of arguments; FatalError where there are none."""
-        batch: Shape = ()
-        for argument, shape in zip(self.arguments, shapes, strict=True):
-            own = argument.batch_of(shape)
-            try:
-                batch = np.broadcast_shapes(batch, own)
-            except ValueError:
-                raise argument.label.refuse(
-                    f"has the batch {own}, which does not broadcast with the batch {batch} of "
-                    "those before it",
-                    lib.NEML2_ERROR_SHAPE,
-                ) from None
-        return batch
+        return common_batch(
+            (argument.label, argument.batch_of(shape))
+            for argument, shape in zip(self.arguments, shapes, strict=True)
+        )
 
     def require(self, given: Sequence[Any], needed: Sequence[bool]) -> None:
         """FatalError unless the derivatives of outputs that have a gradient, which is not None,
