@@ -17,6 +17,7 @@ from tools.environments import (
     build_requirements,
     built_wheel,
     checkout,
+    other_torch,
     prepare,
     requirements,
     torch_to_be_had,
@@ -162,6 +163,8 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
             jobs = str(len(os.sched_getaffinity(0)))
             if openly([environment.python, recipes, "--jobs", jobs], variables):
                 failures.append("neml2-compile")
+        if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (other := other_torch()):
+            variables["NEML2_CAPI_TEST_LIBTORCH"] = str(other)
     else:
         variables["NEML2_CAPI_COMPILE"] = "0"
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")

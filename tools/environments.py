@@ -29,8 +29,13 @@ SIZES = {
     "check": (50, 200),
     "torch": (220, 900),
     "torch with CUDA": (3000, 8000),
+    "other torch": (560, 750),
     "wheel": (2, 10),
 }
+
+# Another torch than that of constraints.txt, whose libtorch must run the same packages. The wheels
+# of PyPI are for CUDA, and their libtorch_cpu.so is linked with two of its libraries.
+OTHER_TORCH = ("torch==2.15.0", "nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86")
 
 # All that decides what is built.
 SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "capi", "include")
@@ -200,6 +205,38 @@ def torch_to_be_had(environment: Environment) -> str:
     kind = "torch" if cpu else "torch with CUDA"
     known.write_text(kind)
     return kind
+
+
+def other_torch() -> Path | None:
+    """The folder of OTHER_TORCH's package; nothing, and a line why, where it cannot be had.
+
+    Only its libtorch is for use: what torch itself needs in Python is not there.
+    """
+    version = "cp{}{}".format(*sys.version_info[:2])
+    folder = CACHE / "environments" / f"{OTHER_TORCH[0].replace('==', '-')}-{version}"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            download, disk = SIZES["other torch"]
+            free = shutil.disk_usage(folder.parent).free / 1e6
+            if free < 2 * disk:  # wheels are unpacked beside the folder first
+                print(f"no {OTHER_TORCH[0]} for the tests: {folder.parent} has {free:.0f} MB free")
+                return None
+            part = Path(f"{folder}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
+            options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--retries", "1"]
+            options += ["--no-input", "--progress-bar", "off", "--target", str(part)]
+            pip: Command = [build_environment().python, "-m", "pip", "install", *options]
+            try:
+                quietly(f"installing {OTHER_TORCH[0]} for the tests", [*pip, *OTHER_TORCH])
+            except Failure as failure:
+                errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
+                print(f"no {OTHER_TORCH[0]} for the tests: {errors[-1]}")
+                return None
+            for unused in (part / "torch" / "lib").glob("libtorch_cuda*"):  # half of it
+                unused.unlink()
+            part.rename(folder)
+    return folder / "torch"
 
 
 def source_digest() -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,16 @@ from numpy.typing import NDArray
 
 from neml2_capi import Model
 
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "models"))
+
+from compile import RECIPES  # noqa: E402  (tests/models is no package)
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 Artifacts = Mapping[str, Path]
 
-RECORDED: Arrays = dict(np.load(Path(__file__).resolve().parents[1] / "data" / "derivatives.npz"))
+RECORDED: Arrays = dict(np.load(TESTS / "data" / "derivatives.npz"))
 
 EXPLICIT = ["elasticity_parameters", "elasticity_grains", "grains"]
 DIRECT = [
@@ -37,6 +43,31 @@ def recorded(name: str, kind: str) -> dict[str, Array]:
     return {k[len(prefix) :]: v.copy() for k, v in RECORDED.items() if k.startswith(prefix)}
 
 
+def state_of(name: str, model: Model) -> dict[str, Array]:
+    """A state of any model of tests/models/compile.py: that recorded of it, or of another model,
+    of the same input file if there is one, that takes the same inputs."""
+    shapes = {v.name: (*v.sub_batch_shape, *v.base_shape) for v in model.inputs}
+    for values in _states(name):
+        if all(n in values and values[n].shape[1:] == shape for n, shape in shapes.items()):
+            return {n: values[n].astype(model.dtype) for n in shapes}
+    raise LookupError(
+        f"no state is recorded that has the inputs {shapes} of {name}: record one with "
+        "tests/data/make_derivatives.py, and name the model in states.py"
+    )
+
+
+def _states(name: str) -> Iterator[Arrays]:
+    """All that are recorded, the likeliest one first."""
+
+    def likelihood(other: str) -> tuple[bool, bool, int]:
+        return other == name, RECIPES[other].input == RECIPES[name].input, ALL.index(other)
+
+    for other in sorted(ALL, key=likelihood, reverse=True):
+        yield recorded(other, "in")
+    reference, prefix = np.load(TESTS / "data" / "reference.npz"), "viscoplastic/in/"
+    yield {k[len(prefix) :]: reference[k][-1] for k in reference if k.startswith(prefix)}
+
+
 def load(
     artifacts: Artifacts,
     name: str,
@@ -45,7 +76,8 @@ def load(
     runtime: str = "auto",
 ) -> Model:
     """The model with the tolerances of the record, where a solve ends at round-off."""
-    model = Model(artifacts[name], engine=engine, runtime=runtime)
+    dtype = "float32" if "float32" in RECIPES[name].options else "float64"
+    model = Model(artifacts[name], dtype=dtype, engine=engine, runtime=runtime)
     model.options["convergence"] = convergence
     if f"{name}/solver" in RECORDED:
         for option, value in zip(

@@ -31,6 +31,20 @@ def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / ".cache").exists(), "nothing was made"
 
 
+def test_where_no_other_torch_can_be_had_a_line_says_why(tmp_path: Path) -> None:
+    code = f"""if True:
+        from pathlib import Path
+        from tools import environments
+        environments.build_environment = lambda: environments.Environment(Path({sys.prefix!r}))
+        assert environments.other_torch() is None
+    """
+    done = run("-c", code, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (told,) = (line for line in done.stdout.splitlines() if line.startswith("no torch=="))
+    assert "for the tests: ERROR: " in told
+    assert not list((tmp_path / ".cache").rglob("torch-*/torch"))
+
+
 def test_the_package_called_build_is_pointed_to(tmp_path: Path) -> None:
     done = run("-m", "build", home=tmp_path)
     assert done.returncode == 2

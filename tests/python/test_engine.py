@@ -6,56 +6,30 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_agreement, assert_close, evaluations
 from differences import central_differences
 from oracle import ISOTROPIC_HARDENING, elastic_stress
-from states import ALL, DIRECT, IMPLICIT, Array, Artifacts, load, random_like, recorded
+from states import ALL, DIRECT, IMPLICIT, Array, Artifacts, load, random_like, recorded, state_of
 
 import neml2_capi
-from neml2_capi import ConvergenceError, FatalError, Model
+from neml2_capi import FatalError, Model
 from neml2_capi.engine import Engine
 
 OLD = [
     *("elasticity_3.0.0", "elasticity_3.0.3", "elasticity_3.0.6"),
     *("creep_3.0.0", "creep_3.0.3", "creep_3.0.6", "creep_3.0.7"),
 ]
-SAME_STATE = {"creep": "substepping", "elasticity": "elasticity_parameters"}
 GRAINS = ["elasticity_grains", "grains"]
 
 
 def python(artifacts: Artifacts, name: str, convergence: str = "point") -> Model:
     return load(artifacts, name, convergence, engine="python")
-
-
-def state_of(name: str, model: Model) -> dict[str, Array]:
-    """The recorded state of a model; of an old artifact, that of the same model."""
-    first = name.split("_3.")[0]
-    values = recorded(SAME_STATE.get(first, first), "in")
-    return {name: value for name, value in values.items() if name in model.input_names}
-
-
-def directions(name: str, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Random ones; what is reduced over grains has no others than common ones."""
-    made = random_like(values)
-    if name == "grains":
-        made.pop("mean_stress", None)
-        made = {
-            k: np.ascontiguousarray(np.broadcast_to(v[:, :1], v.shape)) for k, v in made.items()
-        }
-    return made
-
-
-def assert_close(actual: Any, expected: Any, tolerance: float, round_off: float = 0.0) -> None:
-    """Of the same shape, type and NaN, and equal to `tolerance` of the greatest value."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-    scale = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale + round_off)
 
 
 # ---- closed forms, the oracle, differences ----
@@ -132,62 +106,6 @@ def test_products_are_those_with_the_jacobian(artifacts: Artifacts, name: str) -
 
 
 # ---- against the native engine ----
-
-
-def evaluations(model: Model, name: str, x: Mapping[str, Array]) -> Iterator[tuple[str, Any]]:
-    """Everything that a model can be asked for, by what it is."""
-    outputs, report = model.evaluate(x)
-    yield from ((f"output {key}", value) for key, value in outputs.items())
-    yield from ((f"report {key}", value) for key, value in report.items())
-    v, w = directions(name, x), directions(name, {k: np.nan_to_num(o) for k, o in outputs.items()})
-    yield from named("unknowns", failure(lambda: model.forward(x)))
-    if model.derivatives:
-        yield from named("jacobian", derivatives(lambda: model.jacobian(x)[1]))
-        yield from named("jvp", derivatives(lambda: model.jvp(x, v)[1]))
-        yield from named("vjp", derivatives(lambda: model.vjp(x, w)[1]))
-    if model.parameter_derivatives:
-        yield from named("param_jacobian", derivatives(lambda: model.param_jacobian(x)[1]))
-        yield from named("param_vjp", derivatives(lambda: model.param_vjp(x, w)))
-
-
-def failure(evaluate: Callable[[], Any]) -> Mapping[str, Any]:
-    """The last iterates of points that failed."""
-    try:
-        evaluate()
-    except ConvergenceError as error:
-        return error.unknowns
-    return {}
-
-
-def derivatives(evaluate: Callable[[], Any]) -> Mapping[str, Any]:
-    """Those that are returned, or held by the error."""
-    try:
-        result: Mapping[str, Any] = evaluate()
-    except ConvergenceError as error:
-        assert error.derivatives is not None
-        return error.derivatives
-    return result
-
-
-def named(what: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from named(f"{what} {name}", value)
-        else:
-            yield f"{what} {name}", value
-
-
-def assert_agreement(python: Model, native: Model, name: str, x: Mapping[str, Array]) -> None:
-    expected = dict(evaluations(native, name, x))
-    found = dict(evaluations(python, name, x))
-    assert found.keys() == expected.keys()
-    # What is zero but for round-off: a residual that has converged, a derivative by gamma~1.
-    noise = {"report residual_norm": 1e-7, "report residual_history": 1e-7, "vjp gamma~1": 1e-4}
-    for what, value in expected.items():
-        try:
-            assert_close(found[what], value, 1e-12, noise.get(what, 0.0))
-        except AssertionError as error:
-            raise AssertionError(f"{name}, {what}: {error}") from None
 
 
 @pytest.mark.parametrize("name", ALL + OLD)
