@@ -163,8 +163,8 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
             jobs = str(len(os.sched_getaffinity(0)))
             if openly([environment.python, recipes, "--jobs", jobs], variables):
                 failures.append("neml2-compile")
-        if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (other := other_torch()):
-            variables["NEML2_CAPI_TEST_LIBTORCH"] = str(other)
+        if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
+            variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
     else:
         variables["NEML2_CAPI_COMPILE"] = "0"
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")

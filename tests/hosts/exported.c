@@ -1,4 +1,5 @@
-/* What neml2_capi.export wrote, from C: exported FOLDER. Prints what it returns, one tensor per line. */
+/* What neml2_capi.export wrote, from C and on the built-in runtime: exported FOLDER. Prints what it returns, one
+ * tensor per line. */
 #include "../c/check.h"
 
 enum { N = 3 };
@@ -7,7 +8,7 @@ static neml2_graph *load(const char *folder, const char *name) {
   char path[4096];
   neml2_graph *graph = NULL;
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  REQUIRE_OK(neml2_graph_load(&graph, path));
+  REQUIRE_OK(neml2_graph_load_with(&graph, path, "builtin"));
   return graph;
 }
 

@@ -1,4 +1,5 @@
-! What neml2_capi.export wrote, from Fortran: exported FOLDER. Prints what it returns, one array per line.
+! What neml2_capi.export wrote, from Fortran and on the built-in runtime: exported FOLDER. Prints what it returns, one
+! array per line.
 program exported
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check_ok, finish
@@ -20,7 +21,7 @@ contains
   subroutine load(graph, name)
     type(neml2_graph), intent(inout) :: graph
     character(*), intent(in) :: name
-    call graph%load(trim(folder)//"/"//name, stat, errmsg)
+    call graph%load(trim(folder)//"/"//name, stat, errmsg, runtime="builtin")
     call check_ok(stat, errmsg)
   end subroutine load
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -34,6 +35,27 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     table = (tmp_path / "results.md").read_text()
     assert "| elasticity " in table
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
+
+
+def test_the_benchmark_of_graphs_prints_two_tables_of_times() -> None:
+    pytest.importorskip("torch")
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("a network would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    command = [sys.executable, str(ROOT / "benchmarks" / "graphs.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    forward, backward = (part.splitlines() for part in done.stdout.split("backward\n"))
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (*forward, *backward)
+        if line.startswith("| ") and "save" not in line and "---" not in line
+    ]
+    names = ["Graph, built-in", "Graph, libtorch", "aoti_load_package", "aot_compile", "eager"]
+    gradients = ["Graph, built-in", "aot_compile", "eager"]
+    assert [row[0] for row in rows] == names + gradients
+    for name, *times in rows:
+        assert times.count("-") == (4 if name == "eager" else 0), name
+        assert all(float(time) > 0 for time in times if time != "-"), name
 
 
 def test_contestants_that_computed_something_else_are_found() -> None:

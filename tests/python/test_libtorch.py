@@ -299,6 +299,26 @@ def test_fortran_chooses() -> None:
     run(program, NEML2_CAPI_LIBTORCH=libtorch()[0])
 
 
+NETWORK_PROGRAMS = {
+    "C": lambda: c_program(HOSTS / "network.c"),
+    "Fortran": lambda: fortran_program(HOSTS / "network.f90", CHECKS_MODULE),
+}
+
+
+@pytest.mark.parametrize("name", ["convolution", "attention"])
+@pytest.mark.parametrize("language", ["C", pytest.param("Fortran", marks=needs_fortran)])
+def test_a_network_is_as_in_torch_from(
+    networks: Path, tmp_path: Path, language: str, name: str
+) -> None:
+    known = dict(np.load(networks / f"{name}.npz"))
+    known["in_0"].tofile(tmp_path / "input")
+    sizes = map(str, known["in_0"].shape)
+    program = NETWORK_PROGRAMS[language]()
+    files = networks / f"{name}.pt2", tmp_path / "input"
+    printed = run(program, *files, *sizes, NEML2_CAPI_LIBTORCH=libtorch()[0])
+    close(np.array(printed.split(), dtype=np.float32), known["out_0"].ravel(), 1e-6)
+
+
 # ------------------------------------------------------------------------------------------------
 # The command line
 # ------------------------------------------------------------------------------------------------
