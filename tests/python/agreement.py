@@ -80,16 +80,18 @@ def assert_agreement(
     x: Mapping[str, Array],
     uncertainty: Mapping[str, float] | None = None,
 ) -> None:
-    """All evaluations are equal, to 1e-12 of the greatest value and the `uncertainty` of each."""
+    """All evaluations are equal, to 1e-12 of the greatest value, or to the `uncertainty` of each
+    where that is more, but to 1e-9 at least."""
     expected = dict(evaluations(native, name, x))
     found = dict(evaluations(other, name, x))
     assert found.keys() == expected.keys()
     # What is zero but for round-off: a residual that has converged, a derivative by gamma~1.
     noise = {"report residual_norm": 1e-7, "report residual_history": 1e-7, "vjp gamma~1": 1e-4}
-    noise |= uncertainty or {}
     for what, value in expected.items():
+        scale = np.abs(value[np.isfinite(value)]).max(initial=0.0)
+        unknown = min((uncertainty or {}).get(what, 0.0), 1e-9 * scale)
         try:
-            assert_close(found[what], value, 1e-12, noise.get(what, 0.0))
+            assert_close(found[what], value, 1e-12, max(unknown, noise.get(what, 0.0)))
         except AssertionError as error:
             raise AssertionError(f"{name}, {what}: {error}") from None
 

@@ -37,11 +37,11 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
 
 
-def test_the_benchmark_of_graphs_prints_two_tables_of_times() -> None:
+def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
     pytest.importorskip("torch")
     if os.environ.get("NEML2_CAPI_COMPILE") == "0":
         pytest.skip("a network would have to be compiled, and NEML2_CAPI_COMPILE is 0")
-    command = [sys.executable, str(ROOT / "benchmarks" / "graphs.py"), "--quick"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "packages.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     forward, backward = (part.splitlines() for part in done.stdout.split("backward\n"))

@@ -82,9 +82,28 @@ def python(code: str, **environment: str | Path) -> str:
 # ------------------------------------------------------------------------------------------------
 
 
+def with_exact_steps(artifact: Path, folder: Path) -> Path:
+    """The artifact, or, where a Krylov solver makes the Newton steps, a copy that solves them to
+    round-off.
+
+    As compiled, the solver leaves an error in the last step, and round-off decides after which
+    iteration it stops: by 2e-12 of the solution the runtimes differed for that.
+    """
+    file = artifact / "metadata.json"
+    metadata = json.loads(file.read_text()) if file.is_file() else {}
+    krylov = (metadata.get("solver_config") or {}).get("krylov")
+    if not krylov:
+        return artifact
+    krylov |= {"abs_tol": 0.0, "rel_tol": 1e-13}
+    root = Path(shutil.copytree(artifact, folder / artifact.name))
+    (root / "metadata.json").write_text(json.dumps(metadata))
+    return root
+
+
 @pytest.mark.parametrize("name", models.RECIPES)
-def test_a_model_gives_the_same_on_both(artifacts: Artifacts, name: str) -> None:
-    ours, theirs = (load(artifacts, name, runtime=each) for each in ("builtin", "libtorch"))
+def test_a_model_gives_the_same_on_both(artifacts: Artifacts, tmp_path: Path, name: str) -> None:
+    root = with_exact_steps(artifacts[name], tmp_path)
+    ours, theirs = (load({name: root}, name, runtime=each) for each in ("builtin", "libtorch"))
     assert (ours.runtime, theirs.runtime) == ("builtin", "libtorch")
     state = state_of(name, ours)
     moved = uncertainties(ours, name, state)
