@@ -110,6 +110,25 @@ def test_a_model_gives_the_same_on_both(artifacts: Artifacts, tmp_path: Path, na
     assert_agreement(theirs, ours, name, state, {k: 5 * v for k, v in moved.items()})
 
 
+def test_an_exported_model_is_the_same_on_libtorch(exported: Path, surrogate: Path) -> None:
+    roots = [file.parent for file in sorted(exported.glob("*/metadata.json"))]
+    assert len(roots) == 3
+    random = np.random.default_rng(5)
+    for root in (*roots, surrogate):
+        (dtype,) = (folder.name for folder in (root / "cpu").iterdir())
+        ours, theirs = (Model(root, dtype=dtype, runtime=each) for each in ("builtin", "libtorch"))
+        assert (ours.runtime, theirs.runtime) == ("builtin", "libtorch")
+        inputs = {
+            v.name: (0.0 if v.name.endswith("~1") else 1e-3)
+            * random.standard_normal((4, *v.base_shape)).astype(dtype)
+            for v in ours.inputs
+        }
+        if "t" in inputs:
+            inputs["t"][:] = 1.0
+        moved = uncertainties(ours, root.name, inputs)
+        assert_agreement(theirs, ours, root.name, inputs, {k: 5 * v for k, v in moved.items()})
+
+
 def test_points_that_fail_are_the_same_on_both() -> None:
     reports = []
     for runtime in ("builtin", "libtorch"):
@@ -144,6 +163,19 @@ def test_a_stub_is_loaded_for_a_runtime() -> None:
 # ------------------------------------------------------------------------------------------------
 # Graphs
 # ------------------------------------------------------------------------------------------------
+
+
+def test_a_graph_gives_the_same_on_both(graphs: Path) -> None:
+    random, packages = np.random.default_rng(6), sorted(graphs.glob("*.pt2"))
+    assert packages
+    for package in packages:
+        ours, theirs = (Graph(package, runtime=each) for each in ("builtin", "libtorch"))
+        inputs = [
+            (1 + 8 * random.random(np.maximum(given.least, 1))).astype(given.dtype)
+            for given in ours.inputs
+        ]
+        for builtin, other in zip(ours(*inputs), theirs(*inputs), strict=True):
+            close(other, builtin, 1e-6 if builtin.dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
