@@ -88,10 +88,12 @@ def load(
 
 
 def random_like(values: Arrays) -> dict[str, Array]:
-    """Directions of the magnitude of the values, so that no term of a product drowns."""
+    """Directions of the magnitude and type of the values, so that no term of a product drowns."""
     random = np.random.default_rng(7)
     return {
-        name: np.abs(value).max(initial=1e-3) * random.standard_normal(value.shape)
+        name: (np.abs(value).max(initial=1e-3) * random.standard_normal(value.shape)).astype(
+            value.dtype
+        )
         for name, value in values.items()
     }
 
