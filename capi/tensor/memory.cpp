@@ -103,7 +103,7 @@ void* allocate_for(ThreadCache*& user, std::size_t size) {
 void release_for(ThreadCache*& user, void* block, std::size_t size) noexcept {
   if (!user) attach(user);
   if (caching && size > ThreadCache::largest) return large_blocks.keep(block, size);
-  if (!user || !user->keep(block, size)) std::free(block);
+  if (!user || !user->keep(block, SizeClass::of(size))) std::free(block);
 }
 
 void* allocate_elsewhere(std::size_t size) { return allocate_for(thread_cache, size); }

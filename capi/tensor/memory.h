@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -19,12 +18,20 @@ namespace neml2_capi::memory {
 
 constexpr std::size_t alignment = 64;  // of every block: a cache line, and any vector
 
-// What a request is rounded up to: four sizes from one power of two to the next.
-constexpr std::size_t rounded(std::size_t bytes) {
-  if (bytes <= 4 * alignment) return bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
-  const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) & ~(step - 1);
-}
+// What a request is rounded up to: four sizes from one power of two to the next, counted from 0.
+struct SizeClass {
+  std::size_t size;
+  std::size_t number;
+
+  // Of a request for one byte or more.
+  static constexpr SizeClass of(std::size_t bytes) {
+    const std::size_t last = bytes - 1;
+    if (last < 4 * alignment) return {(last / alignment + 1) * alignment, last / alignment};
+    const int power = __builtin_clzll(last) ^ 63;      // 2^power <= last < 2^(power + 1)
+    const std::size_t quarters = last >> (power - 2);  // 4 to 7
+    return {(quarters + 1) << (power - 2), 4 * static_cast<std::size_t>(power - 8) + quarters};
+  }
+};
 
 // The blocks that wait in one thread.
 class ThreadCache {
@@ -39,47 +46,41 @@ class ThreadCache {
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
-  // A block of a size that rounded() returns; null where none waits.
-  void* take(std::size_t size) {
-    Waiting*& first = first_[number_of(size)];
-    if (!first) return nullptr;
-    bytes_ -= size;
+  // A block; null where none waits.
+  void* take(SizeClass wanted) noexcept {
+    Waiting*& first = first_[wanted.number];
+    if (!first) [[unlikely]]
+      return nullptr;
+    room_ += static_cast<std::ptrdiff_t>(wanted.size);
     return std::exchange(first, first->next);
   }
   // False where enough wait already.
-  bool keep(void* block, std::size_t size) {
-    if (bytes_ + size > limit) return false;
-    Waiting*& first = first_[number_of(size)];
+  bool keep(void* block, SizeClass given) noexcept {
+    room_ -= static_cast<std::ptrdiff_t>(given.size);
+    if (room_ < 0) [[unlikely]] {
+      room_ += static_cast<std::ptrdiff_t>(given.size);
+      return false;
+    }
+    Waiting*& first = first_[given.number];
     first = new (block) Waiting{first};
-    bytes_ += size;
     return true;
   }
 
  private:
-  static constexpr std::size_t limit = std::size_t{64} << 20;
-
   // A block that waits holds the address of the next one.
   struct Waiting {
     Waiting* next;
   };
 
-  // Which of the sizes that rounded() returns this is, counted from 0.
-  static constexpr std::size_t number_of(std::size_t size) {
-    if (size <= 4 * alignment) return size / alignment - 1;
-    const auto power = static_cast<std::size_t>(std::bit_width(size - 1)) - 1;      // 2^power < size <= 2^(power + 1)
-    const std::size_t quarter = (size - (std::size_t{1} << power)) >> (power - 2);  // 1 to 4
-    return 4 * (power - std::bit_width(alignment)) + quarter - 1;
-  }
-
-  std::array<Waiting*, 52> first_{};  // by number_of(): that of `largest` is 51
-  std::size_t bytes_ = 0;
+  std::array<Waiting*, SizeClass::of(largest).number + 1> first_{};
+  std::ptrdiff_t room_ = std::ptrdiff_t{64} << 20;  // bytes that may come to those that wait
 };
 
 // That of this thread, in each of the two libraries; null before its first use and after its end. It is read at every
 // request, so it stands in the static block of thread-local storage.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadCache* thread_cache;
 
-// Where no block waits in the thread, or enough do; `size` is one that rounded() returns.
+// Where no block waits in the thread, or enough do; `size` is that of a class.
 void* allocate_elsewhere(std::size_t size);
 void release_elsewhere(void* block, std::size_t size) noexcept;
 
@@ -90,20 +91,24 @@ constexpr bool caching = false;
 constexpr bool caching = true;
 #endif
 
-// Not initialised. Throws std::bad_alloc.
-inline void* allocate(std::size_t bytes) {
-  const std::size_t size = rounded(bytes);
-  if (caching && size <= ThreadCache::largest && thread_cache)
-    if (void* block = thread_cache->take(size)) return block;
-  return allocate_elsewhere(size);
+// A block that waits; null where none does.
+inline void* take_waiting(SizeClass wanted) noexcept {
+  return caching && wanted.size <= ThreadCache::largest && thread_cache ? thread_cache->take(wanted) : nullptr;
 }
 
-// `bytes` is what the block was allocated with.
-inline void release(void* block, std::size_t bytes) noexcept {
-  const std::size_t size = rounded(bytes);
-  if (caching && size <= ThreadCache::largest && thread_cache && thread_cache->keep(block, size)) return;
-  release_elsewhere(block, size);
+// Not initialised. Throws std::bad_alloc.
+inline void* allocate(SizeClass wanted) {
+  void* block = take_waiting(wanted);
+  return block ? block : allocate_elsewhere(wanted.size);
 }
+inline void* allocate(std::size_t bytes) { return allocate(SizeClass::of(bytes)); }
+
+inline void release(void* block, SizeClass given) noexcept {
+  if (caching && given.size <= ThreadCache::largest && thread_cache && thread_cache->keep(block, given)) return;
+  release_elsewhere(block, given.size);
+}
+// `bytes` is what the block was allocated with.
+inline void release(void* block, std::size_t bytes) noexcept { release(block, SizeClass::of(bytes)); }
 
 // How the provider reaches the caches: as allocate_elsewhere(), and `user`, its thread_cache, is set.
 using Allocate = void* (*)(ThreadCache*& user, std::size_t size);

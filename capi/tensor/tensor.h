@@ -59,6 +59,22 @@ class Dims {
     if (size_ > capacity) throw std::length_error("a tensor has more than 16 axes");
     copy(values.data());
   }
+  // Sizes into one list and strides into another. Returns the distance from the first element to the last, where no
+  // size or stride is negative, else a negative number. For at most `capacity` axes.
+  static std::int64_t copy_axes(std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides, Dims& to_sizes,
+                                Dims& to_strides) noexcept {
+    std::int64_t last = 0, signs = 0;
+    to_sizes.size_ = to_strides.size_ = n;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t size = sizes[i], stride = strides[i];
+      to_sizes.values_[i] = size;
+      to_strides.values_[i] = stride;
+      last += (size - 1) * stride;
+      signs |= size | stride;
+      one_by_one();
+    }
+    return signs < 0 ? -1 : last;
+  }
   // Only what is there is copied: tensors are copied all the time.
   Dims(const Dims& other) noexcept { *this = other; }
   Dims& operator=(const Dims& other) noexcept {
@@ -120,13 +136,15 @@ class Dims {
   }
 
  private:
-  // One by one: a processor waits when it loads as a vector what was just written one by one.
   void copy(const std::int64_t* from) noexcept {
     for (std::int64_t i = 0; i < size_; ++i) {
       values_[i] = from[i];
-      __asm__ volatile("");  // keeps the compiler from making it a vector
+      one_by_one();
     }
   }
+  // Keeps the compiler from making vectors of a loop: a processor waits when it loads as a vector what was just written
+  // one by one.
+  static void one_by_one() noexcept { __asm__ volatile(""); }
 
   std::int64_t size_ = 0;
   std::int64_t values_[capacity];  // the first size_ of them
@@ -141,10 +159,10 @@ class Storage {
   Storage() = default;
   Storage(const Storage& other) noexcept : block_(other.block_) {
     if (!block_) return;
-    if (block_->confined)
-      block_->uses.store(block_->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (block_->confined) [[likely]]
+      ++block_->uses;
     else
-      block_->uses.fetch_add(1, std::memory_order_relaxed);
+      std::atomic_ref(block_->uses).fetch_add(1, std::memory_order_relaxed);
   }
   Storage(Storage&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
   Storage& operator=(const Storage& other) noexcept { return *this = Storage(other); }
@@ -153,23 +171,26 @@ class Storage {
     return *this;
   }
   ~Storage() {
-    if (!block_ || !was_last_use()) return;
-    if (block_->deleter) block_->deleter(block_->context);
-    memory::release(block_, block_->footprint);
+    if (block_ && was_last_use()) [[unlikely]]
+      end(block_);
   }
 
   // Memory of its own, not initialised, aligned for any vector load.
   static Storage allocate(std::int64_t bytes) {
-    // The block stands before the data, in one allocation.
-    const std::size_t footprint = memory::alignment + static_cast<std::size_t>(bytes);
-    void* memory = memory::allocate(footprint);
-    return Storage(new (memory)
-                       Block{static_cast<char*>(memory) + memory::alignment, bytes, footprint, nullptr, nullptr});
+    const auto footprint = footprint_of(bytes);
+    return Storage(make(memory::allocate(footprint), bytes, footprint, false));
   }
-  static Storage allocate_confined(std::int64_t bytes) {
+  // For what a package makes: confined to the thread in a confined run.
+  static Storage allocate_in_run(std::int64_t bytes) {
     Storage storage = allocate(bytes);
     storage.block_->confined = memory::thread_cache && memory::thread_cache->in_confined_run;
     return storage;
+  }
+  // The same from a block that waits; none where none does.
+  static Storage take_in_run(std::int64_t bytes) noexcept {
+    const auto footprint = footprint_of(bytes);
+    void* const memory = memory::take_waiting(footprint);
+    return Storage(memory ? make(memory, bytes, footprint, memory::thread_cache->in_confined_run) : nullptr);
   }
   // From now on any thread may have it. To be called before another one does.
   void end_confinement() const noexcept {
@@ -177,7 +198,8 @@ class Storage {
   }
   // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
   static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context) {
-    return Storage(new (memory::allocate(sizeof(Block))) Block{data, bytes, sizeof(Block), deleter, context});
+    constexpr auto footprint = memory::SizeClass::of(sizeof(Block));
+    return Storage(new (memory::allocate(footprint)) Block{data, bytes, footprint, deleter, context});
   }
 
   static Storage wrap_confined(void* data, std::int64_t bytes) {
@@ -186,8 +208,11 @@ class Storage {
     return storage;
   }
 
+  explicit operator bool() const noexcept { return block_ != nullptr; }
   // Is this the only one that refers to the memory?
-  bool is_unique() const noexcept { return !block_ || block_->uses.load(std::memory_order_acquire) == 1; }
+  bool is_unique() const noexcept {
+    return !block_ || std::atomic_ref(block_->uses).load(std::memory_order_acquire) == 1;
+  }
 
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
   std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
@@ -196,21 +221,36 @@ class Storage {
   struct Block {
     void* data;
     std::int64_t bytes;
-    std::size_t footprint;  // of the allocation that it stands in
+    memory::SizeClass footprint;  // of the allocation that it stands in
     Deleter deleter;
     void* context;
-    std::atomic<std::int64_t> uses{1};
+    std::int64_t uses = 1;  // counted through std::atomic_ref, unless
     bool confined = false;
   };
   static_assert(sizeof(Block) <= memory::alignment);
 
   explicit Storage(Block* block) : block_(block) {}
 
+  // The block stands before the data, in one allocation.
+  static memory::SizeClass footprint_of(std::int64_t bytes) {
+    return memory::SizeClass::of(memory::alignment + static_cast<std::size_t>(bytes));
+  }
+  static Block* make(void* memory, std::int64_t bytes, memory::SizeClass footprint, bool confined) noexcept {
+    void* const data = static_cast<char*>(memory) + memory::alignment;
+    return new (memory) Block{data, bytes, footprint, nullptr, nullptr, 1, confined};
+  }
+
+  // Not inlined: most of those who let go are not the last.
+  [[gnu::noinline]] static void end(Block* block) noexcept {
+    if (block->deleter) [[unlikely]]
+      block->deleter(block->context);
+    memory::release(block, block->footprint);
+  }
+
   bool was_last_use() noexcept {
-    if (!block_->confined) return block_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1;
-    const std::int64_t uses = block_->uses.load(std::memory_order_relaxed);
-    block_->uses.store(uses - 1, std::memory_order_relaxed);
-    return uses == 1;
+    if (block_->confined) [[likely]]
+      return --block_->uses == 0;
+    return std::atomic_ref(block_->uses).fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 
   Block* block_ = nullptr;
@@ -220,10 +260,25 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(Storage storage, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset = 0)
-      : storage_(std::move(storage)), dtype_(dtype), sizes_(sizes), strides_(strides), offset_(offset) {}
-  Tensor(Storage storage, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
-         std::int64_t offset = 0)
-      : storage_(std::move(storage)), dtype_(dtype), sizes_(sizes), strides_(strides), offset_(offset) {}
+      : Tensor(std::move(storage), dtype, offset) {
+    sizes_ = sizes;
+    strides_ = strides;
+  }
+  // Without memory, of `n` axes, at most Dims::capacity. What Dims::copy_axes() returns is left in `last`.
+  Tensor(DType dtype, std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides,
+         std::int64_t& last) noexcept
+      : Tensor(Storage(), dtype, 0) {
+    last = Dims::copy_axes(n, sizes, strides, sizes_, strides_);
+  }
+  // The same over the memory of `viewed`, `further` elements behind its first one.
+  Tensor(const Tensor& viewed, std::int64_t further, std::int64_t n, const std::int64_t* sizes,
+         const std::int64_t* strides, std::int64_t& last) noexcept
+      : storage_(viewed.storage_),
+        offset_(viewed.offset_ + further),
+        dtype_(viewed.dtype_),
+        itemsize_(viewed.itemsize_) {
+    last = Dims::copy_axes(n, sizes, strides, sizes_, strides_);
+  }
 
   // Row-major, not initialised.
   static Tensor empty(DType dtype, const Dims& sizes) {
@@ -246,7 +301,7 @@ class Tensor {
   }
 
   DType dtype() const noexcept { return dtype_; }
-  std::int64_t itemsize() const noexcept { return neml2_capi::itemsize(dtype_); }
+  std::int64_t itemsize() const noexcept { return itemsize_; }
   const Dims& sizes() const noexcept { return sizes_; }
   const Dims& strides() const noexcept { return strides_; }
   std::int64_t ndim() const noexcept { return sizes_.size(); }
@@ -287,6 +342,8 @@ class Tensor {
       stride *= std::max<std::int64_t>(sizes_[i], 1);
     }
   }
+  // The memory of a tensor that has none.
+  void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   // Let go of the memory.
   void reset() noexcept { storage_ = Storage(); }
   // A row-major copy in storage of its own.
@@ -328,11 +385,19 @@ class Tensor {
     to += n * static_cast<std::int64_t>(sizeof(Item));
   }
 
+  Tensor(Storage storage, DType dtype, std::int64_t offset) noexcept
+      : storage_(std::move(storage)),
+        offset_(offset),
+        dtype_(dtype),
+        itemsize_(static_cast<std::int32_t>(neml2_capi::itemsize(dtype))) {}
+
+  // What is used most stands in the first cache line.
   Storage storage_;
+  std::int64_t offset_ = 0;
   DType dtype_ = DType::float64;
+  std::int32_t itemsize_ = 8;
   Dims sizes_;
   Dims strides_;
-  std::int64_t offset_ = 0;
 };
 
 }  // namespace neml2_capi

@@ -196,6 +196,54 @@ void only_cpu_tensors_of_known_types_are_made() {
   EXPECT(last_error().find("scalar type 9") != std::string::npos);
 }
 
+// Where a block waits for the handle, it is made without a call; what is unusual must be found all the same.
+void handles_from_memory_that_waits_are_checked() {
+  using View = Status(Tensor*, std::int64_t, const std::int64_t*, const std::int64_t*, std::int64_t, Tensor**);
+  using Create = Status(std::int64_t, const std::int64_t*, const std::int64_t*, std::int32_t, std::int32_t,
+                        std::int32_t, Tensor**);
+  find<void(memory::Allocate, memory::Release)>("nml2_use_memory")(memory::allocate_for, memory::release_for);
+  const auto leave_a_block = [] { make<Status(Tensor**)>("nml2_torch_new_uninitialized_tensor").reset(); };
+  for (int i = 0; i < 2; ++i) leave_a_block();  // the first only makes the cache known
+  struct Axes {
+    Ints sizes, strides;
+    std::int64_t further;
+  };
+
+  Tensor tensor = numbers({2, 3});
+  const Ints many(17, 1);
+  for (const Axes& axes : {Axes{{2, 3}, {3, 1}, 1}, Axes{{6}, {1}, 1}, Axes{{2}, {1}, -1}, Axes{{2}, {-1}, 3},
+                           Axes{{-1}, {1}, 0}, Axes{{-1, -2}, {1, 1}, 0}, Axes{many, many, 0}}) {
+    leave_a_block();
+    Tensor* view = nullptr;
+    EXPECT(find<View>("nml2_torch__reinterpret_tensor")(&tensor, std::ssize(axes.sizes), axes.sizes.data(),
+                                                        axes.strides.data(), axes.further, &view) == 1);
+    EXPECT(view == nullptr && !last_error().empty() && tensor.storage().is_unique());
+  }
+  for (const Axes& axes : {Axes{{}, {}, 5}, Axes{{3, 2}, {1, 3}, 0}, Axes{{5}, {0}, 5}, Axes{{9, 0}, {9, 9}, 6}}) {
+    leave_a_block();
+    const Owned view = make<View>("nml2_torch__reinterpret_tensor", &tensor, std::ssize(axes.sizes), axes.sizes.data(),
+                                  axes.strides.data(), axes.further);
+    EXPECT(view->data() == tensor.data_as<double>() + axes.further && view->dtype() == DType::float64);
+    EXPECT(view->sizes() == Dims(axes.sizes) && view->strides() == Dims(axes.strides));
+    EXPECT(view->offset() == axes.further && !tensor.storage().is_unique());
+    const Ints sizes = {1}, strides = {1};  // a view of a view counts from there
+    Tensor* further = nullptr;
+    EXPECT(find<View>("nml2_torch__reinterpret_tensor")(view.get(), 1, sizes.data(), strides.data(), 6, &further) == 1);
+  }
+  EXPECT(tensor.storage().is_unique());
+
+  const Ints sizes = {2, 3}, strides = {1, 4};  // from the first to the last: 10 elements
+  for (const auto& [type, bytes] : {std::pair{7, 80}, {6, 40}, {4, 80}, {11, 10}}) {
+    for (int i = 0; i < 2; ++i) {  // the second has the memory of the first
+      const Owned made =
+          make<Create>("nml2_torch_empty_strided", std::int64_t{2}, sizes.data(), strides.data(), type, 0, 0);
+      EXPECT(made->storage().bytes() == bytes && made->sizes() == Dims(sizes) && made->strides() == Dims(strides));
+      std::memset(made->data(), 0, static_cast<std::size_t>(bytes));
+    }
+  }
+  only_cpu_tensors_of_known_types_are_made();
+}
+
 void a_clone_keeps_the_order_of_axes() {
   const Tensor tensor = swapped(numbers({2, 3, 4}));
   Owned clone = make<Status(Tensor*, Tensor**)>("nml2_torch_clone", const_cast<Tensor*>(&tensor));
@@ -474,5 +522,6 @@ int main(int argc, char** argv) {
 #if defined(__x86_64__)
   every_lane_of_a_vector_function_equals_the_scalar_function();
 #endif
+  handles_from_memory_that_waits_are_checked();
   return 0;
 }

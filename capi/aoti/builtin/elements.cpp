@@ -33,14 +33,13 @@ Dims broadcast_strides(const Dims& sizes, const Dims& strides, const Dims& commo
 }
 
 std::int64_t span_of(const Dims& sizes, const Dims& strides) {
-  if (sizes.product() == 0) return 0;
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || strides[i] < 0)
       throw std::invalid_argument("sizes " + sizes.str() + " or strides " + strides.str() + " are negative");
     last += (sizes[i] - 1) * strides[i];
   }
-  return last + 1;
+  return sizes.product() == 0 ? 0 : last + 1;
 }
 
 bool is_dense(const Dims& sizes, const Dims& strides) {

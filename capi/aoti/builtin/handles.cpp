@@ -6,47 +6,48 @@
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-using Axes = std::span<const std::int64_t>;
-
-Axes axes(const std::int64_t* values, std::int64_t n) { return {values, static_cast<std::size_t>(n)}; }
-Dims dims(const std::int64_t* values, std::int64_t n) { return Dims(axes(values, n)); }
+Dims dims(const std::int64_t* values, std::int64_t n) { return Dims({values, static_cast<std::size_t>(n)}); }
 
 void expect_cpu(std::int32_t device_type) {
-  if (device_type != cpu)
+  if (device_type != cpu) [[unlikely]]
     throw std::invalid_argument("a tensor on torch's device type " + std::to_string(device_type) +
                                 "; the built-in provider runs on the CPU only");
 }
 
-[[noreturn]] void refuse_view(const Tensor& self, const Dims& sizes, const Dims& strides, std::int64_t offset) {
-  throw std::out_of_range("a view of sizes " + sizes.str() + " and strides " + strides.str() + " at offset " +
-                          std::to_string(offset) + " exceeds its storage of " + std::to_string(self.storage().bytes()) +
-                          " bytes");
+// Another view of the storage of `self`, checked against its size.
+Tensor view(const Tensor& self, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset) {
+  const std::int64_t elements = span_of(sizes, strides);
+  if (offset < 0 || (elements > 0 && (offset + elements) * itemsize(dtype) > self.storage().bytes()))
+    throw std::out_of_range("a view of sizes " + sizes.str() + " and strides " + strides.str() + " at offset " +
+                            std::to_string(offset) + " exceeds its storage of " +
+                            std::to_string(self.storage().bytes()) + " bytes");
+  return Tensor(self.storage(), dtype, sizes, strides, offset);
 }
 
-// What a view touches; see span_of() of elements.h, which is for rarer use.
-struct Span {
-  std::int64_t elements;
-  bool negative;  // is any size or stride
-};
+// New tensors and views are made dozens of times in a run. So each has two functions: one for the usual case, with
+// elements, and memory that waits, which calls nothing; and one for all others, which tells what is wrong and begins by
+// letting go of what the first one has left in *ret.
 
-Span span_of(Axes sizes, Axes strides) {
-  std::int64_t last = 0, signs = 0;
-  bool empty = false;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    last += (sizes[i] - 1) * strides[i];
-    signs |= sizes[i] | strides[i];
-    empty |= sizes[i] == 0;
-  }
-  return {empty ? 0 : last + 1, signs < 0};
+constexpr std::int32_t float32 = 6, float64 = 7;  // the usual of torch's scalar types
+
+void* place_for_tensor() { return memory::take_waiting(memory::SizeClass::of(sizeof(Tensor))); }
+
+[[gnu::noinline]] Status make_view(const Tensor& self, std::int64_t n, const std::int64_t* sizes,
+                                   const std::int64_t* strides, std::int64_t further, Handle* ret) noexcept {
+  delete std::exchange(*ret, nullptr);
+  return guarded(
+      [&] { *ret = new Tensor(view(self, self.dtype(), dims(sizes, n), dims(strides, n), self.offset() + further)); });
 }
 
-// Another view of the storage of `self`, checked against its size. Packages make dozens of them in a run.
-Handle view(const Tensor& self, DType dtype, Axes sizes, Axes strides, std::int64_t offset) {
-  const Span span = span_of(sizes, strides);
-  if (span.negative || offset < 0 ||
-      (span.elements > 0 && (offset + span.elements) * itemsize(dtype) > self.storage().bytes()))
-    refuse_view(self, Dims(sizes), Dims(strides), offset);
-  return new Tensor(self.storage(), dtype, sizes, strides, offset);
+[[gnu::noinline]] Status make_empty(std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides,
+                                    std::int32_t dtype, std::int32_t device_type, Handle* ret) noexcept {
+  delete std::exchange(*ret, nullptr);
+  return guarded([&] {
+    expect_cpu(device_type);
+    const DType type = dtype_of(dtype);
+    const Dims shape = dims(sizes, n), steps = dims(strides, n);
+    *ret = new Tensor(Storage::allocate_in_run(span_of(shape, steps) * itemsize(type)), type, shape, steps);
+  });
 }
 
 Tensor copy_of(const Tensor& self, const Dims& strides) {
@@ -73,14 +74,18 @@ NML2_EXPORT Status nml2_torch_new_tensor_handle(Handle original, Handle* ret) {
 NML2_EXPORT Status nml2_torch_empty_strided(std::int64_t ndim, const std::int64_t* sizes, const std::int64_t* strides,
                                             std::int32_t dtype, std::int32_t device_type, std::int32_t /*index*/,
                                             Handle* ret) {
-  return guarded([&] {
-    expect_cpu(device_type);
-    const DType type = dtype_of(dtype);
-    const Span span = span_of(axes(sizes, ndim), axes(strides, ndim));
-    if (span.negative) span_of(dims(sizes, ndim), dims(strides, ndim));  // which says so
-    *ret = new Tensor(Storage::allocate_confined(span.elements * itemsize(type)), type, axes(sizes, ndim),
-                      axes(strides, ndim));
-  });
+  *ret = nullptr;
+  const DType type = dtype == float64 ? DType::float64 : DType::float32;
+  if (ndim >= 0 && ndim <= Dims::capacity && (dtype == float64 || dtype == float32) && device_type == cpu) [[likely]]
+    if (void* const place = place_for_tensor()) [[likely]] {
+      std::int64_t last = 0;
+      *ret = new (place) Tensor(type, ndim, sizes, strides, last);
+      if (last >= 0) [[likely]]
+        (*ret)->set_storage(Storage::take_in_run((last + 1) * itemsize(type)));
+      if ((*ret)->storage()) [[likely]]
+        return 0;
+    }
+  return make_empty(ndim, sizes, strides, dtype, device_type, ret);
 }
 
 // Pinned memory serves transfers to a device, of which there is none.
@@ -120,15 +125,23 @@ NML2_EXPORT Status nml2_torch_create_tensor_from_blob_v2(void* data, std::int64_
 NML2_EXPORT Status nml2_torch__reinterpret_tensor(Handle self, std::int64_t ndim, const std::int64_t* sizes,
                                                   const std::int64_t* strides, std::int64_t offset_increment,
                                                   Handle* ret) {
-  return guarded([&] {
-    *ret = view(*self, self->dtype(), axes(sizes, ndim), axes(strides, ndim), self->offset() + offset_increment);
-  });
+  *ret = nullptr;
+  if (ndim >= 0 && ndim <= Dims::capacity) [[likely]]
+    if (void* const place = place_for_tensor()) [[likely]] {
+      std::int64_t last = 0;
+      const Tensor* const view = *ret = new (place) Tensor(*self, offset_increment, ndim, sizes, strides, last);
+      const std::int64_t end = view->offset() + last + 1;
+      if (last >= 0 && view->offset() >= 0 && end * view->itemsize() <= view->storage().bytes()) [[likely]]
+        return 0;
+    }
+  return make_view(*self, ndim, sizes, strides, offset_increment, ret);
 }
 
 NML2_EXPORT Status nml2_torch_as_strided(Handle self, const std::int64_t* sizes, const std::int64_t* strides,
                                          Handle* ret) {
   return guarded([&] {
-    *ret = view(*self, self->dtype(), axes(sizes, self->ndim()), axes(strides, self->ndim()), self->offset());
+    const std::int64_t n = self->ndim();
+    *ret = new Tensor(view(*self, self->dtype(), dims(sizes, n), dims(strides, n), self->offset()));
   });
 }
 
@@ -138,7 +151,7 @@ NML2_EXPORT Status nml2_torch__alloc_from_pool(Handle pool, std::int64_t offset_
   return guarded([&] {
     const DType type = dtype_of(dtype);
     if (offset_bytes % itemsize(type) != 0) throw std::invalid_argument("a misaligned offset into a memory pool");
-    *ret = view(*pool, type, axes(sizes, ndim), axes(strides, ndim), offset_bytes / itemsize(type));
+    *ret = new Tensor(view(*pool, type, dims(sizes, ndim), dims(strides, ndim), offset_bytes / itemsize(type)));
   });
 }
 
