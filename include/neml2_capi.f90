@@ -99,8 +99,8 @@
 ! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
 module neml2_capi
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, c_loc, c_null_char, &
-                                         c_null_ptr, c_ptr, c_size_t, int32 => c_int32_t, int64 => c_int64_t, &
-                                         real32 => c_float, real64 => c_double
+                                         c_null_ptr, c_ptr, c_size_t, int8 => c_int8_t, int32 => c_int32_t, &
+                                         int64 => c_int64_t, real32 => c_float, real64 => c_double
   implicit none(type, external)
   private
 
@@ -297,10 +297,14 @@ module neml2_capi
   type, extends(object) :: neml2_graph
   contains
     procedure :: load => graph_load
+    procedure :: load_bytes => graph_load_bytes
     procedure :: is_loaded => graph_is_loaded
     procedure :: runtime => graph_runtime
     procedure :: arity => graph_arity
     procedure :: input_info => graph_input_info
+    procedure :: input_layout => graph_input_layout
+    procedure :: output_info => graph_output_info
+    procedure :: call_spec => graph_call_spec
     procedure :: run => graph_run
     procedure :: constant_count => graph_constant_count
     procedure :: get_constant => graph_get_constant
@@ -533,6 +537,13 @@ module neml2_capi
       character(kind=c_char), intent(in) :: path(*)
       character(kind=c_char), intent(in), optional :: runtime(*)
     end function
+    integer(int32) function c_graph_load_bytes(out, content, size, runtime) bind(c, name="neml2_graph_load_bytes")
+      import
+      type(c_ptr), intent(inout) :: out
+      integer(int8), intent(in) :: content(*)
+      integer(int64), value :: size
+      character(kind=c_char), intent(in), optional :: runtime(*)
+    end function
     integer(int32) function c_graph_runtime(out, graph) bind(c, name="neml2_graph_runtime")
       import
       type(c_ptr), intent(inout) :: out
@@ -557,6 +568,34 @@ module neml2_capi
       integer(int64), value :: noutputs, ninputs
       type(c_ptr), value :: graph
       type(c_ptr), intent(in) :: inputs(*)
+    end function
+    integer(int32) function c_graph_run_unguarded(outputs, noutputs, graph, inputs, ninputs) &
+      bind(c, name="neml2_graph_run_unguarded")
+      import
+      type(c_ptr), intent(inout) :: outputs(*)
+      integer(int64), value :: noutputs, ninputs
+      type(c_ptr), value :: graph
+      type(c_ptr), intent(in) :: inputs(*)
+    end function
+    integer(int32) function c_graph_input_layout(name, ndim, order, graph, index) bind(c, name="neml2_graph_input_layout")
+      import
+      type(c_ptr), intent(inout) :: name, order
+      integer(int64), intent(inout) :: ndim
+      type(c_ptr), value :: graph
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_output(name, dtype, ndim, sizes, graph, index) bind(c, name="neml2_graph_output")
+      import
+      type(c_ptr), intent(inout) :: name, sizes
+      integer(int32), intent(inout) :: dtype
+      integer(int64), intent(inout) :: ndim
+      type(c_ptr), value :: graph
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_call_spec(in_spec, out_spec, graph) bind(c, name="neml2_graph_call_spec")
+      import
+      type(c_ptr), intent(inout) :: in_spec, out_spec
+      type(c_ptr), value :: graph
     end function
     integer(int32) function c_graph_constant_count(out, graph) bind(c, name="neml2_graph_constant_count")
       import
@@ -3224,6 +3263,24 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_load
 
+  ! Load a package whose file has been read: its bytes, which are not needed any more then.
+  subroutine graph_load_bytes(self, content, stat, errmsg, runtime)
+    class(neml2_graph), intent(inout) :: self
+    integer(int8), intent(in), contiguous :: content(:)
+    character(*), intent(in), optional :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char, len=:), allocatable :: c_runtime
+    type(c_ptr) :: loaded
+    loaded = c_null_ptr
+    call terminate(runtime, c_runtime)
+    outcome = c_graph_load_bytes(loaded, content, size(content, kind=int64), c_runtime)
+    if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_load_bytes
+
   ! What the graph runs on: "builtin" or "libtorch".
   subroutine graph_runtime(self, runtime, stat, errmsg)
     class(neml2_graph), intent(in) :: self
@@ -3277,27 +3334,107 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_input_info
 
+  ! The name of an input, and its axes from the outermost to the innermost one in memory, where its elements lie side by
+  ! side: n, ..., 2, 1 where the array is one as Fortran has it. The name is what the author of the package gave, where
+  ! the package tells, else one that torch made up, such as "arg0_1".
+  subroutine graph_input_layout(self, index, name, order, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout), optional :: name
+    integer(int64), allocatable, intent(inout), optional :: order(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: text, axes
+    integer(int64), pointer :: c_axes(:)
+    integer(int64) :: ndim
+    outcome = c_graph_input_layout(text, ndim, axes, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      if (present(name)) call read_c(text, name)
+      if (present(order)) then
+        call c_f_pointer(axes, c_axes, [ndim])
+        order = ndim - c_axes
+      end if
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_input_layout
+
+  ! The name of an output, its element type and extents, as far as the package tells: -1 for an extent that depends on the
+  ! inputs. What an operator outside of the package returns may have the element type 0; `extents` is not allocated then.
+  subroutine graph_output_info(self, index, name, dtype, extents, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout), optional :: name
+    integer(int32), intent(inout), optional :: dtype
+    integer(int64), allocatable, intent(inout), optional :: extents(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, code
+    type(c_ptr) :: text, sizes
+    integer(int64) :: ndim
+    outcome = c_graph_output(text, code, ndim, sizes, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      if (present(name)) call read_c(text, name)
+      if (present(dtype)) dtype = code
+      if (present(extents)) then
+        if (allocated(extents)) deallocate (extents)
+        if (ndim >= 0) extents = reversed(sizes, ndim)
+      end if
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_output_info
+
+  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
+  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    character(:), allocatable, intent(inout) :: in_spec, out_spec
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: in_text, out_text
+    outcome = c_graph_call_spec(in_text, out_text, c_handle(self))
+    if (outcome == neml2_ok) then
+      call read_c(in_text, in_spec)
+      call read_c(out_text, out_spec)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_call_spec
+
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all.
-  subroutine graph_run(self, inputs, outputs, stat, errmsg)
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
+  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
+  ! the process.
+  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
     class(neml2_graph), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
+    logical, intent(in), optional :: guards
     integer(int32) :: outcome
+    logical :: guarded
     type(c_ptr), allocatable :: given(:), results(:)
     call read_handles(inputs, given)
     allocate (results(size(outputs) + 1))
     results = c_null_ptr
-    outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), given, size(inputs, kind=int64))
+    guarded = .true.
+    if (present(guards)) guarded = guards
+    if (guarded) then
+      outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), given, size(inputs, kind=int64))
+    else
+      outcome = c_graph_run_unguarded(results, size(outputs, kind=int64), c_handle(self), given, &
+                                      size(inputs, kind=int64))
+    end if
     if (outcome >= neml2_ok) call take_handles(outputs, results)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_run
 
-  ! How many constants (weights, buffers) the graph has. Small ones, of 8 elements or fewer, and those whose elements are
-  ! all equal are not among them: the compiler has made numbers in the code of them.
+  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others, the
+  ! compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all equal.
   subroutine graph_constant_count(self, count, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: count

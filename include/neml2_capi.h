@@ -771,6 +771,11 @@ NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_load_with(neml2_graph **out, const char *path, const char *runtime);
 
+/** neml2_graph_load_with() of the `size` bytes of a package in memory. They are borrowed, read in place, and not needed
+ *  any more when it returns. Messages say "the package in memory". Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_load_bytes(neml2_graph **out, const void *content, int64_t size, const char *runtime);
+
 /** What the graph runs on: "builtin" or "libtorch". Borrowed, for good.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_runtime(const char **out, const neml2_graph *graph);
@@ -796,15 +801,45 @@ NEML2_CAPI int32_t neml2_graph_arity(int64_t *ninputs, int64_t *noutputs, const 
 NEML2_CAPI int32_t neml2_graph_input(int32_t *dtype, int64_t *ndim, const int64_t **least, const int64_t **greatest,
                                      const neml2_graph *graph, int64_t index);
 
-/** Run the graph. `inputs` are checked against neml2_graph_input() and are borrowed; those that are not row-major
- *  are copied. `outputs` receives `noutputs` owned handles, which may share storage with the inputs and with one
- *  another, and need not be row-major.
+/** The name of input `index`, and its axes from the outermost to the innermost one in memory, where the elements lie
+ *  side by side: 0, 1, ... where it is row-major. Names are those that the author of the package gave, where the package
+ *  tells them: of arguments in one of neml2_capi.export.package(), else of keyword arguments and in dictionaries
+ *  ("parts.1" is in the dictionary or list "parts"); any other input has a name that torch made up, such as "arg0_1". Any
+ *  out-parameter may be NULL. Name and array are borrowed from `graph`.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_input_layout(const char **name, int64_t *ndim, const int64_t **order,
+                                            const neml2_graph *graph, int64_t index);
+
+/** The name of output `index`, as of an input, or "output0"; its element type, the number of its axes and their sizes,
+ *  where the package tells them: -1 for a size that depends on the inputs. What an operator outside of the package
+ *  returns may have the element type 0, and -1 axes without sizes (NULL): it is known when it has run. Any out-parameter
+ *  may be NULL. Name and array are borrowed from `graph`.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_output(const char **name, int32_t *dtype, int64_t *ndim, const int64_t **sizes,
+                                      const neml2_graph *graph, int64_t index);
+
+/** How the arguments and the results of the module that was compiled are made of tensors: torch's pytree specifications
+ *  in JSON, as the package holds them; empty where it has none. Either may be NULL. Borrowed from `graph`.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_call_spec(const char **in_spec, const char **out_spec, const neml2_graph *graph);
+
+/** Run the graph. `inputs` are checked against neml2_graph_input(), sizes that must be equal among them, and are
+ *  borrowed; those whose elements lie otherwise than neml2_graph_input_layout() says, row-major as a rule, are copied.
+ *  `outputs` receives `noutputs` owned handles, which may share storage with the inputs and with one another, and need
+ *  not be row-major.
  *  Errors: SHAPE, DTYPE, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
                                    neml2_tensor *const *inputs, int64_t ninputs);
 
-/** How many constants (weights, buffers) the graph has. Small ones, of 8 elements or fewer, and those whose elements are
- *  all equal are not among them: the compiler has made numbers in the code of them.
+/** neml2_graph_run() without its checks and copies, but for the numbers of tensors: for inputs that are known to be what
+ *  the package was compiled for, in element type, sizes and order in memory. Others are read as if they were, beyond
+ *  their ends if they are too small. `outputs` receives owned handles.
+ *  Errors: RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_run_unguarded(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
+                                             neml2_tensor *const *inputs, int64_t ninputs);
+
+/** How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others, the
+ *  compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all equal.
  *  Errors: RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_constant_count(int64_t *out, const neml2_graph *graph);
 

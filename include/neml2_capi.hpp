@@ -632,10 +632,28 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
  public:
   using Handle::Handle;
 
-  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. */
+  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. `name` is what the
+   *  author of the package called it, where the package tells, else "arg0_1"; `order` has the axes from the outermost to
+   *  the innermost one in memory: 0, 1, ... where it is row-major. */
   struct Input {
     int32_t dtype;
     Shape least, greatest;
+    std::string name;
+    Shape order;
+  };
+
+  /** The same of an output, as far as the package tells: `sizes` has -1 where one depends on the inputs. What an operator
+   *  outside of the package returns may have the `dtype` 0 and not have `sizes`. */
+  struct Output {
+    std::string name;
+    int32_t dtype;
+    bool has_sizes;
+    Shape sizes;
+  };
+
+  /** How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty. */
+  struct CallSpec {
+    std::string in, out;
   };
 
   explicit Graph(const std::string& path) : Handle(detail::made(neml2_graph_load, path.c_str())) {}
@@ -643,6 +661,11 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
   /** For a runtime: "auto", "builtin" or "libtorch". */
   Graph(const std::string& path, const std::string& runtime)
       : Handle(detail::made(neml2_graph_load_with, path.c_str(), runtime.c_str())) {}
+
+  /** Of the `size` bytes of a package in memory, which are not needed any more then. */
+  static Graph from_bytes(const void* content, std::size_t size, const std::string& runtime = "auto") {
+    return Graph(detail::made(neml2_graph_load_bytes, content, static_cast<int64_t>(size), runtime.c_str()));
+  }
 
   /** Throws what the constructor would, but for what only code can tell: the package is not loaded. */
   static void check(const std::string& path) { detail::checked(neml2_graph_check(path.c_str())); }
@@ -668,22 +691,44 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     int64_t ndim = 0;
     const int64_t *least = nullptr, *greatest = nullptr;
     detail::checked(neml2_graph_input(&dtype, &ndim, &least, &greatest, get(), index));
-    return {dtype, Shape(least, least + ndim), Shape(greatest, greatest + ndim)};
+    const char* name = nullptr;
+    const int64_t* order = nullptr;
+    detail::checked(neml2_graph_input_layout(&name, nullptr, &order, get(), index));
+    return {dtype, Shape(least, least + ndim), Shape(greatest, greatest + ndim), name, Shape(order, order + ndim)};
   }
 
-  /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. */
-  std::vector<Tensor> run(const std::vector<std::reference_wrapper<const Tensor>>& inputs) const {
+  Output output(int64_t index) const {
+    const char* name = nullptr;
+    int32_t dtype = 0;
+    int64_t ndim = 0;
+    const int64_t* sizes = nullptr;
+    detail::checked(neml2_graph_output(&name, &dtype, &ndim, &sizes, get(), index));
+    return {name, dtype, sizes != nullptr, sizes ? Shape(sizes, sizes + ndim) : Shape()};
+  }
+
+  CallSpec call_spec() const {
+    const char *in = nullptr, *out = nullptr;
+    detail::checked(neml2_graph_call_spec(&in, &out, get()));
+    return {in, out};
+  }
+
+  /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. With
+   *  `guards` false the inputs are not checked, but for their number, and not copied where they lie in memory otherwise
+   *  than the package wants: those that do not fit give wrong results, or end the process. */
+  std::vector<Tensor> run(const std::vector<std::reference_wrapper<const Tensor>>& inputs, bool guards = true) const {
     std::vector<neml2_tensor*> given, made(static_cast<std::size_t>(output_count()));
     for (const Tensor& input : inputs) given.push_back(input.get());
     std::vector<Tensor> outputs(made.size());
-    detail::checked(neml2_graph_run(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
-                                    static_cast<int64_t>(given.size())));
+    const auto execute = guards ? neml2_graph_run : neml2_graph_run_unguarded;
+    detail::checked(execute(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
+                            static_cast<int64_t>(given.size())));
     std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
     return outputs;
   }
 
-  /** Copies of the constants (weights, buffers), by their names in the module that was compiled. Small ones, and those
-   *  whose elements are all equal, have become numbers in the code, and are not among them. */
+  /** Copies of the constants (weights, buffers), by their names in the module that was compiled. A package of
+   *  neml2_capi.export.package() has all; in others, small ones (8 elements or fewer), and those whose elements are all
+   *  equal, have become numbers in the code. */
   std::map<std::string, Tensor> constants() const {
     std::map<std::string, Tensor> found;
     for (int64_t i = 0, count = detail::made(neml2_graph_constant_count, get()); i < count; ++i) {

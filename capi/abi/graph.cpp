@@ -1,9 +1,38 @@
 // Graph handles.
 #include "capi/abi/handles.h"
 #include "capi/abi/runtime.h"
+#include "capi/aoti/layout.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
+
+namespace {
+
+// The entry of one input or output.
+template <class Spec>
+const Spec& at(const std::vector<Spec>& specs, std::int64_t index, const char* what) {
+  if (index < 0 || index >= std::ssize(specs))
+    throw Error(NEML2_ERROR_ARGUMENT, "index",
+                join("The graph has ", specs.size(), " ", what, "; there is none at ", index, "."));
+  return specs[static_cast<std::size_t>(index)];
+}
+
+// What a run is given, as many as it takes, and with room for what it returns.
+Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std::int64_t noutputs,
+                           neml2_tensor* const* inputs, std::int64_t ninputs) {
+  if (ninputs != std::ssize(graph.inputs()) || noutputs != std::ssize(graph.outputs()))
+    throw Error(NEML2_ERROR_ARGUMENT, "inputs",
+                join("The graph takes ", graph.inputs().size(), " tensors and returns ", graph.outputs().size(),
+                     "; got room for ", ninputs, " and ", noutputs, "."));
+  if (noutputs > 0) required(outputs, "outputs");
+  if (ninputs > 0) required(inputs, "inputs");
+  Vector<Tensor> tensors;
+  for (std::int64_t i = 0; i < ninputs; ++i)
+    tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value);
+  return tensors;
+}
+
+}  // namespace
 
 int32_t neml2_graph_check(const char* path) {
   return guarded([&] {
@@ -26,7 +55,18 @@ int32_t neml2_graph_load_with(neml2_graph** out, const char* path, const char* r
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_graph{aoti::Graph::load(path, runtime_named(runtime))};
+    *out = new neml2_graph{aoti::Graph::load(std::filesystem::path(path), runtime_named(runtime))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_load_bytes(neml2_graph** out, const void* content, int64_t size, const char* runtime) {
+  return guarded([&] {
+    required(out, "out");
+    if (size < 0) throw Error(NEML2_ERROR_ARGUMENT, "size", join("The size must be 0 or more; got ", size, "."));
+    const char* bytes = &required(static_cast<const char*>(content), "content");
+    const std::string_view view(bytes, static_cast<std::size_t>(size));
+    *out = new neml2_graph{aoti::Graph::load(view, runtime_named(runtime))};
     return NEML2_OK;
   });
 }
@@ -41,8 +81,8 @@ int32_t neml2_graph_runtime(const char** out, const neml2_graph* graph) {
 int32_t neml2_graph_arity(int64_t* ninputs, int64_t* noutputs, const neml2_graph* graph) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
-    if (ninputs) *ninputs = static_cast<std::int64_t>(value.inputs().size());
-    if (noutputs) *noutputs = value.num_outputs();
+    if (ninputs) *ninputs = std::ssize(value.inputs());
+    if (noutputs) *noutputs = std::ssize(value.outputs());
     return NEML2_OK;
   });
 }
@@ -50,11 +90,7 @@ int32_t neml2_graph_arity(int64_t* ninputs, int64_t* noutputs, const neml2_graph
 int32_t neml2_graph_input(int32_t* dtype, int64_t* ndim, const int64_t** least, const int64_t** greatest,
                           const neml2_graph* graph, int64_t index) {
   return guarded([&] {
-    const auto& inputs = required(graph, "graph").value->inputs();
-    if (index < 0 || index >= static_cast<std::int64_t>(inputs.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The graph has ", inputs.size(), " inputs; there is none at ", index, "."));
-    const aoti::InputSpec& input = inputs[static_cast<std::size_t>(index)];
+    const aoti::InputSpec& input = at(required(graph, "graph").value->inputs(), index, "inputs");
     if (dtype) *dtype = static_cast<std::int32_t>(input.dtype);
     if (ndim) *ndim = input.least.size();
     if (least) *least = input.least.data();
@@ -63,21 +99,55 @@ int32_t neml2_graph_input(int32_t* dtype, int64_t* ndim, const int64_t** least, 
   });
 }
 
+int32_t neml2_graph_input_layout(const char** name, int64_t* ndim, const int64_t** order, const neml2_graph* graph,
+                                 int64_t index) {
+  return guarded([&] {
+    const aoti::InputSpec& input = at(required(graph, "graph").value->inputs(), index, "inputs");
+    if (name) *name = input.name.c_str();
+    if (ndim) *ndim = input.order.size();
+    if (order) *order = input.order.data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_output(const char** name, int32_t* dtype, int64_t* ndim, const int64_t** sizes,
+                           const neml2_graph* graph, int64_t index) {
+  return guarded([&] {
+    const aoti::OutputSpec& output = at(required(graph, "graph").value->outputs(), index, "outputs");
+    if (name) *name = output.name.c_str();
+    if (dtype) *dtype = output.dtype ? static_cast<std::int32_t>(*output.dtype) : 0;
+    if (ndim) *ndim = output.sizes ? output.sizes->size() : -1;
+    if (sizes) *sizes = output.sizes ? output.sizes->data() : nullptr;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_call_spec(const char** in_spec, const char** out_spec, const neml2_graph* graph) {
+  return guarded([&] {
+    const aoti::CallSpec& spec = required(graph, "graph").value->call_spec();
+    if (in_spec) *in_spec = spec.in.c_str();
+    if (out_spec) *out_spec = spec.out.c_str();
+    return NEML2_OK;
+  });
+}
+
 int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph, neml2_tensor* const* inputs,
                         int64_t ninputs) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
-    if (ninputs != static_cast<std::int64_t>(value.inputs().size()) || noutputs != value.num_outputs())
-      throw Error(NEML2_ERROR_ARGUMENT, "inputs",
-                  join("The graph takes ", value.inputs().size(), " tensors and returns ", value.num_outputs(),
-                       "; got room for ", ninputs, " and ", noutputs, "."));
-    if (noutputs > 0) required(outputs, "outputs");
-    if (ninputs > 0) required(inputs, "inputs");
-    Vector<Tensor> tensors;
-    for (std::int64_t i = 0; i < ninputs; ++i)
-      tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value.row_major());
+    Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     value.check(tensors);
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = aoti::laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph,
+                                  neml2_tensor* const* inputs, int64_t ninputs) {
+  return guarded([&] {
+    const aoti::Graph& value = *required(graph, "graph").value;
+    hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
     return NEML2_OK;
   });
 }
@@ -93,10 +163,7 @@ int32_t neml2_graph_constant_count(int64_t* out, const neml2_graph* graph) {
 int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const neml2_graph* graph, int64_t index) {
   return guarded([&] {
     const auto constants = required(graph, "graph").value->constants();
-    if (index < 0 || index >= std::ssize(constants))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The graph has ", constants.size(), " constants; there is none at ", index, "."));
-    const aoti::Constant& constant = constants[static_cast<std::size_t>(index)];
+    const aoti::Constant& constant = at(constants, index, "constants");
     if (out) *out = new neml2_tensor{constant.value.copy()};
     if (name) *name = constant.name;
     return NEML2_OK;

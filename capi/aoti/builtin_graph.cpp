@@ -2,13 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
-#include <mutex>
 #include <set>
 #include <utility>
 
-#include "capi/aoti/builtin/container.h"
-#include "capi/aoti/constants.h"
+#include "capi/aoti/container.h"
 #include "capi/aoti/loaded_graph.h"
 #include "capi/error.h"
 
@@ -16,7 +13,6 @@ namespace neml2_capi::aoti {
 namespace {
 
 using builtin::Argument;
-using builtin::Container;
 using builtin::OperatorNode;
 using builtin::Provider;
 
@@ -35,30 +31,56 @@ void check_arguments(const OperatorNode& node) {
                        ", which returns something other than tensors: write the model without it"));
 }
 
+// Handles are the provider's: pointers to tensors.
+class BuiltinHandling final : public Handling {
+ public:
+  static const BuiltinHandling& get() {
+    static const BuiltinHandling handling;
+    return handling;
+  }
+
+  Tensor tensor_of(void* handle) const override { return *static_cast<Tensor*>(handle); }
+
+  // Its users are counted on their own.
+  void* lend(const Tensor& tensor) const override {
+    const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
+    Storage counted =
+        Storage::wrap(tensor.data(), tensor.numel() * tensor.itemsize(), give_back, new Storage(tensor.storage()));
+    return new Tensor(std::move(counted), tensor.dtype(), tensor.sizes(), tensor.strides());
+  }
+
+  void take_back(void* lent) const noexcept override { delete static_cast<Tensor*>(lent); }
+
+  // Code of torch 2.13 leaves the handles behind: then there is a second user.
+  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+               const std::vector<void*>& lent) const override {
+    destroy();
+    for (std::size_t i = 0; i < handles.size(); ++i)
+      if (handles[i] && !static_cast<Tensor*>(lent[i])->storage().is_unique()) delete static_cast<Tensor*>(handles[i]);
+  }
+
+  std::string reason(void*) const override { return Provider::get().last_error(); }
+};
+
+// What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
+class ConfinedRun {
+ public:
+  explicit ConfinedRun(bool confined) {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = confined;
+  }
+  ~ConfinedRun() {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = false;
+  }
+  ConfinedRun(const ConfinedRun&) = delete;
+  ConfinedRun& operator=(const ConfinedRun&) = delete;
+};
+
 class BuiltinGraph final : public LoadedGraph {
  public:
   BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, builtin::Image& image)
-      : LoadedGraph(package, std::move(signature), image), nodes_(std::move(nodes)), compiled_(image, package) {
-    require_arity(compiled_.num_inputs(), compiled_.num_outputs());
-  }
+      : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()), nodes_(std::move(nodes)) {}
 
   Runtime runtime() const override { return Runtime::builtin; }
-
-  std::vector<Constant> constants() const override {
-    std::vector<Constant> all;
-    for (const builtin::Constant& constant : current_constants()) all.push_back({constant.name, constant.value});
-    return all;
-  }
-
-  void set_constants(const std::vector<Constant>& values, bool copy) override {
-    const std::lock_guard alone(setting_);
-    std::vector<builtin::Constant> all = current_constants();
-    for (const Constant& value : values) replace(all, value, copy);
-    auto container = std::make_shared<const Container>(image(), package(), std::move(all));
-    const std::lock_guard lock(mutex_);
-    replaced_ = std::move(container);
-    has_replaced_.store(true, std::memory_order_release);
-  }
 
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
@@ -66,34 +88,17 @@ class BuiltinGraph final : public LoadedGraph {
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
-    const std::shared_ptr<const Container> replaced = replaced_container();
-    const Container& container = replaced ? *replaced : compiled_;
-    container.run(inputs, outputs, context, has_integer_kernels());
+    const auto container = in_use();
+    const ConfinedRun confined(container->has_run());
+    container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
+                   outputs.size(), &context, has_integer_kernels());
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i])
         throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": output ", i, " was not returned"));
   }
 
  private:
-  std::vector<builtin::Constant> current_constants() const {
-    const auto replaced = replaced_container();
-    return replaced ? replaced->constants() : compiled_.constants();
-  }
-
-  // Null while nobody has replaced a constant. What runs keeps its container.
-  std::shared_ptr<const Container> replaced_container() const {
-    if (!has_replaced_.load(std::memory_order_acquire)) return nullptr;
-    const std::lock_guard lock(mutex_);
-    return replaced_;
-  }
-
   std::vector<OperatorNode> nodes_;
-  const Container compiled_;  // lives as long as the graph: others use what they do not replace of its constants
-
-  std::mutex setting_;  // held by the one who sets constants
-  std::atomic<bool> has_replaced_ = false;
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const Container> replaced_;
 };
 
 }  // namespace

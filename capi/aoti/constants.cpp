@@ -2,33 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <string_view>
 
+#include "capi/aoti/layout.h"
 #include "capi/error.h"
 
 namespace neml2_capi::aoti {
 namespace {
 
-Tensor permuted(const Tensor& tensor, const Vector<std::int64_t>& axes) {
-  Dims sizes, strides;
-  for (std::int64_t axis : axes) {
-    sizes.push_back(tensor.sizes()[axis]);
-    strides.push_back(tensor.strides()[axis]);
-  }
-  return Tensor(tensor.storage(), tensor.dtype(), sizes, strides, tensor.offset());
-}
-
 // A copy of `value` with the strides of `like`, whose elements lie side by side in some order of its axes.
 Tensor copied_as(const Tensor& like, const Tensor& value) {
-  Vector<std::int64_t> axes(static_cast<std::size_t>(like.ndim()));
-  std::iota(axes.begin(), axes.end(), 0);
-  std::stable_sort(axes.begin(), axes.end(),
-                   [&](std::int64_t a, std::int64_t b) { return like.strides()[a] > like.strides()[b]; });
-  if (!permuted(like, axes).is_row_major())
-    throw Error(NEML2_ERROR_UNSUPPORTED, "", "the package keeps it in memory with gaps");
-  return Tensor(permuted(value, axes).copy().storage(), like.dtype(), like.sizes(), like.strides());
+  const Dims order = order_of(like);
+  if (!lies_in_order(like, order)) throw Error(NEML2_ERROR_UNSUPPORTED, "", "the package keeps it in memory with gaps");
+  return Tensor(copied_in_order(value, order).storage(), like.dtype(), like.sizes(), like.strides());
 }
 
 // As code was compiled to find it.
@@ -38,17 +25,18 @@ bool lies_as(const Tensor& like, const Tensor& value) {
 
 }  // namespace
 
-void replace(std::vector<builtin::Constant>& constants, const Constant& value, bool copy) {
-  const auto found = std::find_if(constants.begin(), constants.end(), [&](const builtin::Constant& each) {
+void replace(std::vector<PackagedConstant>& constants, const Constant& value, bool copy) {
+  const auto found = std::find_if(constants.begin(), constants.end(), [&](const PackagedConstant& each) {
     return std::string_view(each.name) == value.name;
   });
   if (found == constants.end()) {
     std::string names;
-    for (const builtin::Constant& each : constants) names += join(names.empty() ? "" : ", ", each.name);
+    for (const PackagedConstant& each : constants) names += join(names.empty() ? "" : ", ", each.name);
     throw Error(NEML2_ERROR_NAME, value.name,
                 join("The graph has no constant '", value.name, "'; it has ", names.empty() ? "none" : names,
-                     ". Small ones (8 elements or fewer), and those whose elements are all equal, have become numbers "
-                     "in the code, which cannot be replaced."));
+                     ". Small ones (8 elements or fewer), and those whose elements are all equal, may have become "
+                     "numbers in the code: export with neml2_capi.export.package, which keeps them, or compile with "
+                     "Inductor's always_keep_tensor_constants."));
   }
   const Tensor& like = found->value;
   if (value.value.dtype() != like.dtype())

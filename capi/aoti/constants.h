@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "capi/aoti/builtin/container.h"
+#include "capi/aoti/container.h"
 #include "capi/aoti/graph.h"
 
 namespace neml2_capi::aoti {
 
 // Put the value in the place of that of its name. It is laid out as the package has it, and copied where it is not, or
 // where `copy` is true. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE; nothing is changed then.
-void replace(std::vector<builtin::Constant>& constants, const Constant& value, bool copy);
+void replace(std::vector<PackagedConstant>& constants, const Constant& value, bool copy);
 
 }  // namespace neml2_capi::aoti

@@ -10,6 +10,7 @@
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/builtin/isa.h"
 #include "capi/aoti/builtin_graph.h"
+#include "capi/aoti/call_spec.h"
 #include "capi/aoti/extern_nodes.h"
 #include "capi/aoti/findings.h"
 #include "capi/aoti/libtorch/graph.h"
@@ -29,14 +30,20 @@ std::string_view entry_of(const artifact::Archive& archive, std::string_view suf
   return *entry;
 }
 
-builtin::Target read_target(std::string_view text) {
+struct Metadata {
+  builtin::Target target;
+  std::string notes;  // of the exporter, in JSON; empty where there are none
+};
+
+Metadata read_metadata(std::string_view text) {
   try {
-    const auto metadata = nlohmann::json::parse(text);
-    builtin::Target target;
-    target.device = metadata.at("AOTI_DEVICE_KEY").get<std::string>();
-    target.machine = metadata.at("AOTI_MACHINE").get<std::string>();
-    target.instruction_sets = metadata.at("AOTI_CPU_ISA").get<std::string>();
-    return target;
+    const auto document = nlohmann::json::parse(text);
+    Metadata metadata;
+    metadata.target.device = document.at("AOTI_DEVICE_KEY").get<std::string>();
+    metadata.target.machine = document.at("AOTI_MACHINE").get<std::string>();
+    metadata.target.instruction_sets = document.at("AOTI_CPU_ISA").get<std::string>();
+    metadata.notes = document.value(exporter_notes, "");
+    return metadata;
   } catch (const nlohmann::json::exception& error) {
     throw Error(NEML2_ERROR_ARTIFACT, "", join("the metadata in the package is malformed: ", error.what()));
   }
@@ -81,19 +88,20 @@ void bind_to_either(Contents& contents, std::string_view object) {
 }
 
 // All that can be known without mapping the code.
-Contents read_checked(const std::filesystem::path& path, const std::string& package, Runtime wanted) {
-  const artifact::Archive archive(path);
+Contents read_checked(const artifact::Archive& archive, const std::string& package, Runtime wanted) {
   Contents contents;
-  builtin::Target target;
+  Metadata metadata;
   Findings findings(package);
-  findings.collect([&] { target = read_target(entry_of(archive, ".wrapper_metadata.json")); });
+  findings.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
   findings.raise_if_any();
+  const builtin::Target& target = metadata.target;
   // A package for another device or machine may have no code, and nothing else to check.
   findings.collect([&] { builtin::check_machine(target); });
   findings.raise_if_any();
   findings.collect([&] {
     const std::string_view source = entry_of(archive, ".wrapper.cpp");
     contents.signature = read_signature(source);
+    name_tensors(contents.signature, metadata.notes);
     if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
   });
   findings.collect([&] {
@@ -111,20 +119,20 @@ Contents read_checked(const std::filesystem::path& path, const std::string& pack
   return contents;
 }
 
-std::shared_ptr<Graph> open(const std::filesystem::path& path, const std::string& package, Runtime wanted) {
-  Contents contents = read_checked(path, package, wanted);
-  builtin::Image& image = builtin::Image::map(path.stem().string(), contents.object.bytes, contents.object.openmp);
+std::shared_ptr<Graph> open(const artifact::Archive& archive, const std::string& package, Runtime wanted) {
+  Contents contents = read_checked(archive, package, wanted);
+  builtin::Image& image =
+      builtin::Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
   if (contents.runtime == Runtime::libtorch)
     return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image);
   return open_builtin(package, std::move(contents.signature), std::move(contents.nodes), image);
 }
 
-// Every error tells the package.
-template <class Read>
-auto naming_package(const std::filesystem::path& path, Runtime wanted, Read&& read) {
-  const std::string package = path.filename().string();
+// Read an archive, from a path or a content; every error tells the package.
+template <class Read, class... Source>
+auto naming_package(const std::string& package, Read&& read, Runtime wanted, const Source&... source) {
   try {
-    return read(path, package, wanted);
+    return read(artifact::Archive(source...), package, wanted);
   } catch (const Error& error) {
     if (!error.subject().empty()) throw;
     throw Error(error.status(), package, join(package, ": ", error.what()));
@@ -133,26 +141,27 @@ auto naming_package(const std::filesystem::path& path, Runtime wanted, Read&& re
   }
 }
 
+// What a package without a file is called.
+const std::string in_memory = "the package in memory";
+
 }  // namespace
 
 Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
-  Handles given(std::move(inputs)), returned(static_cast<std::size_t>(num_outputs()));
+  Handles given(std::move(inputs)), returned(outputs().size());
   run(given, returned, singular);
   return returned.take();
 }
 
-std::vector<Constant> Graph::constants() const { return {}; }
-
-void Graph::set_constants(const std::vector<Constant>&, bool) {
-  throw Error(NEML2_ERROR_UNSUPPORTED, "constants", "The constants of this graph cannot be replaced.");
-}
-
 Runtime Graph::check_file(const std::filesystem::path& path, Runtime wanted) {
-  return naming_package(path, wanted, read_checked).runtime;
+  return naming_package(path.filename().string(), read_checked, wanted, path).runtime;
 }
 
 std::shared_ptr<Graph> Graph::load(const std::filesystem::path& path, Runtime wanted) {
-  return naming_package(path, wanted, open);
+  return naming_package(path.filename().string(), open, wanted, path);
+}
+
+std::shared_ptr<Graph> Graph::load(std::string_view content, Runtime wanted) {
+  return naming_package(in_memory, open, wanted, in_memory, content);
 }
 
 }  // namespace neml2_capi::aoti

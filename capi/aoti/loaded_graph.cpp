@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capi/aoti/constants.h"
 #include "capi/error.h"
 
 namespace neml2_capi::aoti {
@@ -21,15 +22,42 @@ std::string describe(const InputSpec& spec) {
 
 }  // namespace
 
-LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image)
-    : package_(std::move(package)), signature_(std::move(signature)), image_(image) {}
-
-void LoadedGraph::require_arity(std::size_t num_inputs, std::size_t num_outputs) const {
-  if (num_inputs == signature_.inputs.size() && num_outputs == static_cast<std::size_t>(signature_.num_outputs)) return;
+LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling)
+    : package_(std::move(package)),
+      signature_(std::move(signature)),
+      image_(image),
+      handling_(handling),
+      compiled_(image, handling, package_) {
+  const std::size_t num_inputs = compiled_.num_inputs(), num_outputs = compiled_.num_outputs();
+  if (num_inputs == signature_.inputs.size() && num_outputs == signature_.outputs.size()) return;
   throw Error(NEML2_ERROR_ARTIFACT, package_,
               join(package_, ": the code in the package has ", num_inputs, " inputs and ", num_outputs,
-                   " outputs, its source has ", signature_.inputs.size(), " and ", signature_.num_outputs,
+                   " outputs, its source has ", signature_.inputs.size(), " and ", signature_.outputs.size(),
                    ": compile the model again"));
+}
+
+std::shared_ptr<const Container> LoadedGraph::in_use() const {
+  if (has_replaced_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(mutex_);
+    return replaced_;
+  }
+  return std::shared_ptr<const Container>(std::shared_ptr<void>(), &compiled_);  // not counted
+}
+
+std::vector<Constant> LoadedGraph::constants() const {
+  std::vector<Constant> all;
+  for (const PackagedConstant& constant : in_use()->constants()) all.push_back({constant.name, constant.value});
+  return all;
+}
+
+void LoadedGraph::set_constants(const std::vector<Constant>& values, bool copy) {
+  const std::lock_guard alone(setting_);
+  std::vector<PackagedConstant> all = in_use()->constants();
+  for (const Constant& value : values) replace(all, value, copy);
+  auto container = std::make_shared<const Container>(image_, handling_, package_, std::move(all));
+  const std::lock_guard lock(mutex_);
+  replaced_ = std::move(container);
+  has_replaced_.store(true, std::memory_order_release);
 }
 
 void LoadedGraph::require_count(std::size_t count) const {
@@ -38,19 +66,23 @@ void LoadedGraph::require_count(std::size_t count) const {
               join(package_, " takes ", signature_.inputs.size(), " inputs, and was given ", count));
 }
 
+std::string LoadedGraph::labelled(std::int64_t input) const {
+  return join("input ", input, " ('", signature_.inputs[static_cast<std::size_t>(input)].name, "')");
+}
+
 void LoadedGraph::check(const Vector<Tensor>& inputs) const {
   require_count(inputs.size());
   const bool exact = enforces_bounds();
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i], exact);
+  for (std::int64_t i = 0; i < std::ssize(inputs); ++i) check_input(i, inputs[static_cast<std::size_t>(i)], exact);
   for (const std::vector<Axis>& group : signature_.equal_axes) check_equal(inputs, group);
 }
 
-void LoadedGraph::check_input(std::size_t i, const Tensor& input, bool exact) const {
-  const InputSpec& spec = signature_.inputs[i];
+void LoadedGraph::check_input(std::int64_t i, const Tensor& input, bool exact) const {
+  const InputSpec& spec = signature_.inputs[static_cast<std::size_t>(i)];
   if (input.dtype() != spec.dtype)
-    throw Error(
-        NEML2_ERROR_DTYPE, package_,
-        join("input ", i, " of ", package_, " must be ", name_of(spec.dtype), ", and is ", name_of(input.dtype())));
+    throw Error(NEML2_ERROR_DTYPE, package_,
+                join(labelled(i), " of ", package_, " must be ", name_of(spec.dtype), ", and is ",
+                     name_of(input.dtype()), ": convert it first"));
   bool fits = input.ndim() == spec.least.size();
   for (std::int64_t axis = 0; fits && axis < input.ndim(); ++axis) {
     const bool is_dynamic = spec.least[axis] != spec.greatest[axis];
@@ -61,7 +93,7 @@ void LoadedGraph::check_input(std::size_t i, const Tensor& input, bool exact) co
   if (fits) return;
   throw Error(
       NEML2_ERROR_SHAPE, package_,
-      join("input ", i, " of ", package_, " must have the sizes ", describe(spec), ", and has ", input.sizes().str()));
+      join(labelled(i), " of ", package_, " must have the sizes ", describe(spec), ", and has ", input.sizes().str()));
 }
 
 void LoadedGraph::check_equal(const Vector<Tensor>& inputs, const std::vector<Axis>& group) const {
@@ -69,9 +101,9 @@ void LoadedGraph::check_equal(const Vector<Tensor>& inputs, const std::vector<Ax
   for (const Axis& other : group) {
     if (size_of(other) == size_of(group.front())) continue;
     throw Error(NEML2_ERROR_SHAPE, package_,
-                join("axis ", other.axis, " of input ", other.input, " of ", package_, " must have the size of axis ",
-                     group.front().axis, " of input ", group.front().input, ", ", size_of(group.front()), ", and has ",
-                     size_of(other)));
+                join("axis ", other.axis, " of ", labelled(other.input), " of ", package_,
+                     " must have the size of axis ", group.front().axis, " of ", labelled(group.front().input), ", ",
+                     size_of(group.front()), ", and has ", size_of(other)));
   }
 }
 

@@ -1,13 +1,16 @@
 #include "capi/aoti/source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "capi/aoti/source_outputs.h"
+#include "capi/aoti/source_text.h"
 #include "capi/error.h"
+#include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -20,44 +23,6 @@ constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void malformed_input(std::int64_t input, const std::string& what) {
   malformed(join("input ", input, ": ", what));
-}
-
-// Lines, without the blanks around them.
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(text) {}
-  std::optional<std::string_view> next() {
-    if (rest_.empty()) return std::nullopt;
-    const std::size_t end = rest_.find('\n');
-    std::string_view line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
-    return line;
-  }
-
- private:
-  std::string_view rest_;
-};
-
-// What stands between `before` and `after` in `text`, where it begins with the one and ends with the other.
-std::optional<std::string_view> between(std::string_view text, std::string_view before, std::string_view after) {
-  if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
-    return std::nullopt;
-  return text.substr(before.size(), text.size() - before.size() - after.size());
-}
-
-std::optional<std::int64_t> to_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-bool is_identifier(std::string_view text) {
-  return !text.empty() && (text[0] < '0' || text[0] > '9') && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
 }
 
 // "arg1_1_size[0]"
@@ -76,19 +41,9 @@ std::optional<Element> to_element(std::string_view text) {
 }
 
 DType to_dtype(std::int64_t input, std::string_view name) {
-  for (std::int32_t code = NEML2_FLOAT64; is_dtype(code); ++code)
-    if (name == name_of(static_cast<DType>(code))) return static_cast<DType>(code);
+  if (const auto dtype = dtype_named(name)) return *dtype;
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("the package takes input ", input, " in the element type ", name, ", which is not supported"));
-}
-
-// The body of the function whose definition contains `signature`; generated functions end with a brace at the margin.
-std::optional<std::string_view> body_of(std::string_view source, std::string_view signature) {
-  const std::size_t begin = source.find(signature);
-  if (begin == std::string_view::npos) return std::nullopt;
-  const std::size_t end = source.find("\n}", begin);
-  if (end == std::string_view::npos) return std::nullopt;
-  return source.substr(begin, end - begin);
 }
 
 // What the checks of one input say.
@@ -149,6 +104,7 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
     return found == map.end() ? otherwise : found->second;
   };
   InputSpec spec;
+  spec.name = checks.name;
   spec.dtype = *checks.dtype;
   for (std::int64_t axis = 0; axis < ndim; ++axis) {
     const std::int64_t least = lookup(checks.fixed, axis, lookup(checks.least, axis, 0));
@@ -162,24 +118,35 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
 
 bool is_fixed(const InputSpec& spec, std::int64_t axis) { return spec.least[axis] == spec.greatest[axis]; }
 
-// Inputs are handed over in row-major order. The kernels must expect that: a stride is stated where it is a number,
-// which is the case where all later axes are fixed.
-void require_row_major(std::int64_t input, const InputSpec& spec, const Checks& checks) {
-  constexpr std::int64_t unstated = -1;
-  std::int64_t expected = 1;
-  for (std::int64_t axis = spec.least.size(); axis-- > 0;) {
+// The axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side: row-major, or
+// in the order of the strides that are stated. These are numbers where all inner axes are fixed.
+Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
+  constexpr std::int64_t unstated = std::numeric_limits<std::int64_t>::max();
+  const auto has_one_element = [&](std::int64_t axis) { return is_fixed(spec, axis) && spec.least[axis] <= 1; };
+  const auto stride_of = [&](std::int64_t axis) {
     const auto found = checks.strides.find(axis);
-    const std::int64_t stride = found == checks.strides.end() ? unstated : found->second;
-    const bool has_one_element = is_fixed(spec, axis) && spec.least[axis] <= 1;
-    if (stride != expected && !has_one_element)
+    return found == checks.strides.end() ? unstated : found->second;
+  };
+  std::vector<std::int64_t> axes;
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis)
+    if (!has_one_element(axis)) axes.push_back(axis);
+  std::stable_sort(axes.begin(), axes.end(), [&](auto a, auto b) { return stride_of(a) > stride_of(b); });
+  std::int64_t expected = 1;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    if (stride_of(*axis) != expected)
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
                   join("the package takes input ", input,
-                       " in an order other than row-major: compile it with contiguous example inputs"));
-    if (!is_fixed(spec, axis)) expected = unstated;
+                       " with gaps between its elements: compile it with contiguous example inputs"));
+    if (!is_fixed(spec, *axis)) expected = unstated;
     if (expected != unstated &&
-        __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[axis], 1), &expected))
+        __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[*axis], 1), &expected))
       malformed_input(input, "it is too large");
   }
+  // Axes of one element may stand anywhere: where they keep the order row-major, if it can be.
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis)
+    if (has_one_element(axis))
+      axes.insert(std::find_if(axes.begin(), axes.end(), [&](auto other) { return other > axis; }), axis);
+  return Dims(std::span<const std::int64_t>(axes));
 }
 
 // The symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
@@ -282,7 +249,8 @@ std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
     rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
     const std::size_t comma = rest.find(',');
     const auto value = to_integer(rest.substr(0, comma));
-    if (!value || *value < 0 || comma == std::string_view::npos)
+    const bool possible = value && *value >= 0 && *value < std::ssize(source);
+    if (!possible || comma == std::string_view::npos)
       malformed("it does not say how many inputs and outputs there are");
     number = *value;
     rest.remove_prefix(comma + 1);
@@ -301,22 +269,34 @@ bool has_integer_kernels(std::string_view source) {
   return false;
 }
 
+// The text that the source gives to a member, as it stands in the constructor; empty where there is none.
+//   in_spec_ = R"([1, {"type": "builtins.tuple", ... }])";
+std::string read_text(std::string_view source, std::string_view member) {
+  const std::string mark = join("    ", member, " = R\"(");
+  const std::size_t at = source.find(mark);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = source.substr(at + mark.size());
+  const std::size_t end = rest.find(")\";\n");
+  return end == std::string_view::npos ? "" : std::string(rest.substr(0, end));
+}
+
 }  // namespace
 
 Signature read_signature(std::string_view source) {
   const auto [num_inputs, num_outputs] = read_arity(source);
   Signature signature;
-  signature.num_outputs = num_outputs;
   std::vector<Checks> checks;
   for (std::int64_t i = 0; i < num_inputs; ++i) {
     const auto body = body_of(source, join("static void check_input_", i, "("));
     if (!body) malformed_input(i, "its checks are missing");
     checks.push_back(read_checks(i, *body));
     signature.inputs.push_back(to_spec(i, checks.back()));
-    require_row_major(i, signature.inputs.back(), checks.back());
+    signature.inputs.back().order = order_of(i, signature.inputs.back(), checks.back());
   }
   const auto run = body_of(source, "void AOTInductorModel::run_impl(");
   if (!run) malformed("run_impl is missing");
+  signature.outputs = read_outputs(source, *run, num_outputs, signature.inputs);
+  signature.call_spec = {read_text(source, "in_spec_"), read_text(source, "out_spec_")};
   signature.equal_axes = Symbols(*run, checks).equal_axes(signature.inputs);
   signature.has_integer_kernels = has_integer_kernels(source);
   return signature;

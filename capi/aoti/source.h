@@ -1,4 +1,4 @@
-// What a package's own source says about its inputs.
+// What a package's own source says about its inputs and outputs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct Axis {
 
 struct Signature {
   std::vector<InputSpec> inputs;
-  std::int64_t num_outputs = 0;
+  std::vector<OutputSpec> outputs;
+  CallSpec call_spec;
   std::vector<std::vector<Axis>> equal_axes;  // groups of dynamic axes that always have one size
 
   // Kernels on integers note a division by zero through a pointer to the stack of the running thread, and one image has
@@ -27,7 +28,7 @@ struct Signature {
 
 // Read the text of a package's *.wrapper.cpp: its metadata says nothing about sizes, but the source states what each
 // input must be, in checks that are compiled in and usually off. Throws Error NEML2_ERROR_ARTIFACT, naming the input,
-// where the text cannot be understood, NEML2_ERROR_UNSUPPORTED for an input that is not row-major or not on the CPU.
+// where the text cannot be understood, NEML2_ERROR_UNSUPPORTED for an input that has gaps or is not on the CPU.
 Signature read_signature(std::string_view source);
 
 }  // namespace neml2_capi::aoti

@@ -70,7 +70,7 @@ std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) 
       if (signature == end_signature && at + end_size + comment == bytes.size()) return at;
     }
   }
-  fail(path, bytes.empty() ? "the file is empty" : "it is not a zip archive, or it is truncated");
+  fail(path, bytes.empty() ? "it is empty" : "it is not a zip archive, or it is truncated");
 }
 
 }  // namespace
@@ -101,9 +101,15 @@ Archive::Mapping::~Mapping() {
   if (data_) munmap(data_, size_);
 }
 
-Archive::Archive(const std::filesystem::path& path) : path_(path), file_(path) {
-  const Fields fields(path_, file_.bytes());
-  const std::size_t end = find_end(path_, file_.bytes());
+Archive::Archive(const std::filesystem::path& path) : path_(path), file_(path), bytes_(file_.bytes()) {
+  read_directory();
+}
+
+Archive::Archive(const std::string& name, std::string_view content) : path_(name), bytes_(content) { read_directory(); }
+
+void Archive::read_directory() {
+  const Fields fields(path_, bytes_);
+  const std::size_t end = find_end(path_, bytes_);
   const std::size_t count = fields.get<std::uint16_t>(end + 10);
   std::size_t at = fields.get<std::uint32_t>(end + 16);
   if (count == 0xffff || at == 0xffffffff) fail(path_, "it is a zip64 archive, which is not supported");
@@ -143,7 +149,7 @@ std::optional<std::string_view> Archive::find(std::string_view suffix) const {
     found = &entry;
   }
   if (!found) return std::nullopt;
-  return file_.bytes().substr(found->offset, found->size);
+  return bytes_.substr(found->offset, found->size);
 }
 
 }  // namespace neml2_capi::artifact

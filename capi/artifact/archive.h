@@ -16,6 +16,8 @@ class Archive {
   // Read a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
   // truncated, damaged (CRC), or has compressed entries.
   explicit Archive(const std::filesystem::path& path);
+  // Read a content in memory, which must outlive this. `name` is for messages.
+  Archive(const std::string& name, std::string_view content);
 
   // The content of the only entry whose name ends with `suffix`; nothing where there is none, NEML2_ERROR_ARTIFACT
   // where there are several.
@@ -32,6 +34,7 @@ class Archive {
   // A file in memory, where the system has it already: packages have megabytes.
   class Mapping {
    public:
+    Mapping() = default;
     explicit Mapping(const std::filesystem::path& path);
     ~Mapping();
     Mapping(const Mapping&) = delete;
@@ -44,8 +47,11 @@ class Archive {
     std::size_t size_ = 0;
   };
 
+  void read_directory();
+
   std::filesystem::path path_;
-  Mapping file_;
+  Mapping file_;  // empty where the content is in memory already
+  std::string_view bytes_;
   std::vector<Entry> entries_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "capi/tensor/dtype_names.h"
+
 namespace neml2_capi::artifact {
 
 namespace {
@@ -71,12 +73,6 @@ std::vector<std::string> find_texts(const Field& segment, const std::string& key
   return field ? field->texts() : std::vector<std::string>{};
 }
 
-std::optional<DType> find_dtype(const std::string& name) {
-  for (std::int32_t code = 0; code < 64; ++code)
-    if (is_dtype(code) && name == name_of(static_cast<DType>(code))) return static_cast<DType>(code);
-  return std::nullopt;
-}
-
 Parameter read_parameter(const Field& field, bool batched) {
   Parameter parameter;
   parameter.name = field["name"].text();
@@ -87,7 +83,7 @@ Parameter read_parameter(const Field& field, bool batched) {
     throw field["param_base_shape"].error(
         join("is ", parameter.base_shape.str(), ", and the shape ", parameter.shape.str(), " does not end in it."));
   if (const auto dtype = field.find("dtype")) {
-    parameter.dtype = find_dtype(dtype->text());
+    parameter.dtype = dtype_named(dtype->text());
     if (!parameter.dtype)
       throw dtype->error(join("is '", dtype->text(), "', which is not supported."), NEML2_ERROR_UNSUPPORTED);
   }

@@ -44,8 +44,13 @@ Package::Package(const std::filesystem::path& path, aoti::Runtime wanted)
 // size is the leading one that all inputs share.
 void Package::learn_inputs() {
   bool dynamic = false;
-  for (const aoti::InputSpec& input : graph_->inputs())
+  for (const aoti::InputSpec& input : graph_->inputs()) {
+    if (!input.is_row_major())
+      throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                  join(name_, " takes input ", input.name,
+                       " in an order other than row-major: compile it with contiguous example inputs"));
     dynamic = dynamic || (!input.least.empty() && input.least[0] != input.greatest[0]);
+  }
   for (const aoti::InputSpec& input : graph_->inputs()) {
     const std::int64_t ndim = input.least.size();
     const bool batched = ndim > 0 && (!dynamic || input.least[0] != input.greatest[0]);

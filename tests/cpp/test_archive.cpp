@@ -26,7 +26,7 @@ void a_truncated_package_is_refused(const std::filesystem::path& package, const 
   const auto path = scratch / "truncated.pt2";
   for (std::size_t size = 0; size < bytes.size(); size += 997) {
     write_file(path, std::string_view(bytes).substr(0, size));
-    expect_error(NEML2_ERROR_ARTIFACT, size == 0 ? "the file is empty" : "truncated", [&] { Archive archive(path); });
+    expect_error(NEML2_ERROR_ARTIFACT, size == 0 ? "it is empty" : "truncated", [&] { Archive archive(path); });
   }
 }
 

@@ -18,7 +18,7 @@ std::string source_of(const std::string& package) {
 
 void sizes_and_types_are_read() {
   const Signature signature = read_signature(source_of("viscoplastic_solve"));
-  expect(signature.inputs.size() == 2 && signature.num_outputs == 1, "operator and residual in, step out");
+  expect(signature.inputs.size() == 2 && signature.outputs.size() == 1, "operator and residual in, step out");
   expect(signature.inputs[0].least == Dims({2, 19, 19}), "a matrix per point");
   expect(signature.inputs[0].greatest == Dims({1 << 20, 19, 19}), "and up to a million points");
   expect(signature.inputs[1].dtype == DType::float64, "in double precision");

@@ -270,6 +270,12 @@ def graphs() -> Path:
     return _cached("the test graphs", [script.read_text()], [str(script)])
 
 
+def signatures() -> Path:
+    """The folder of the graphs that signatures.py compiles."""
+    scripts = [MODELS / "signatures.py", MODELS / "graphs.py"]
+    return _cached("the signatures", [s.read_text() for s in scripts], [str(scripts[0])])
+
+
 def exports() -> Path:
     """The folder of what exports.py compiles, with this interpreter's torch and neml2_capi."""
     return _exported("the exported laws", MODELS / "exports.py")

@@ -29,7 +29,7 @@ struct Provider {
 // A name and a handle, as the AOTI runtime pairs them.
 struct ConstantEntry {
   const char* name;
-  Tensor* handle;
+  void* handle;
 };
 
 // How deep the parallel regions of a thread may be nested, in an OpenMP run time; null where there is none.

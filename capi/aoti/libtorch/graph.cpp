@@ -1,13 +1,12 @@
 #include "capi/aoti/libtorch/graph.h"
 
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "capi/aoti/builtin/serial_regions.h"
+#include "capi/aoti/container.h"
 #include "capi/aoti/libtorch/library.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/loaded_graph.h"
@@ -15,8 +14,6 @@
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
-
-constexpr const char* proxy_call = "aoti_torch_proxy_executor_call_function";
 
 // Handles that a package takes over, or gives: those that are left are ours.
 class HandleList {
@@ -37,7 +34,7 @@ class HandleList {
   Vector<Handle> handles_;
 };
 
-// An output that lies in the memory of an input, which libtorch knows for borrowed, takes a share of it.
+// An output that lies in memory that libtorch knows for borrowed, of an input or a constant, takes a share of it.
 Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
   const auto* data = static_cast<const char*>(output.data());
   for (const Tensor& input : inputs) {
@@ -49,88 +46,93 @@ Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
   return output;
 }
 
+// The handles of a package, as long as it is watched which of them it deletes; of this thread.
+thread_local std::vector<void*>* watched = nullptr;
+
+// Takes the place of aoti_torch_delete_tensor_object.
+Status delete_tensor(Handle handle) noexcept {
+  if (watched) std::erase(*watched, handle);
+  return Library::get().functions().aoti_torch_delete_tensor_object(handle);
+}
+
+// What libtorch refuses is told as an error of the package.
+template <class Call>
+auto naming_package(const std::string& package, Call&& call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": ", error.what()));
+  }
+}
+
+// Handles are libtorch's.
+class LibtorchHandling final : public Handling {
+ public:
+  static const LibtorchHandling& get() {
+    static const LibtorchHandling handling;
+    return handling;
+  }
+
+  Tensor tensor_of(void* handle) const override { return borrow(static_cast<Handle>(handle)); }
+  void* lend(const Tensor& tensor) const override { return handle_of(tensor).release(); }
+  void take_back(void* lent) const noexcept override { OwnedHandle{static_cast<Handle>(lent)}; }
+
+  // Code of torch 2.13 leaves them all behind.
+  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+               const std::vector<void*>&) const override {
+    std::vector<void*> left = handles;
+    std::erase(left, nullptr);
+    watched = &left;
+    destroy();
+    watched = nullptr;
+    for (void* handle : left) OwnedHandle{static_cast<Handle>(handle)};
+  }
+
+  std::string reason(void* proxy) const override {
+    const Run* run = static_cast<Run*>(proxy);
+    return run && !run->failure.empty() ? run->failure : Library::get().reason();
+  }
+};
+
 class LibtorchGraph final : public LoadedGraph {
  public:
   LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, builtin::Image& image)
-      : LoadedGraph(package, std::move(signature), image), calls_(std::move(calls)) {
-    call(nullptr, [&] { return entry().create(&container_, 1, "cpu", nullptr); });
-    try {
-      std::size_t num_inputs = 0, num_outputs = 0;
-      call(nullptr, [&] { return entry().num_inputs(container_, &num_inputs); });
-      call(nullptr, [&] { return entry().num_outputs(container_, &num_outputs); });
-      require_arity(num_inputs, num_outputs);
-    } catch (...) {
-      destroy();
-      throw;
-    }
-  }
-  ~LibtorchGraph() override { destroy(); }
+      : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get()), calls_(std::move(calls)) {}
 
   Runtime runtime() const override { return Runtime::libtorch; }
+
+  std::vector<Constant> constants() const override {
+    return naming_package(package(), [&] { return LoadedGraph::constants(); });
+  }
+
+  void set_constants(const std::vector<Constant>& values, bool copy) override {
+    naming_package(package(), [&] { LoadedGraph::set_constants(values, copy); });
+  }
 
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
     if (singular) singular->clear();
-    const Vector<Tensor> given = inputs.take();
-    try {
+    const auto container = in_use();
+    Vector<Tensor> given = inputs.take();
+    naming_package(package(), [&] {
       HandleList in(given.size()), out(outputs.size());
       for (std::size_t i = 0; i < given.size(); ++i) in.set(i, handle_of(given[i]));
       Run run{&calls_, singular, {}};
-      run_container(in, out, run);
+      const builtin::SerialRegions torch_serial(Library::get().openmp());
+      container->run(in.data(), in.size(), out.data(), out.size(), &run, has_integer_kernels());
+      for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         OwnedHandle output = out.take(i);
         if (!output.get()) throw std::runtime_error(join("output ", i, " was not returned"));
         outputs[i] = new Tensor(owning(libtorch::take(std::move(output)), given));
       }
-    } catch (const Error&) {
-      throw;
-    } catch (const std::runtime_error& error) {
-      throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": ", error.what()));
-    }
+    });
   }
 
  private:
-  const builtin::EntryPoints& entry() const { return image().entry(); }
-
-  void destroy() noexcept {
-    try {
-      entry().destroy(container_);
-    } catch (...) {  // nothing more can be done for it
-    }
-  }
-
-  // The first run folds constants into the container: it is alone. Later ones only read, but for integer kernels.
-  void run_container(HandleList& in, HandleList& out, Run& run) const {
-    std::unique_lock alone(image().alone(), std::defer_lock);
-    if (has_integer_kernels() || !has_run_.load(std::memory_order_acquire)) alone.lock();
-    image().note_run();
-    const builtin::SerialRegions package_serial(entry().openmp), torch_serial(Library::get().openmp());
-    call(&run, [&] { return entry().run(container_, in.data(), in.size(), out.data(), out.size(), nullptr, &run); });
-    if (alone) has_run_.store(true, std::memory_order_release);
-  }
-
-  // Call into the package. Its C functions return a status, but some throw all the same. `run` may be null.
-  template <class Call>
-  void call(const Run* run, Call&& call) const {
-    try {
-      if (call() == 0) return;
-    } catch (const std::exception& error) {
-      report_failure(error.what());
-    } catch (...) {
-    }
-    report_failure(run && !run->failure.empty() ? run->failure : Library::get().reason());
-  }
-
-  [[noreturn]] void report_failure(std::string reason) const {
-    const char* own = nullptr;
-    if (reason.empty() && entry().last_error && entry().last_error(&own) == 0 && own) reason = own;
-    if (reason.empty()) reason = "no reason was given";
-    throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": the compiled package failed: ", reason));
-  }
-
   std::vector<OperatorCall> calls_;
-  builtin::EntryPoints::Container container_ = nullptr;
-  mutable std::atomic<bool> has_run_ = false;
 };
 
 }  // namespace
@@ -138,7 +140,9 @@ class LibtorchGraph final : public LoadedGraph {
 builtin::Object bind(std::string_view bytes) {
   const Library& library = Library::get();
   const auto address_of = [&](const std::string& name) {
-    return name == proxy_call ? reinterpret_cast<std::uintptr_t>(&call_operator) : library.address_of(name);
+    if (name == "aoti_torch_proxy_executor_call_function") return reinterpret_cast<std::uintptr_t>(&call_operator);
+    if (name == "aoti_torch_delete_tensor_object") return reinterpret_cast<std::uintptr_t>(&delete_tensor);
+    return library.address_of(name);
   };
   builtin::Provider::get();  // in whose name the package no longer asks for libtorch
   builtin::Object object = builtin::bind_to_addresses(bytes, builtin::provider_file, address_of);

@@ -1,0 +1,60 @@
+// Reading generated source, line by line.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace neml2_capi::aoti {
+
+// Lines, without the blanks around them.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+  std::optional<std::string_view> next() {
+    if (rest_.empty()) return std::nullopt;
+    const std::size_t end = rest_.find('\n');
+    std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+// What stands between `before` and `after` in `text`, where it begins with the one and ends with the other.
+inline std::optional<std::string_view> between(std::string_view text, std::string_view before, std::string_view after) {
+  if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
+    return std::nullopt;
+  return text.substr(before.size(), text.size() - before.size() - after.size());
+}
+
+inline std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+inline bool is_identifier(std::string_view text) {
+  return !text.empty() && (text[0] < '0' || text[0] > '9') && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+// The body of the function whose definition contains `signature`; generated functions end with a brace at the margin.
+inline std::optional<std::string_view> body_of(std::string_view source, std::string_view signature) {
+  const std::size_t begin = source.find(signature);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = source.find("\n}", begin);
+  if (end == std::string_view::npos) return std::nullopt;
+  return source.substr(begin, end - begin);
+}
+
+}  // namespace neml2_capi::aoti
