@@ -20,7 +20,7 @@ from neml2_capi.errors import (
     FatalError,
     UnknownNameError,
 )
-from neml2_capi.graph import Graph, GraphInput
+from neml2_capi.graph import Graph, GraphInput, GraphOutput
 from neml2_capi.model import Model
 from neml2_capi.stub import CompiledModel, load_model
 
@@ -35,6 +35,7 @@ __all__ = [
     "FatalError",
     "Graph",
     "GraphInput",
+    "GraphOutput",
     "Model",
     "Results",
     "StepError",

@@ -28,7 +28,7 @@ def _suggest() -> None:
         check(lib.neml2_libtorch_suggest(c_string(os.path.dirname(spec.origin))))  # noqa: PTH120
 
 
-def load(function: Any, runtime: str, *arguments: Any, package: str = "") -> None:
+def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = "") -> None:
     """Call a function of the library that takes a runtime last.
 
     libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
@@ -60,7 +60,7 @@ def libtorch() -> tuple[str, str]:
     return text(path[0]), text(version[0])
 
 
-def _declare_operators(package: str) -> None:
+def _declare_operators(package: str | bytes) -> None:
     """Tell the schemas of a package's operators, which it does not hold."""
     torch = sys.modules.get("torch")
     for name in _operators(package) if torch else ():
@@ -69,13 +69,15 @@ def _declare_operators(package: str) -> None:
             check(lib.neml2_operator_declare(c_string(schema)))
 
 
-def _operators(package: str) -> Iterator[str]:
+def _operators(package: str | bytes) -> Iterator[str]:
     """ "mylib::scale.Tensor" and others that the package does not compile but calls."""
+    import io
     import json
     import zipfile
 
+    file = io.BytesIO(package) if isinstance(package, bytes) else package
     try:
-        with zipfile.ZipFile(package) as archive:
+        with zipfile.ZipFile(file) as archive:
             for name in archive.namelist():
                 if name.endswith(".wrapper.json"):
                     for entry in json.loads(archive.read(name))["nodes"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -45,6 +46,20 @@ _AXES = ffi.typeof("const int64_t *[2]")
 _ADDRESS = ffi.typeof("void **")
 _BYTES = ffi.typeof("char *")
 _VOID = ffi.typeof("void *")
+
+
+@cache
+def _bfloat16() -> np.dtype[Any] | None:
+    """What ml_dtypes adds to numpy, where it is installed."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        return None
+    return dtype
+
+
+def _numpy_type(code: int) -> np.dtype[Any] | None:
+    return _NUMPY.get(code) or _bfloat16()
 
 
 class Label(NamedTuple):
@@ -227,6 +242,8 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
 
 def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
     code = CODES.get(array.dtype)
+    if code is None and array.dtype.name == "bfloat16":  # of ml_dtypes, which exports no buffer
+        code, array = lib.NEML2_BFLOAT16, array.view(np.int16)
     if code is None:
         known = ", ".join(map(str, CODES))
         raise label.refuse(
@@ -300,7 +317,7 @@ class Layout(NamedTuple):
 
     @property
     def itemsize(self) -> int:
-        dtype = _NUMPY.get(self.code)
+        dtype = _NUMPY.get(self.code)  # all but bfloat16
         return 2 if dtype is None else dtype.itemsize
 
     @property
@@ -327,10 +344,11 @@ def layout(owner: Any) -> Layout:
 def as_numpy(owner: Any, source: Any = None) -> Array:
     """A numpy array over the tensor of `owner`; it keeps `owner` and `source` alive."""
     where = layout(owner)
-    dtype = _NUMPY.get(where.code)
+    dtype = _numpy_type(where.code)
     if dtype is None:
         raise FatalError(
-            f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor",
+            f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor (results "
+            "are, where the inputs are), or install ml_dtypes, which adds it to numpy",
             lib.NEML2_ERROR_DTYPE,
         )
     array = _view(where, dtype, (owner, source))

@@ -58,7 +58,8 @@ class Package:
         few = max(self.least, 2) if not self.fixed else self.least
         more = few if self.fixed else few + 1
         outputs = []
-        for a, b in zip(self.graph(*self.filled(few)), self.graph(*self.filled(more)), strict=True):
+        made = (self.graph.flat(*self.filled(points)) for points in (few, more))
+        for a, b in zip(*made, strict=True):
             if a.ndim and len(a) == few and len(b) == more:
                 outputs.append(Slot(a.shape[1:], True, a.dtype.name))
             else:  # the same for all points, with or without an axis of length 1 in front
@@ -119,7 +120,7 @@ class Package:
             for array, slot in zip(inputs, self.inputs, strict=True)
         ]
         try:
-            returned = self.graph(*given)
+            returned = self.graph.flat(*given)
         except FatalError as error:
             if error.status != lib.NEML2_ERROR_RUNTIME or "singular" not in str(error):
                 raise

@@ -44,11 +44,19 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         """The package itself: what its inputs must be, for example."""
         return self._graph
 
-    def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        """The outputs of the package for inputs by position; FatalError where one does not fit."""
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """The outputs of the package as neml2_capi.Graph gives them, for inputs as it takes them.
+
+        FatalError where one does not fit.
+        """
+        given = self._graph._in_order(inputs, named)
+        made = self._run(given)
+        build = self._graph._build
+        return made if build is None else build(iter(made))
+
+    def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if not (torch.is_grad_enabled() and any(_requires_gradient(value) for value in inputs)):
-            made: tuple[Any, ...] = self._graph(*inputs)
-            return made
+            return self._graph.flat(*inputs)
         if self._adjoint is None:
             raise FatalError(
                 f"{self._path} has no vjp package, and an input requires a gradient; export it "
@@ -68,7 +76,7 @@ class _Run(Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, graph: _Graph, adjoint: _Graph, *inputs: Any) -> tuple[Any, ...]:
-        outputs = graph(*[_plain(value) for value in inputs])
+        outputs = graph.flat(*[_plain(value) for value in inputs])
         outputs = tuple(torch.as_tensor(output) for output in outputs)
         ctx.adjoint = adjoint
         ctx.real = [output.is_floating_point() for output in outputs]
@@ -86,7 +94,7 @@ class _Run(Function):  # type: ignore[misc]
             )
         inputs = ctx.saved_tensors
         cotangents = [g for g, real in zip(gradients, ctx.real, strict=True) if real]
-        made = iter(ctx.adjoint(*map(_plain, inputs), *cotangents))
+        made = iter(ctx.adjoint.flat(*map(_plain, inputs), *cotangents))
         return None, None, *[next(made) if v.is_floating_point() else None for v in inputs]
 
 

@@ -73,6 +73,14 @@ def graphs() -> Path:
 
 
 @pytest.fixture(scope="session")
+def signatures() -> Path:
+    """The packages of tests/models/signatures.py."""
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        pytest.skip("the signatures would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    return models.signatures()
+
+
+@pytest.fixture(scope="session")
 def exported() -> Path:
     """What tests/models/exports.py writes."""
     pytest.importorskip("torch")

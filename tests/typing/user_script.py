@@ -21,6 +21,7 @@ from neml2_capi import (
     FatalError,
     Graph,
     GraphInput,
+    GraphOutput,
     Model,
     Results,
     StepError,
@@ -176,9 +177,13 @@ def errors(model: Model, strain: Array) -> float:
 def others(folder: Path) -> None:
     graph = Graph(folder / "elasticity.pt2")
     taken: tuple[GraphInput, ...] = graph.inputs
-    (stress,) = graph(np.ones((3, 6)), [100e3] * 3)
+    returned: tuple[GraphOutput, ...] = graph.outputs
+    (stress,) = graph.flat(np.ones((3, 6)), [100e3] * 3)
     assert_type(stress, Array)
-    print(taken[0].dtype, taken[0].least, graph.num_outputs)
+    print(graph(np.ones((3, 6)), **{taken[1].name: 100e3}))
+    print(taken[0].dtype, taken[0].least, taken[0].shape, taken[0].strides, graph.num_outputs)
+    print(returned[0].name, returned[0].dtype, returned[0].shape, graph.call_spec)
+    print(Graph((folder / "elasticity.pt2").read_bytes(), guards=False))
     tensor = Tensor.zeros((3, 6), "float32")
     array: Array = tensor.share().numpy()
     print(tensor.shape, tensor.dtype, np.asarray(tensor), array)
