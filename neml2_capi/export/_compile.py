@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -61,12 +62,14 @@ def _multiply_outer_products(graph_module: Any) -> None:
     graph_module.recompile()
 
 
-def compile_program(program: Any, path: Path, target: str) -> Path:
+def compile_program(
+    program: Any, path: Path, target: str, options: Mapping[str, Any] = MappingProxyType({})
+) -> Path:
     """Write the package of an ExportedProgram; what was at `path` is replaced when it is whole.
 
-    A warning tells what the built-in provider lacks to run it.
+    `options` are more of Inductor's. A warning tells what the built-in provider lacks to run it.
     """
-    options = inductor_options(target)
+    options = {**inductor_options(target), **options}
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +15,9 @@ from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
 from neml2_capi.export._adjoint import export_adjoint
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, export
+
+#: The key of a package's metadata under which the library reads them.
+EXPORTER_NOTES = "NEML2_CAPI_EXPORT"
 
 
 def package(
@@ -31,10 +36,12 @@ def package(
 
     The package runs without torch, from Python, C, C++ and Fortran, where the built-in provider has
     all that it calls; a warning names what is missing. Parameters and buffers become constants of
-    the package, with the values that they have now; a module is best in eval() mode.
+    the package, with the values that they have now, which Graph.set_constants replaces under names
+    such as "function.0.weight"; a module is best in eval() mode.
 
     `example_inputs` are the positional arguments: CPU tensors of the element types and shapes to
-    compile for, whose values do not matter. Outputs are a tensor, or a tuple, list or dict of them.
+    compile for, whose values do not matter. A call of the Graph may name them as the module does.
+    Outputs are a tensor, or a tuple, list or dict of them.
 
     `dynamic_batch`: True makes axis 0 of every input one batch axis of any size up to 2^20; a
     sequence gives its axis for each input, None for an input without one; False compiles the shapes
@@ -56,11 +63,48 @@ def package(
     inputs = tuple(example_inputs)
     axes = _batch_axes(inputs, dynamic_batch)
     examples = tuple(map(_example, inputs, axes))
-    compile_program(export(module, examples, axes), path, target)
+    _compile(module, export(module, examples, axes), path, target)
     if backward:
         adjoint = export_adjoint(module, examples, axes)
-        compile_program(adjoint, path.with_suffix(".vjp.pt2"), target)
+        _compile(module, adjoint, path.with_suffix(".vjp.pt2"), target)
     return path
+
+
+def _compile(module: Any, program: Any, path: Path, target: str) -> None:
+    """Write a package with all constants of the module, and with what torch forgets."""
+    compile_program(
+        program,
+        path,
+        target,
+        {
+            # Inductor makes numbers of small constants, and of those whose elements are all equal.
+            "always_keep_tensor_constants": True,
+            "joint_graph_constant_folding": False,
+            "aot_inductor.metadata": {EXPORTER_NOTES: json.dumps(_notes(module, program))},
+        },
+    )
+
+
+def _notes(module: Any, program: Any) -> dict[str, list[str]]:
+    """The names of the inputs, "" where there is none, and the element types of the outputs."""
+    signature, values = program.graph_signature, {n.name: n.meta for n in program.graph.nodes}
+    names = _argument_names(module)[: len(signature.user_inputs)]
+    names += [""] * (len(signature.user_inputs) - len(names))
+    dtypes = [
+        str(values[name]["val"].dtype).removeprefix("torch.") for name in signature.user_outputs
+    ]
+    return {"inputs": names, "output_dtypes": dtypes}
+
+
+def _argument_names(module: Any) -> list[str]:
+    """Those of the positional arguments of a module or function, as far as they have names."""
+    function = module.forward if isinstance(module, torch.nn.Module) else module
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a function in C
+        return []
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
 def _batch_axes(inputs: Sequence[Any], dynamic: bool | Sequence[int | None]) -> list[int | None]:

@@ -4,6 +4,7 @@
 
 FOLDER/network.pt2      a multilayer perceptron of weights and biases
 FOLDER/table.pt2        integers, float32 and bools in and out
+FOLDER/hardening.pt2    constants of one element, of two, and of equal elements
 FOLDER/convolution.pt2  what the built-in provider has not
 FOLDER/elasticity       a forward law, whose arguments have the names of its variables
 FOLDER/perzyna          a residual: viscoplasticity with linear hardening
@@ -50,6 +51,21 @@ class Table(torch.nn.Module):  # type: ignore[misc]
             "many": (count > 3) & (phase != 0),
             "next": phase + 1,
         }
+
+
+class Hardening(torch.nn.Module):  # type: ignore[misc]
+    """yield_stress + moduli . (x, 1 - exp(-rates x)), summed over three rates that are equal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.yield_stress = torch.nn.Parameter(torch.tensor(150.0, dtype=torch.float64))
+        self.register_buffer("moduli", torch.tensor([1000.0, 200.0], dtype=torch.float64))
+        self.register_buffer("rates", torch.full((3,), 10.0, dtype=torch.float64))
+
+    def forward(self, plastic_strain: Any) -> Any:
+        moduli: Any = self.moduli
+        saturation = (1 - torch.exp(-self.rates * plastic_strain.unsqueeze(-1))).sum(-1)
+        return self.yield_stress + moduli[0] * plastic_strain + moduli[1] * saturation
 
 
 def some_table_inputs(points: int) -> tuple[Any, ...]:
@@ -112,6 +128,8 @@ def main(folder: Path) -> None:
     strains = torch.zeros(1, 6, dtype=torch.float64)
     export.package(network(), (strains,), folder / "network.pt2", backward=True)
     export.package(Table(), some_table_inputs(3), folder / "table.pt2")
+    plastic_strain = torch.zeros(3, dtype=torch.float64)
+    export.package(Hardening(), (plastic_strain,), folder / "hardening.pt2")
     kernel = torch.nn.Conv1d(2, 3, 3, dtype=torch.float64)
     with warnings.catch_warnings(record=True) as caught:
         example = torch.zeros(4, 2, 8, dtype=torch.float64)
