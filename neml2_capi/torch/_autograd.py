@@ -20,20 +20,21 @@ from inspect import signature
 from typing import Any
 
 import torch
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
 from neml2_capi.torch._linearization import Linearization, Plan
 
 _Tensors = tuple[Any, ...]
+_transforms_are_active = torch._C._are_functorch_transforms_active
+_is_batched = torch._C._functorch.is_legacy_batchedtensor  # by is_grads_batched=True
 
 
 def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
     """The outputs, and more behind them. Gradients run through them where one may be asked."""
-    forward = torch.autograd.forward_ad
     shapes = tuple([tensor.shape for tensor in tensors])
-    if torch._C._are_functorch_transforms_active() or getattr(forward, "_current_level", 0) >= 0:
+    if _transforms_are_active() or getattr(forward_ad, "_current_level", 0) >= 0:
         model.batch_of(shapes)  # where they do not fit, it is told in the shapes that were given
         wanted = _wanted(tensors)
         run: Any = Evaluation.apply if any(wanted) else Evaluation.forward
@@ -42,7 +43,7 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
     recording = torch.is_grad_enabled()
     wanted = tuple([recording and tensor.requires_grad for tensor in tensors])
     plan = model.plan(shapes, wanted)
-    if not any(wanted):
+    if True not in wanted:
         return plan.evaluate(tensors)
     results = (Linearized if plan.linearizes else Repeated).apply(plan, *tensors)
     return tuple(results)
@@ -51,9 +52,9 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
 def _wanted(tensors: Sequence[Any]) -> tuple[bool, ...]:
     """Of which tensors a derivative may be asked, by a transform or in forward mode."""
     # A transform hides from the outside what it will ask of which tensor.
-    if torch._C._are_functorch_transforms_active():
+    if _transforms_are_active():
         return tuple(tensor.is_floating_point() for tensor in tensors)
-    recording, unpacked = torch.is_grad_enabled(), torch.autograd.forward_ad.unpack_dual
+    recording, unpacked = torch.is_grad_enabled(), forward_ad.unpack_dual
     return tuple(
         (recording and tensor.requires_grad) or unpacked(tensor).tangent is not None
         for tensor in tensors
@@ -105,10 +106,9 @@ class Repeated(Function):  # type: ignore[misc]
 
 def _are_values(gradients: Sequence[Any]) -> bool:
     """Whether no derivative of them is wanted, and none is a batch of torch's vmaps."""
-    if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+    if torch.is_grad_enabled() or _transforms_are_active():
         return False
-    is_batched = torch._C._functorch.is_legacy_batchedtensor  # by is_grads_batched=True
-    return not any(gradient is not None and is_batched(gradient) for gradient in gradients)
+    return not any(gradient is not None and _is_batched(gradient) for gradient in gradients)
 
 
 class Evaluation(Function):  # type: ignore[misc]

@@ -120,6 +120,7 @@ class Plan:
             self.batch + argument.shape if stride and batch != self.batch else None
             for argument, batch, stride in zip(model.arguments, batches, self._strides, strict=True)
         ]
+        self._expands = any(shape is not None for shape in self._expanded)
         results = [Result(self.batch + o.shape, [o.written()]) for o in model.outputs]
         self._complete = True
         if linearizes:
@@ -129,6 +130,7 @@ class Plan:
             results.append(Result((size,), blocks, zeros=not self._complete))
         self._calls = Calls(model.model, self._read(), results, self.points)
         self._parts = self._list_parts()
+        self._jacobians = self._list_jacobians()
         self._adjoint_calls: dict[Any, Calls] = {}
 
     # --------------------------------------------------------------------------------------------
@@ -161,15 +163,12 @@ class Plan:
         """Those by the Jacobians; for use without autograd."""
         if not self._complete:
             self.model.require(gradients, needed)
-        values, first, total = together.detach().numpy(), 0, None
-        for output, gradient in zip(self.model.outputs, gradients, strict=False):
-            last = first + self.points * self.width * output.size
+        values, total = together.detach().numpy(), None
+        for (where, matrices, vectors), gradient in zip(self._jacobians, gradients, strict=False):
             if gradient is not None:
-                cotangent = _plain(gradient).numpy().reshape(self.points, output.size, 1)
-                jacobian = values[first:last].reshape(self.points, self.width, output.size)
-                product = _product(jacobian, cotangent)[:, :, 0]
+                cotangent = _plain(gradient).numpy().reshape(vectors)
+                product = _product(values[where].reshape(matrices), cotangent)[:, :, 0]
                 total = product if total is None else total + product
-            first = last
         adjoints: list[Any] = [None] * len(needed)
         if total is not None:
             summed = total.sum(0) if self.points != 1 else total[0]
@@ -244,10 +243,21 @@ class Plan:
             first += count
         return parts
 
+    def _list_jacobians(self) -> list[tuple[slice, Shape, Shape]]:
+        """Where that of each output is among all, its shape, and that of what it multiplies."""
+        jacobians, first, points = [], 0, self.points
+        for size in (output.size for output in self.model.outputs):
+            last = first + points * self.width * size
+            jacobians.append((slice(first, last), (points, self.width, size), (points, size, 1)))
+            first = last
+        return jacobians
+
     def _fitted(self, tensors: Sequence[Any]) -> list[Any]:
         """The tensors as they are read."""
-        pairs = zip(tensors, self._expanded, strict=True)
-        return [_plain(t if shape is None else t.expand(shape)) for t, shape in pairs]
+        if self._expands:
+            pairs = zip(tensors, self._expanded, strict=True)
+            tensors = [t if shape is None else t.expand(shape) for t, shape in pairs]
+        return [_plain(tensor) for tensor in tensors]
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""
