@@ -243,7 +243,7 @@ class Plan:
             first += count
         return parts
 
-    def _list_jacobians(self) -> list[tuple[slice, Shape, Shape]]:
+    def _list_jacobians(self) -> Sequence[tuple[slice, Shape, Shape]]:
         """Where that of each output is among all, its shape, and that of what it multiplies."""
         jacobians, first, points = [], 0, self.points
         for size in (output.size for output in self.model.outputs):
