@@ -98,8 +98,9 @@
 !   point     hosts that are compiled with -ffpe-trap can call.
 ! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
 module neml2_capi
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, c_loc, c_null_char, &
-                                         c_null_ptr, c_ptr, c_size_t, int8 => c_int8_t, int32 => c_int32_t, &
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, c_funloc, c_funptr, c_loc, &
+                                         c_null_char, c_null_funptr, c_null_ptr, c_ptr, c_size_t, int8 => c_int8_t, &
+                                         int32 => c_int32_t, &
                                          int64 => c_int64_t, real32 => c_float, real64 => c_double
   implicit none(type, external)
   private
@@ -110,6 +111,7 @@ module neml2_capi
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
   public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
   public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare
+  public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
 
   ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
   integer(int32), parameter, public :: neml2_ok = 0
@@ -158,6 +160,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_input_first = 1
 
   ! Levels of the log; a channel has the records up to its own.
+  ! What an argument of an operator is.
+  integer(int32), parameter, public :: neml2_argument_none = 0
+  integer(int32), parameter, public :: neml2_argument_tensor = 1
+  integer(int32), parameter, public :: neml2_argument_integer = 2
+  integer(int32), parameter, public :: neml2_argument_real = 3
+  integer(int32), parameter, public :: neml2_argument_boolean = 4
+  integer(int32), parameter, public :: neml2_argument_text = 5
+
   integer(int32), parameter, public :: neml2_log_silent = 0
   integer(int32), parameter, public :: neml2_log_warning = 1
   integer(int32), parameter, public :: neml2_log_info = 2
@@ -396,6 +406,32 @@ module neml2_capi
     end subroutine
   end interface
 
+  ! What a subroutine that is an operator is given, until it returns. Arguments are counted from 1, in the order of the
+  ! schema. In neml2_capi.h see "Operators".
+  type :: neml2_operator_call
+    private
+    type(c_ptr) :: c = c_null_ptr
+  contains
+    procedure :: size => operator_size
+    procedure :: find => operator_find
+    procedure :: argument_info => operator_argument_info
+    generic :: get => get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical, get_argument_text
+    generic :: get_list => get_list_tensors, get_list_integers, get_list_reals
+    procedure :: set_output => operator_set_output
+    procedure, private :: get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical
+    procedure, private :: get_argument_text, get_list_tensors, get_list_integers, get_list_reals
+  end type neml2_operator_call
+
+  abstract interface
+    ! An operator of yours. It gives all outputs, or sets another stat than neml2_ok: see neml2_capi.h. It may run on
+    ! several threads at once.
+    subroutine neml2_operator(arguments, stat)
+      import
+      type(neml2_operator_call), intent(inout) :: arguments
+      integer(int32), intent(out) :: stat
+    end subroutine
+  end interface
+
   type :: solver_context
     procedure(neml2_solver), pointer, nopass :: solver => null()
   end type solver_context
@@ -416,6 +452,12 @@ module neml2_capi
   ! ------------------------------------------------------------------------------------------
 
   abstract interface
+    integer(int32) function read_operator_argument(out, call, index) bind(c)
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
     integer(int32) function read_text(buffer, capacity, needed) bind(c)
       import
       character(kind=c_char), intent(inout) :: buffer(*)
@@ -889,6 +931,71 @@ module neml2_capi
       import
       character(kind=c_char), intent(in) :: schema(*)
     end function
+    integer(int32) function c_operator_register(schema, function, context) bind(c, name="neml2_operator_register")
+      import
+      character(kind=c_char), intent(in) :: schema(*)
+      type(c_funptr), value :: function
+      type(c_ptr), value :: context
+    end function
+    integer(int32) function c_operator_unregister(name) bind(c, name="neml2_operator_unregister")
+      import
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_operator_call_size(narguments, noutputs, call) bind(c, name="neml2_operator_call_size")
+      import
+      integer(int64), intent(inout) :: narguments, noutputs
+      type(c_ptr), value :: call
+    end function
+    integer(int32) function c_operator_call_find(index, call, name) bind(c, name="neml2_operator_call_find")
+      import
+      integer(int64), intent(inout) :: index
+      type(c_ptr), value :: call
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(int32) function c_operator_call_argument(name, kind, count, call, index) &
+      bind(c, name="neml2_operator_call_argument")
+      import
+      type(c_ptr), intent(inout) :: name
+      integer(int32), intent(inout) :: kind
+      integer(int64), intent(inout) :: count
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_operator_call_tensors(out, call, index) bind(c, name="neml2_operator_call_tensors")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_operator_call_integers(out, call, index) bind(c, name="neml2_operator_call_integers")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_operator_call_reals(out, call, index) bind(c, name="neml2_operator_call_reals")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_operator_call_text(out, call, index) bind(c, name="neml2_operator_call_text")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_operator_call_output(call, index, tensor) bind(c, name="neml2_operator_call_output")
+      import
+      type(c_ptr), value :: call
+      integer(int64), value :: index
+      type(c_ptr), intent(inout) :: tensor
+    end function
+    integer(int32) function c_tensor_share(out, tensor) bind(c, name="neml2_tensor_share")
+      import
+      type(c_ptr), intent(inout) :: out
+      type(c_ptr), value :: tensor
+    end function
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
       import
       type(c_ptr), value :: text
@@ -1093,6 +1200,290 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine neml2_operator_declare
+
+  ! ------------------------------------------------------------------------------------------
+  ! Operators
+  ! ------------------------------------------------------------------------------------------
+
+  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
+  ! contains.
+  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
+    character(*), intent(in) :: schema
+    procedure(neml2_operator) :: procedure
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_register(c_text(schema), c_funloc(call_operator), &
+                                  transfer(c_funloc(procedure), c_null_ptr))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_register
+
+  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
+  subroutine neml2_operator_unregister(name, stat, errmsg)
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_unregister(c_text(name))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_unregister
+
+  ! What the library calls for all operators: the context is the subroutine.
+  function call_operator(context, arguments) result(stat) bind(c)
+    type(c_ptr), value :: context, arguments
+    integer(int32) :: stat
+    procedure(neml2_operator), pointer :: given
+    type(neml2_operator_call) :: view
+    call c_f_procpointer(transfer(context, c_null_funptr), given)
+    stat = neml2_ok
+    view%c = arguments
+    call given(view, stat)
+  end function call_operator
+
+  ! How many arguments the schema has, and how many tensors are to be given.
+  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(inout) :: narguments, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_call_size(narguments, noutputs, self%c)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_size
+
+  ! The position of an argument.
+  subroutine operator_find(self, name, index, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), intent(inout) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: found
+    outcome = c_operator_call_find(found, self%c, c_text(name))
+    if (outcome == neml2_ok) index = found + 1
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_find
+
+  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
+  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: name
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: text
+    outcome = c_operator_call_argument(text, kind, count, self%c, index - 1)
+    if (outcome == neml2_ok) call read_c(text, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_argument_info
+
+  ! What `read` gives of an argument that is not None, and its length.
+  subroutine read_argument(self, index, read, values, count, outcome)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    procedure(read_operator_argument) :: read
+    type(c_ptr), intent(out) :: values
+    integer(int64), intent(out) :: count
+    integer(int32), intent(out) :: outcome
+    type(c_ptr) :: text
+    character(:), allocatable :: name
+    integer(int32) :: kind
+    values = c_null_ptr
+    count = 0
+    outcome = c_operator_call_argument(text, kind, count, self%c, index - 1)
+    if (outcome == neml2_ok) outcome = read(values, self%c, index - 1)
+    count = abs(count)
+    if (outcome /= neml2_ok .or. c_associated(values)) return
+    call read_c(text, name)
+    outcome = raised(neml2_error_missing, name, &
+                     "The argument '"//name//"' is None: ask argument_info before its value.")
+  end subroutine read_argument
+
+  ! A tensor. Its values are not to be written, and are gone when the operator returns.
+  subroutine get_argument_tensor(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    type(c_ptr), pointer :: handles(:)
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_tensors, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, handles, [1])
+      call share_tensor(handles(1), tensor, outcome)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_tensor
+
+  subroutine get_argument_integer(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    integer(int64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_integers, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [1])
+      number = numbers(1)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_integer
+
+  subroutine get_argument_real(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    real(real64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_reals, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [1])
+      number = numbers(1)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_real
+
+  subroutine get_argument_logical(self, index, truth, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    logical, intent(inout) :: truth
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: number
+    call self%get(index, number, outcome)
+    if (outcome == neml2_ok) truth = number /= 0
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_logical
+
+  subroutine get_argument_text(self, index, text, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_text, values, count, outcome)
+    if (outcome == neml2_ok) call read_c(values, text)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_text
+
+  ! A list of tensors; one that is None is not set.
+  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    type(c_ptr), pointer :: handles(:)
+    integer(int64) :: count, i
+    call read_argument(self, index, c_operator_call_tensors, values, count, outcome)
+    if (outcome == neml2_ok) then
+      if (allocated(tensors)) deallocate (tensors)
+      allocate (tensors(count))
+      call c_f_pointer(values, handles, [count])
+      do i = 1, count
+        if (outcome == neml2_ok .and. c_associated(handles(i))) call share_tensor(handles(i), tensors(i), outcome)
+      end do
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_tensors
+
+  ! A list of integers or, 0 or 1, of booleans.
+  subroutine get_list_integers(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    integer(int64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_integers, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [count])
+      list = numbers
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_integers
+
+  subroutine get_list_reals(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: values
+    real(real64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, c_operator_call_reals, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [count])
+      list = numbers
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_reals
+
+  ! Give an output. Its values are copied: the tensor stays yours.
+  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(inout) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(in) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: given
+    given = c_null_ptr
+    outcome = c_tensor_share(given, c_handle(tensor))
+    if (outcome == neml2_ok) outcome = c_operator_call_output(self%c, index - 1, given)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_set_output
+
+  ! Another handle to a tensor.
+  subroutine share_tensor(handle, tensor, outcome)
+    type(c_ptr), intent(in) :: handle
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out) :: outcome
+    type(c_ptr) :: other
+    other = c_null_ptr
+    outcome = c_tensor_share(other, handle)
+    if (outcome == neml2_ok) call take(tensor, other, c_tensor_free)
+  end subroutine share_tensor
 
   ! ------------------------------------------------------------------------------------------
   ! Handles
@@ -3428,7 +3819,7 @@ contains
       outcome = c_graph_run_unguarded(results, size(outputs, kind=int64), c_handle(self), given, &
                                       size(inputs, kind=int64))
     end if
-    if (outcome >= neml2_ok) call take_handles(outputs, results)
+    if (outcome == neml2_ok) call take_handles(outputs, results)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_run

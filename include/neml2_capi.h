@@ -54,6 +54,7 @@
  *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
  *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
  *   Graphs              any AOTInductor package, alone
+ *   Operators           functions of yours that packages call
  *   Log                 what the solvers and the loader have to tell: Newton's history, for example
  *
  * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
@@ -201,6 +202,9 @@ typedef struct neml2_system neml2_system;
 
 /** One AOTInductor package (.pt2) for the CPU, ready to run. Any number of threads may run it at once. */
 typedef struct neml2_graph neml2_graph;
+
+/** One call of an operator that is a function of yours; it lives while the function runs. */
+typedef struct neml2_operator_call neml2_operator_call;
 
 /** Element types. */
 enum {
@@ -887,6 +891,114 @@ NEML2_CAPI int32_t neml2_libtorch_find(const char **path, const char **version);
  *  own operators are known. The operator itself is registered with torch by a library of yours.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_operator_declare(const char *schema);
+
+/* ---------------------------------------------------------------------------------------------
+ * Operators
+ *
+ * A package calls by name what was not compiled into it: the custom operators of torch that the model was exported with,
+ * and those of torch's own that are called through the dispatcher. The built-in runtime has a few of them (an error at
+ * load lists them); any other may be a function of yours, which is registered before the package is loaded:
+ *
+ *     // "mylib::scale(Tensor x, float factor=1.0) -> Tensor"
+ *     int32_t scale(void *context, neml2_operator_call *call) {
+ *       neml2_tensor *const *x = NULL;
+ *       neml2_tensor *result = NULL;
+ *       const double *factor = NULL;
+ *       const int64_t *shape = NULL;
+ *       int64_t ndim = 0, size = 1;
+ *       void *from = NULL, *to = NULL;
+ *       int32_t status = neml2_operator_call_tensors(&x, call, 0);
+ *
+ *       if (status == NEML2_OK) status = neml2_operator_call_reals(&factor, call, 1);
+ *       if (status == NEML2_OK) status = neml2_tensor_shape(&ndim, &shape, NULL, *x);
+ *       if (status == NEML2_OK) status = neml2_tensor_create(&result, NEML2_FLOAT64, ndim, shape);
+ *       if (status != NEML2_OK) return status;
+ *       for (int64_t i = 0; i < ndim; ++i) size *= shape[i];
+ *       neml2_tensor_data(&from, *x);
+ *       neml2_tensor_data(&to, result);
+ *       for (int64_t i = 0; i < size; ++i) ((double *)to)[i] = *factor * ((const double *)from)[i];
+ *       return neml2_operator_call_output(call, 0, &result);
+ *     }
+ *
+ * The function is called on the thread that runs the package, a worker of this library's perhaps, on several at once, and
+ * with zeros while a model is loaded. It may call this library, but for the graph that called it. The floating-point
+ * environment is the default one there. What a material point becomes must not depend on its neighbours: the library
+ * chooses which points it runs together.
+ *
+ * A point for which there is no result gets NaN, and is then NON_FINITE or NOT_CONVERGED on its own. A function that
+ * returns a status fails the run: NOT_CONVERGED and SINGULAR are recoverable, all others are fatal. Why it failed is the
+ * message of the function of this library whose status it returns, or its own (neml2_error_record()). In a model, the
+ * points of a run that failed recoverably are evaluated again one by one, and the status is that of the points for
+ * which it comes again; a graph or a solve returns it.
+ *
+ * On libtorch a package calls the operator that torch has of this name, and never the function; with the runtime "auto",
+ * one that is registered lets the built-in runtime be taken.
+ * ------------------------------------------------------------------------------------------- */
+
+/** What an argument is; a list of integers is INTEGER. NONE: it was not given. */
+enum {
+  NEML2_ARGUMENT_NONE = 0,
+  NEML2_ARGUMENT_TENSOR = 1,
+  NEML2_ARGUMENT_INTEGER = 2,
+  NEML2_ARGUMENT_REAL = 3,
+  NEML2_ARGUMENT_BOOLEAN = 4,
+  NEML2_ARGUMENT_TEXT = 5
+};
+
+/** A function that is an operator. It makes all outputs and returns NEML2_OK, or another status: see above. */
+typedef int32_t (*neml2_operator_fn)(void *context, neml2_operator_call *call);
+
+/** Register a function for the packages that are loaded from now on, in the whole process. `schema` is as torch writes
+ *  it: "mylib::scale.overload(Tensor x, int[] axes, float factor=1.0) -> (Tensor, Tensor)", with arguments of Tensor,
+ *  int, SymInt, float, bool and str, any of them with '?', and lists of all but str. ARGUMENT where it is no such
+ *  schema, or its name is that of an operator that is registered, or that the built-in runtime has.
+ *  Errors: FILE. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_register(const char *schema, neml2_operator_fn function, void *context);
+
+/** Unregister an operator, by its name, "mylib::scale.overload", or its whole schema: when this returns, no thread is in
+ *  the function, and none will call it again. A package that was loaded before fails with UNSUPPORTED where it calls it,
+ *  also when the name is registered anew. ARGUMENT where the function itself calls this.
+ *  Errors: NAME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_unregister(const char *name);
+
+/** The number of arguments that the schema has, and of outputs. Either may be NULL.
+ *  Errors: none more. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_size(int64_t *narguments, int64_t *noutputs, const neml2_operator_call *call);
+
+/** The position of an argument, from its name in the schema.
+ *  Errors: NAME. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_find(int64_t *index, const neml2_operator_call *call, const char *name);
+
+/** The name of argument `index`, what it is (NEML2_ARGUMENT_*), and its length where it is a list, else -1. Any
+ *  out-parameter may be NULL. Borrowed from `call`.
+ *  Errors: none more. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_argument(const char **name, int32_t *kind, int64_t *count,
+                                                const neml2_operator_call *call, int64_t index);
+
+/** A tensor argument, or a list of them: `*out[0]` is the first. They are row-major, borrowed from `call`, as is their
+ *  memory, and are not written; copy what is to be kept. `*out` is NULL for None, and an item is where it is None.
+ *  DTYPE where the argument is of another kind.
+ *  Errors: DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_tensors(neml2_tensor *const **out, const neml2_operator_call *call,
+                                               int64_t index);
+
+/** An integer or boolean (0 or 1) argument, or a list of them. Otherwise as neml2_operator_call_tensors().
+ *  Errors: DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_integers(const int64_t **out, const neml2_operator_call *call, int64_t index);
+
+/** A real argument, or a list of them. Otherwise as neml2_operator_call_tensors().
+ *  Errors: DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_reals(const double **out, const neml2_operator_call *call, int64_t index);
+
+/** A text argument; NULL for None. Borrowed from `call`.
+ *  Errors: DTYPE. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_text(const char **out, const neml2_operator_call *call, int64_t index);
+
+/** Give output `index`. `tensor` is *consumed* and set to NULL, also where it is refused: SHAPE or DTYPE where the package
+ *  was compiled for another shape or element type, as far as its source tells. One that neml2_tensor_create() made is
+ *  not copied; one that was wrapped, or shares its memory, is.
+ *  Errors: SHAPE, DTYPE, UNSUPPORTED. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_operator_call_output(neml2_operator_call *call, int64_t index, neml2_tensor **tensor);
 
 /* ---------------------------------------------------------------------------------------------
  * Log

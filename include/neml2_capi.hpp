@@ -163,11 +163,16 @@ inline int32_t checked(int32_t status) {
   return status;
 }
 
+/* What has no result unless all is well throws what is recoverable, too. */
+inline void completed(int32_t status) {
+  if (status != NEML2_OK) throw last_error(status);
+}
+
 /* What a function gives through its first parameter. */
 template <class Out, class... Parameters, class... Arguments>
 Out made(int32_t (*function)(Out*, Parameters...), Arguments... arguments) {
   Out out{};
-  checked(function(&out, arguments...));
+  completed(function(&out, arguments...));
   return out;
 }
 
@@ -720,8 +725,8 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     for (const Tensor& input : inputs) given.push_back(input.get());
     std::vector<Tensor> outputs(made.size());
     const auto execute = guards ? neml2_graph_run : neml2_graph_run_unguarded;
-    detail::checked(execute(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
-                            static_cast<int64_t>(given.size())));
+    detail::completed(execute(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
+                              static_cast<int64_t>(given.size())));
     std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
     return outputs;
   }
@@ -1330,31 +1335,31 @@ class System {
   }
 
   /** The initial guess, from the model's predictor. */
-  void guess(Span<double> u) const { detail::checked(neml2_system_guess(vector("u", u), handle_)); }
+  void guess(Span<double> u) const { detail::completed(neml2_system_guess(vector("u", u), handle_)); }
 
   /** The residual r(u). */
   void residual(Span<double> r, Span<const double> u) {
-    detail::checked(neml2_system_residual(vector("r", r), handle_, vector("u", u)));
+    detail::completed(neml2_system_residual(vector("r", r), handle_, vector("u", u)));
   }
 
   /** The Newton step du = -(dr/du)^-1 r, and where it is wanted, for each point whether dr/du is singular. */
   void step(Span<double> du, Span<const double> u, Span<int32_t> singular = {}) {
-    detail::checked(neml2_system_step(vector("du", du), flags("singular", singular), handle_, vector("u", u)));
+    detail::completed(neml2_system_step(vector("du", du), flags("singular", singular), handle_, vector("u", u)));
   }
 
   /** The Jacobian dr/du: (points, size, size), with one row per residual. */
   void jacobian(Span<double> a, Span<const double> u) {
-    detail::checked(neml2_system_jacobian(sized("a", a, points_ * size_ * size_), handle_, vector("u", u)));
+    detail::completed(neml2_system_jacobian(sized("a", a, points_ * size_ * size_), handle_, vector("u", u)));
   }
 
   /** y = dr/du v. */
   void matvec(Span<double> y, Span<const double> u, Span<const double> v) {
-    detail::checked(neml2_system_matvec(vector("y", y), handle_, vector("u", u), vector("v", v)));
+    detail::completed(neml2_system_matvec(vector("y", y), handle_, vector("u", u), vector("v", v)));
   }
 
   /** Accept `u` as the solution, once per system, with the status and the iterations of each point. */
   void accept(Span<const double> u, Span<const int32_t> status = {}, Span<const int32_t> iterations = {}) {
-    detail::checked(
+    detail::completed(
         neml2_system_accept(handle_, vector("u", u), flags("status", status), flags("iterations", iterations)));
   }
 
@@ -1486,6 +1491,151 @@ inline Libtorch find_libtorch() {
 
 /** Tell the schema of a custom operator, before a package that calls it is loaded for libtorch. */
 inline void declare_operator(const std::string& schema) { detail::checked(neml2_operator_declare(schema.c_str())); }
+
+/* ---------------------------------------------------------------------------------------------
+ * Operators
+ * ------------------------------------------------------------------------------------------- */
+
+/** What a function that is an operator is given, and where its results go; the section Operators of neml2_capi.h says
+ *  more. Arguments go by their position in the schema, or find(). One that is None has no value: NEML2_ERROR_MISSING. */
+class OperatorCall {
+ public:
+  /** Of a call that the C library lends. */
+  explicit OperatorCall(neml2_operator_call* borrowed) noexcept : call_(borrowed) {}
+
+  /** The call, borrowed. */
+  neml2_operator_call* get() const noexcept { return call_; }
+
+  /** How many arguments the schema has. */
+  int64_t arguments() const {
+    int64_t count = 0;
+    detail::checked(neml2_operator_call_size(&count, nullptr, call_));
+    return count;
+  }
+
+  /** How many tensors are to be given. */
+  int64_t outputs() const {
+    int64_t count = 0;
+    detail::checked(neml2_operator_call_size(nullptr, &count, call_));
+    return count;
+  }
+
+  /** The position of an argument. */
+  int64_t find(const std::string& name) const { return detail::made(neml2_operator_call_find, call_, name.c_str()); }
+
+  /** The name of an argument. */
+  std::string name(int64_t i) const { return argument(i).name; }
+
+  /** NEML2_ARGUMENT_NONE and so on. */
+  int32_t kind(int64_t i) const { return argument(i).kind; }
+
+  /** Whether an argument is there, and not None. */
+  bool given(int64_t i) const { return kind(i) != NEML2_ARGUMENT_NONE; }
+
+  /** A tensor, row-major. Its memory is not to be written, and is gone when the function returns. */
+  Tensor tensor(int64_t i) const {
+    return Tensor(detail::made(neml2_tensor_share, *first(i, neml2_operator_call_tensors)));
+  }
+
+  /** A list of tensors; empty where an item is None. */
+  std::vector<Tensor> tensors(int64_t i) const {
+    std::vector<Tensor> shared;
+    for (neml2_tensor* item : list(i, neml2_operator_call_tensors))
+      shared.emplace_back(item ? detail::made(neml2_tensor_share, item) : nullptr);
+    return shared;
+  }
+
+  int64_t integer(int64_t i) const { return *first(i, neml2_operator_call_integers); }
+  bool boolean(int64_t i) const { return integer(i) != 0; }
+  double real(int64_t i) const { return *first(i, neml2_operator_call_reals); }
+  std::string text(int64_t i) const { return first(i, neml2_operator_call_text); }
+
+  /** Lists, borrowed until the function returns; of booleans, 0 or 1. */
+  Span<const int64_t> integers(int64_t i) const { return list(i, neml2_operator_call_integers); }
+  Span<const double> reals(int64_t i) const { return list(i, neml2_operator_call_reals); }
+
+  /** Give an output. Tensor::zeros() is not copied. NEML2_ERROR_SHAPE and NEML2_ERROR_DTYPE where the package was compiled
+   *  for another one. */
+  void output(int64_t i, Tensor tensor) {
+    neml2_tensor* consumed = tensor.release();
+    detail::checked(neml2_operator_call_output(call_, i, &consumed));
+  }
+
+ private:
+  struct Argument {
+    const char* name;
+    int32_t kind;
+    int64_t count;
+  };
+  Argument argument(int64_t i) const {
+    Argument found{};
+    detail::checked(neml2_operator_call_argument(&found.name, &found.kind, &found.count, call_, i));
+    return found;
+  }
+
+  template <class Value>
+  const Value* first(int64_t i, int32_t (*read)(const Value**, const neml2_operator_call*, int64_t)) const {
+    const Value* values = detail::made(read, static_cast<const neml2_operator_call*>(call_), i);
+    if (values) return values;
+    throw Error(NEML2_ERROR_MISSING, name(i), "The argument '" + name(i) + "' is None: ask given() before its value.");
+  }
+
+  template <class Value>
+  Span<const Value> list(int64_t i, int32_t (*read)(const Value**, const neml2_operator_call*, int64_t)) const {
+    const Value* values = first(i, read);
+    const int64_t count = argument(i).count;
+    return {values, static_cast<std::size_t>(count < 0 ? 1 : count)};
+  }
+
+  neml2_operator_call* call_;
+};
+
+/** A function that is an operator, as long as this lives; it ends when no thread is in the function. */
+class Operator {
+ public:
+  /** Register a function for the packages that are loaded from now on. It may be called on several threads at once. What
+   *  it throws fails the run: an Error with its status, which must not be NEML2_NON_FINITE, all else with
+   *  NEML2_ERROR_RUNTIME. */
+  Operator(const std::string& schema, std::function<void(OperatorCall&)> function)
+      : function_(std::make_unique<Function>(std::move(function))), schema_(schema) {
+    detail::checked(neml2_operator_register(schema.c_str(), &call, function_.get()));
+  }
+  ~Operator() { unregister(); }
+  Operator(Operator&&) noexcept = default;
+  Operator& operator=(Operator&& other) noexcept {
+    if (this != &other) {
+      unregister();
+      function_ = std::move(other.function_);
+      schema_ = std::move(other.schema_);
+    }
+    return *this;
+  }
+
+ private:
+  using Function = std::function<void(OperatorCall&)>;
+
+  void unregister() noexcept {
+    if (function_) static_cast<void>(neml2_operator_unregister(schema_.c_str()));
+  }
+
+  /* An exception must not pass through C. */
+  static int32_t call(void* context, neml2_operator_call* borrowed) noexcept {
+    try {
+      OperatorCall given(borrowed);
+      (*static_cast<const Function*>(context))(given);
+      return NEML2_OK;
+    } catch (const Error& error) {
+      return neml2_error_record(error.status(), error.subject().c_str(), error.what());
+    } catch (const std::exception& error) {
+      return neml2_error_record(NEML2_ERROR_RUNTIME, nullptr, error.what());
+    } catch (...) {
+      return neml2_error_record(NEML2_ERROR_RUNTIME, nullptr, "an exception of an unknown type");
+    }
+  }
+
+  std::unique_ptr<Function> function_;
+  std::string schema_;
+};
 
 /* ---------------------------------------------------------------------------------------------
  * Log

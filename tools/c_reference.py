@@ -79,12 +79,12 @@ def parts_of(header: str) -> Iterator[Part]:
 
 
 def _name(code: str) -> str:
-    """A function or a type; "" for a group of enumerators, a macro's name."""
+    """A function or a type, of functions too; "" for a group of enumerators, a macro's name."""
     if code.startswith("enum"):
         return ""
     if code.startswith("#define"):
         return code.split()[1]
-    found = re.search(r"\b(neml2_\w+)\s*(?:\(|;)", code)
+    found = re.search(r"\b(neml2_\w+)\s*(?:\(|;|\)\()", code)
     assert found, code
     return found[1]
 

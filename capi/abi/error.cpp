@@ -14,6 +14,7 @@ struct LastError {
   std::int32_t status = NEML2_OK;
   std::string message;
   std::string subject;
+  std::int64_t count = 0;
 };
 
 LastError& last_error() {
@@ -24,6 +25,7 @@ LastError& last_error() {
 std::int32_t record(std::int32_t status, const char* message, const char* subject) noexcept {
   try {
     last_error().status = status;
+    ++last_error().count;
     last_error().message = message;
     last_error().subject = subject;
   } catch (...) {
@@ -49,6 +51,10 @@ std::int32_t record_exception() noexcept {
     return record(NEML2_ERROR_INTERNAL, "An exception of an unknown type.", "");
   }
 }
+
+std::int64_t errors_recorded() { return last_error().count; }
+
+const std::string& last_message() { return last_error().message; }
 
 std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
   if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;

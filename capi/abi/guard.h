@@ -16,6 +16,10 @@ std::int32_t record_exception() noexcept;
 // Record that a call returned a positive status.
 std::int32_t record_recoverable(std::int32_t status, const std::string& message);
 
+// How many errors this thread has recorded, and the message of the last one.
+std::int64_t errors_recorded();
+const std::string& last_message();
+
 // Copy a text as neml2_error_message() does.
 std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed);
 

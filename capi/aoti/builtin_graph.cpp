@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <exception>
 #include <set>
 #include <utility>
 
 #include "capi/aoti/container.h"
 #include "capi/aoti/loaded_graph.h"
+#include "capi/aoti/registered_operators.h"
 #include "capi/error.h"
 
 namespace neml2_capi::aoti {
@@ -16,8 +19,16 @@ using builtin::Argument;
 using builtin::OperatorNode;
 using builtin::Provider;
 
+// Where the size of each symbol of a package is found.
+SizeExpression::Symbols positions(const Signature& signature) {
+  SizeExpression::Symbols found;
+  for (const auto& [name, axis] : signature.symbols) found.emplace(name, found.size());
+  return found;
+}
+
 // The provider's operators take tensors and numbers, and return tensors.
 void check_arguments(const OperatorNode& node) {
+  if (node.registered) return;  // it was checked against its schema
   for (const Argument& argument : node.inputs)
     if (argument.kind > Argument::Kind::none)
       throw Error(
@@ -78,7 +89,10 @@ class ConfinedRun {
 class BuiltinGraph final : public LoadedGraph {
  public:
   BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, builtin::Image& image)
-      : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()), nodes_(std::move(nodes)) {}
+      : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()),
+        nodes_(std::move(nodes)),
+        calls_registered_(
+            std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {}
 
   Runtime runtime() const override { return Runtime::builtin; }
 
@@ -88,30 +102,60 @@ class BuiltinGraph final : public LoadedGraph {
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
-    const auto container = in_use();
-    const ConfinedRun confined(container->has_run());
-    container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
-                   outputs.size(), &context, has_integer_kernels());
+    if (calls_registered_)
+      run_registered(inputs, outputs, context);
+    else
+      run_container(inputs, outputs, context);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i])
         throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": output ", i, " was not returned"));
   }
 
  private:
+  void run_container(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
+    const auto container = in_use();
+    const ConfinedRun confined(container->has_run());
+    container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
+                   outputs.size(), &context, has_integer_kernels());
+  }
+
+  // What a user's function failed with comes before what the package says of it.
+  void run_registered(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
+    Vector<std::int64_t> sizes;
+    for (const auto& [name, axis] : symbols())
+      sizes.push_back(inputs[static_cast<std::size_t>(axis.input)]->sizes()[axis.axis]);
+    context.sizes = sizes.data();
+    try {
+      run_container(inputs, outputs, context);
+    } catch (const Error&) {
+      if (!context.failure) throw;
+    }
+    if (!context.failure) return;
+    try {
+      std::rethrow_exception(context.failure);
+    } catch (const Error& error) {
+      throw Error(error.status(), error.subject(), join(package(), ": ", error.what()));
+    }
+  }
+
   std::vector<OperatorNode> nodes_;
+  bool calls_registered_;
 };
 
 }  // namespace
 
-void resolve_builtin(const builtin::Object& object, std::vector<OperatorNode>& nodes) {
+void resolve_builtin(const builtin::Object& object, const Signature& signature, std::vector<OperatorNode>& nodes) {
   const Provider& provider = Provider::get();
   std::set<std::string> missing;
   for (const builtin::Import& import : object.imports)
     if (import.required && !dlsym(provider.library, builtin::provided_name(import.name).c_str()))
       missing.insert(import.name);
+  bool lacks_operators = false;
   for (OperatorNode& node : nodes) {
     node.function = provider.find_operator(node.target.c_str());
-    if (!node.function) missing.insert(node.target);
+    if (node.function || bind_registered(node, positions(signature))) continue;
+    missing.insert(node.target);
+    lacks_operators = true;
   }
   if (missing.empty()) {
     for (const OperatorNode& node : nodes) check_arguments(node);
@@ -120,9 +164,11 @@ void resolve_builtin(const builtin::Object& object, std::vector<OperatorNode>& n
   std::string list;
   for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package calls what the built-in runtime does not have: ", list,
-                   ". Run it on libtorch, or write the model without it and compile it again. Operators that may be "
-                   "called: ",
+              join("the package calls what the built-in runtime does not have: ", list, ". Run it on libtorch, ",
+                   lacks_operators ? "or register a function for the operator (neml2_operator_register) before it is "
+                                     "loaded, "
+                                   : "",
+                   "or write the model without it and compile it again. Operators that may be called: ",
                    provider.supported_operators()));
 }
 

@@ -125,6 +125,60 @@ std::int64_t mentions(std::string_view source, std::string_view name) {
   return count;
 }
 
+// What stands between `before` and the next `after`, from `at` on.
+std::string_view piece(std::string_view text, std::size_t at, std::string_view after) {
+  const std::size_t end = text.find(after, at);
+  return end == std::string_view::npos ? std::string_view() : text.substr(at, end - at);
+}
+
+// "s17, 3L" or "s17, "
+std::vector<std::string> listed(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(", "), text.size());
+    items.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 2, text.size()));
+  }
+  return items;
+}
+
+// The layout that the code after the operator relies on, in a check that is compiled in and usually off:
+//   if (_check...()) { assert_size_stride(buf2, {s17, 3L}, {1L, s17}, "torch.ops.mylib.scale.default"); }
+void read_layout(builtin::OperatorNode::Output& output, std::string_view source) {
+  const std::string check = join("assert_size_stride(", output.name, ", {");
+  const std::size_t at = source.find(check);
+  if (at == std::string_view::npos) return;
+  const std::size_t begin = at + check.size();
+  const std::string_view sizes = piece(source, begin, "}, {");
+  output.has_layout = true;
+  output.sizes = listed(sizes);
+  output.strides = listed(piece(source, begin + sizes.size() + 4, "}"));
+}
+
+// The element type by which kernels take it, itself or under another name:
+//   auto buf5 = std::move(buf2);  // reuse
+//   cpp_fused_add_1((double*)(buf5.data_ptr()), (const bool*)(buf3.data_ptr()), s17);
+std::optional<DType> dtype_in_source(const std::string& name, std::string_view source) {
+  constexpr std::pair<std::string_view, DType> types[] = {
+      {"double", DType::float64},   {"float", DType::float32},     {"int64_t", DType::int64},
+      {"int32_t", DType::int32},    {"int16_t", DType::int16},     {"int8_t", DType::int8},
+      {"uint8_t", DType::uint8},    {"bool", DType::boolean},      {"half", DType::float16},
+      {"at::Half", DType::float16}, {"bfloat16", DType::bfloat16}, {"at::BFloat16", DType::bfloat16},
+  };
+  if (const std::size_t use = source.find(join("*)(", name, ".data_ptr())")); use != std::string_view::npos) {
+    std::string_view type = source.substr(0, use);
+    type = type.substr(type.rfind('(') + 1);
+    if (type.starts_with("const ")) type.remove_prefix(6);
+    for (const auto& [known, dtype] : types)
+      if (type == known) return dtype;
+    return {};
+  }
+  const std::size_t moved = source.find(join(" = std::move(", name, ");  // reuse"));
+  if (moved == std::string_view::npos) return {};
+  const std::string_view before = source.substr(0, moved);
+  return dtype_in_source(std::string(before.substr(before.rfind(' ') + 1)), source.substr(moved));
+}
+
 }  // namespace
 
 std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
@@ -137,8 +191,12 @@ std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std
   }
   // The call of the operator itself mentions its outputs once.
   for (builtin::OperatorNode& node : nodes)
-    for (builtin::OperatorNode::Output& output : node.outputs)
+    for (builtin::OperatorNode::Output& output : node.outputs) {
       output.is_read = !output.is_tensor || mentions(source, output.name) != 1;
+      if (!output.is_tensor) continue;
+      read_layout(output, source);
+      output.dtype = dtype_in_source(output.name, source);
+    }
   return nodes;
 }
 

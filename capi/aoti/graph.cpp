@@ -74,7 +74,7 @@ void bind_to_libtorch(Contents& contents, std::string_view object) {
 void bind_to_either(Contents& contents, std::string_view object) {
   try {
     bind_to_builtin(contents, object);
-    resolve_builtin(contents.object, contents.nodes);
+    resolve_builtin(contents.object, contents.signature, contents.nodes);
   } catch (const Error& error) {
     if (error.status() != NEML2_ERROR_UNSUPPORTED) throw;
     const builtin::Object with_builtin = contents.object;
@@ -112,7 +112,8 @@ Contents read_checked(const artifact::Archive& archive, const std::string& packa
       case Runtime::builtin: return bind_to_builtin(contents, object);
     }
   });
-  if (wanted == Runtime::builtin) findings.collect([&] { resolve_builtin(contents.object, contents.nodes); });
+  if (wanted == Runtime::builtin)
+    findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
   findings.collect([&] { builtin::check_processor(target, contents.object.producers); });
   findings.collect([&] { builtin::check_c_library(contents.object.versions); });
   findings.raise_if_any();

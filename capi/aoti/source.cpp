@@ -174,6 +174,13 @@ class Symbols {
     return groups;
   }
 
+  // By every name, the axis of an input that has the size.
+  std::map<std::string, Axis, std::less<>> axes() const {
+    std::map<std::string, Axis, std::less<>> found;
+    for (const auto& [name, symbol] : names_) found.emplace(name, axes_.at(symbol).front());
+    return found;
+  }
+
  private:
   static std::optional<std::int64_t> input_named(std::string_view name, const std::vector<Checks>& checks) {
     for (std::size_t i = 0; i < checks.size(); ++i)
@@ -297,7 +304,9 @@ Signature read_signature(std::string_view source) {
   if (!run) malformed("run_impl is missing");
   signature.outputs = read_outputs(source, *run, num_outputs, signature.inputs);
   signature.call_spec = {read_text(source, "in_spec_"), read_text(source, "out_spec_")};
-  signature.equal_axes = Symbols(*run, checks).equal_axes(signature.inputs);
+  const Symbols symbols(*run, checks);
+  signature.equal_axes = symbols.equal_axes(signature.inputs);
+  signature.symbols = symbols.axes();
   signature.has_integer_kernels = has_integer_kernels(source);
   return signature;
 }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +22,8 @@ struct Signature {
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   CallSpec call_spec;
-  std::vector<std::vector<Axis>> equal_axes;  // groups of dynamic axes that always have one size
+  std::vector<std::vector<Axis>> equal_axes;         // groups of dynamic axes that always have one size
+  std::map<std::string, Axis, std::less<>> symbols;  // the names of sizes in the source, and an axis that has each
 
   // Kernels on integers note a division by zero through a pointer to the stack of the running thread, and one image has
   // one such pointer: they must run one at a time.

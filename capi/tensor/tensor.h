@@ -214,6 +214,11 @@ class Storage {
     return !block_ || std::atomic_ref(block_->uses).load(std::memory_order_acquire) == 1;
   }
 
+  // Was the memory allocated here, and not wrapped?
+  bool is_own() const noexcept {
+    return block_ && block_->data == reinterpret_cast<const char*>(block_) + memory::alignment;
+  }
+
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
   std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
 

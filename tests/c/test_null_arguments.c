@@ -54,6 +54,26 @@ static void of_graphs(void) {
   neml2_graph_free(NULL);
 }
 
+static void of_operators(void) {
+  neml2_tensor *const *tensors = NULL;
+  const int64_t *integers = NULL;
+  const double *reals = NULL;
+  const char *text = NULL;
+  int64_t count = 0;
+  REFUSED(neml2_operator_register(NULL, NULL, NULL));
+  REFUSED(neml2_operator_register("mylib::scale(Tensor x) -> Tensor", NULL, NULL));
+  REFUSED(neml2_operator_unregister(NULL));
+  REFUSED(neml2_operator_call_size(NULL, NULL, NULL));
+  REFUSED(neml2_operator_call_find(&count, NULL, "x"));
+  REFUSED(neml2_operator_call_argument(&text, NULL, NULL, NULL, 0));
+  REFUSED(neml2_operator_call_tensors(&tensors, NULL, 0));
+  REFUSED(neml2_operator_call_integers(&integers, NULL, 0));
+  REFUSED(neml2_operator_call_reals(&reals, NULL, 0));
+  REFUSED(neml2_operator_call_text(&text, NULL, 0));
+  REFUSED(neml2_operator_call_output(NULL, 0, NULL));
+  CHECK(!tensors && !integers && !reals && !text);
+}
+
 static void of_models(const char *root) {
   neml2_model *model = load(root), *out = NULL;
   neml2_tensor *tensor = NULL, *value = NULL;
@@ -71,6 +91,7 @@ static void of_models(const char *root) {
   REFUSED(neml2_model_runtime(&text, NULL));
   REFUSED(neml2_libtorch_suggest(NULL));
   REFUSED(neml2_operator_declare(NULL));
+  of_operators();
   REFUSED(neml2_model_load_stub(NULL, "stub.i", "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, NULL, "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, "stub.i", NULL, NULL, NULL));

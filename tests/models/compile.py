@@ -281,6 +281,11 @@ def exports() -> Path:
     return _exported("the exported laws", MODELS / "exports.py")
 
 
+def operators() -> Path:
+    """The folder of what operators.py compiles."""
+    return _exported("the packages that call operators", MODELS / "operators.py")
+
+
 def surrogate() -> Path:
     """The artifact of examples/surrogate."""
     folder = _exported("the surrogate", EXAMPLES / "surrogate" / "train.py")

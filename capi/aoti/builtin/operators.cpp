@@ -1,7 +1,6 @@
 // The table of extern operators, and the call from a package into it.
 #include "capi/aoti/builtin/operators.h"
 
-#include <algorithm>
 #include <iterator>
 #include <stdexcept>
 
@@ -22,10 +21,6 @@ constexpr Entry table[] = {
     {"neml2::opaque_pow", opaque_pow},
 };
 
-std::int64_t count(const OperatorNode& node, Argument::Kind kind) {
-  return std::count_if(node.inputs.begin(), node.inputs.end(), [&](const Argument& a) { return a.kind == kind; });
-}
-
 void call(RunContext& run, std::int64_t index, std::int64_t num_integers, const std::int64_t* integers,
           std::int64_t num_tensors, Tensor* const* tensors) {
   if (!run.nodes || index < 0 || index >= static_cast<std::int64_t>(run.nodes->size()))
@@ -33,8 +28,11 @@ void call(RunContext& run, std::int64_t index, std::int64_t num_integers, const 
                             ", which its wrapper.json does not list");
   const OperatorNode& node = (*run.nodes)[static_cast<std::size_t>(index)];
   if (!node.function) throw std::runtime_error(node.target + " is not supported by the built-in provider");
-  const std::int64_t tensors_expected = count(node, Argument::Kind::tensor) + std::ssize(node.outputs);
-  const std::int64_t integers_expected = count(node, Argument::Kind::integer);
+  std::int64_t tensors_expected = std::ssize(node.outputs), integers_expected = 0;
+  for (const Argument& argument : node.inputs) {
+    tensors_expected += argument.num_tensors();
+    integers_expected += argument.num_integers();
+  }
   if (num_tensors != tensors_expected || num_integers != integers_expected)
     throw std::runtime_error(node.target + " was called with " + std::to_string(num_tensors) + " tensors and " +
                              std::to_string(num_integers) + " integers; wrapper.json says " +

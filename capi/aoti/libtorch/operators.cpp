@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <stdexcept>
 #include <utility>
 
+#include "capi/aoti/libtorch/schema.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/singular.h"
 #include "capi/error.h"
@@ -15,98 +15,6 @@ namespace {
 
 using builtin::Argument;
 using Kind = Argument::Kind;
-
-// ---- At load
-// ------------------------------------------------------------------------------------------------------------
-
-// "Tensor?[]"
-std::string text_of(const Type& type) {
-  return type.base + (type.optional_items ? "?" : "") + (type.is_list ? "[]" : "") + (type.is_optional ? "?" : "");
-}
-
-[[noreturn]] void refuse(const builtin::OperatorNode& node, const std::string& what) {
-  throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package calls the operator ", node.target, " with ", what,
-                   ", which the C interface of libtorch does not take: write the model without it"));
-}
-
-template <class Number>
-bool read(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-// A default as the schema writes it. Its kind stays unknown where it is none of these.
-Argument parse_default(const Parameter& parameter) {
-  Argument value;
-  value.name = parameter.name;
-  value.kind_name = "default " + *parameter.otherwise;
-  value.kind = Kind::unknown;
-  const std::string_view text = *parameter.otherwise;
-  const Type& type = parameter.type;
-  if (text == "None") {
-    value.kind = Kind::none;
-  } else if (type.is_list) {
-    if (text == "[]" && type.base == "int") value.kind = Kind::integers;
-    if (text == "[]" && type.base == "float") value.kind = Kind::reals;
-    if (text == "[]" && type.base == "bool") value.kind = Kind::booleans;
-    if (text == "[]" && type.base == "Tensor") value.kind = Kind::tensors;
-  } else if (text == "True" || text == "False") {
-    value.kind = Kind::boolean;
-    value.boolean = text == "True";
-  } else if (type.base == "str" && text.size() >= 2) {
-    value.kind = Kind::text;
-    value.text = text.substr(1, text.size() - 2);
-  } else if (type.base == "int" && read(text, value.number)) {
-    value.kind = Kind::integer;
-  } else if (type.base == "float" && read(text, value.real)) {
-    value.kind = Kind::real;
-  }
-  return value;
-}
-
-bool fits(const Type& type, const Argument& value) {
-  const auto is = [&](const char* base, bool list) { return type.base == base && type.is_list == list; };
-  switch (value.kind) {
-    case Kind::none: return type.is_optional;
-    case Kind::tensor: return is("Tensor", false);
-    case Kind::tensors:
-    case Kind::optional_tensors: return is("Tensor", true);
-    case Kind::integer: return is("int", false);
-    case Kind::integers: return is("int", true);
-    case Kind::real: return is("float", false);
-    case Kind::reals: return is("float", true);
-    case Kind::boolean: return is("bool", false);
-    case Kind::booleans: return is("bool", true);
-    case Kind::text: return is("str", false);
-    case Kind::scalar_type: return is("ScalarType", false) && value.number >= 0;
-    case Kind::layout: return is("Layout", false) && value.number >= 0;
-    case Kind::memory_format: return is("MemoryFormat", false) && value.number >= 0;
-    case Kind::device: return is("Device", false) && (value.text == "cpu" || value.text == "cuda");
-    case Kind::unknown: break;
-  }
-  return false;
-}
-
-Slot slot_of(const builtin::OperatorNode& node, const Parameter& parameter) {
-  Slot slot;
-  slot.type = parameter.type;
-  const auto given = std::find_if(node.inputs.begin(), node.inputs.end(),
-                                  [&](const Argument& argument) { return argument.name == parameter.name; });
-  slot.is_default = given == node.inputs.end();
-  if (!slot.is_default)
-    slot.value = *given;
-  else if (parameter.otherwise)
-    slot.value = parse_default(parameter);
-  else
-    refuse(node, "no argument " + parameter.name);
-  if (!fits(slot.type, slot.value))
-    refuse(node, join("the argument ", text_of(slot.type), " ", parameter.name, " of the kind ", slot.value.kind_name));
-  return slot;
-}
-
-// ---- At run time
-// --------------------------------------------------------------------------------------------------------
 
 const Functions& torch() { return Library::get().functions(); }
 
@@ -237,22 +145,11 @@ OperatorCall resolve(const builtin::OperatorNode& node) {
   operation.name = schema.name;
   operation.overload = schema.overload;
   operation.num_outputs = node.outputs.size();
-  for (const Parameter& parameter : schema.parameters) operation.slots.push_back(slot_of(node, parameter));
+  operation.slots = slots_of(node, schema, "the C interface of libtorch does not take: write the model without it");
   for (const Argument& argument : node.inputs) {
-    const auto is_this = [&](const Parameter& parameter) { return parameter.name == argument.name; };
-    if (std::none_of(schema.parameters.begin(), schema.parameters.end(), is_this))
-      refuse(node, "the argument " + argument.name);
-    const bool single = argument.kind == Kind::tensor, whole = argument.kind == Kind::integer;
-    const bool many = argument.kind == Kind::tensors || argument.kind == Kind::optional_tensors;
-    const auto count = static_cast<std::size_t>(argument.count);
-    operation.num_tensors += single ? 1 : many ? count : 0;
-    operation.num_integers += whole ? 1 : argument.kind == Kind::integers ? count : 0;
+    operation.num_tensors += static_cast<std::size_t>(argument.num_tensors());
+    operation.num_integers += static_cast<std::size_t>(argument.num_integers());
   }
-  const auto is_tensor = [](const Type& type) { return type.base == "Tensor" && !type.is_list && !type.is_optional; };
-  if (node.outputs.size() != schema.returns.size() ||
-      !std::all_of(schema.returns.begin(), schema.returns.end(), is_tensor) ||
-      !std::all_of(node.outputs.begin(), node.outputs.end(), [](const auto& output) { return output.is_tensor; }))
-    refuse(node, "results other than tensors");
 
   // Without neml2 in the process its operator is not registered; it is a power that the compiler leaves alone.
   if (node.target == "neml2::opaque_pow") {

@@ -9,16 +9,9 @@
 #include "capi/aoti/builtin/provider.h"
 #include "capi/aoti/graph.h"
 #include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/schema.h"
+#include "capi/aoti/slots.h"
 
 namespace neml2_capi::aoti::libtorch {
-
-// One argument of a call.
-struct Slot {
-  Type type;
-  builtin::Argument value;  // as the package records it, or of the default
-  bool is_default = false;  // integers are in it; else they come at run time
-};
 
 // One call site of an operator.
 struct OperatorCall {

@@ -2,36 +2,12 @@
 // and no types, and leaves defaults out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "capi/aoti/schema.h"
 
 namespace neml2_capi::aoti::libtorch {
-
-// "Tensor?", "int[2]", "Tensor?[]", "SymInt[]?"
-struct Type {
-  std::string base;             // "Tensor", "int", ...; "SymInt" is "int"
-  bool is_optional = false;     // the value may be None
-  bool is_list = false;         // of values
-  bool optional_items = false;  // each of which may be None
-};
-
-struct Parameter {
-  Type type;
-  std::string name;
-  std::optional<std::string> otherwise;  // the default as it is written: "True"
-};
-
-struct Schema {
-  std::string name;      // "aten::pow"
-  std::string overload;  // "Tensor_Tensor"; empty for the default one
-  std::vector<Parameter> parameters;
-  std::vector<Type> returns;
-};
-
-// Read "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor". Throws Error NEML2_ERROR_ARGUMENT.
-Schema parse_schema(std::string_view text);
 
 // Make the schema of a custom operator known to this process. Throws as parse_schema() does.
 void declare(std::string_view schema);

@@ -1,0 +1,224 @@
+// Operators that are functions of the host.
+#include <memory>
+#include <vector>
+
+#include "capi/abi/handles.h"
+#include "capi/aoti/registered_operators.h"
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+using aoti::Invocation;
+using Kind = aoti::builtin::Argument::Kind;
+
+// What a function of the host is given, for as long as it runs.
+struct neml2_operator_call {
+  explicit neml2_operator_call(Invocation& invocation) : value(invocation) {
+    for (const Invocation::Given& given : value.arguments()) {
+      abi::Handles handles;
+      for (const Tensor& tensor : given.tensors)
+        handles.push_back(tensor.storage().data() || tensor.numel() == 0
+                              ? std::make_unique<neml2_tensor>(neml2_tensor{tensor})
+                              : nullptr);
+      pointers.emplace_back();
+      for (const auto& handle : handles) pointers.back().push_back(handle.get());
+      owners.push_back(std::move(handles));
+    }
+  }
+
+  Invocation& value;
+  std::vector<abi::Handles> owners;  // of the tensors of each argument
+  std::vector<std::vector<neml2_tensor*>> pointers;
+};
+
+namespace {
+
+std::int32_t kind_of(const Invocation::Given& given) {
+  switch (given.slot.value.kind) {
+    case Kind::tensor:
+    case Kind::tensors:
+    case Kind::optional_tensors: return NEML2_ARGUMENT_TENSOR;
+    case Kind::integer:
+    case Kind::integers: return NEML2_ARGUMENT_INTEGER;
+    case Kind::boolean:
+    case Kind::booleans: return NEML2_ARGUMENT_BOOLEAN;
+    case Kind::real:
+    case Kind::reals: return NEML2_ARGUMENT_REAL;
+    case Kind::text: return NEML2_ARGUMENT_TEXT;
+    default: return NEML2_ARGUMENT_NONE;
+  }
+}
+
+const char* name_of_kind(std::int32_t kind) {
+  constexpr const char* names[] = {"None", "a tensor", "an integer", "a real number", "a boolean", "a text"};
+  return names[kind];
+}
+
+std::int64_t count_of(const Invocation::Given& given) {
+  switch (given.slot.value.kind) {
+    case Kind::tensors:
+    case Kind::optional_tensors: return std::ssize(given.tensors);
+    case Kind::integers:
+    case Kind::booleans: return std::ssize(given.integers);
+    case Kind::reals: return std::ssize(given.reals);
+    default: return -1;
+  }
+}
+
+const aoti::Parameter& parameter_of(const Invocation& call, std::int64_t index) {
+  return call.schema().parameters[static_cast<std::size_t>(index)];
+}
+
+const Invocation::Given& given(const neml2_operator_call* call, std::int64_t index) {
+  const Invocation& value = required(call, "call").value;
+  if (index < 0 || index >= std::ssize(value.arguments()))
+    throw Error(NEML2_ERROR_ARGUMENT, "index",
+                join("The operator ", value.schema().full_name(), " has ", value.arguments().size(),
+                     " arguments; there is none at ", index, "."));
+  return value.arguments()[static_cast<std::size_t>(index)];
+}
+
+// Throws NEML2_ERROR_DTYPE unless the argument is of this kind, or None, which is false.
+bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other) {
+  const std::int32_t kind = kind_of(given(call, index));
+  if (kind == NEML2_ARGUMENT_NONE) return false;
+  if (kind == wanted || kind == other) return true;
+  const std::string& name = parameter_of(call->value, index).name;
+  throw Error(NEML2_ERROR_DTYPE, name,
+              join("The argument ", name, " of the operator ", call->value.schema().full_name(), " is ",
+                   name_of_kind(kind), ", and was read as ", name_of_kind(wanted), "."));
+}
+
+// Never null for values that are there, also where there are none.
+template <class Value>
+const Value* first(const Vector<Value>& values) {
+  static const Value nothing{};
+  return values.empty() ? &nothing : values.data();
+}
+
+void call_function(neml2_operator_fn function, void* context, Invocation& invocation) {
+  neml2_operator_call call(invocation);
+  const std::int64_t errors = errors_recorded();
+  std::int32_t status = NEML2_OK;
+  {
+    const exec::DefaultFloatingPoint environment;  // which the function may change
+    status = function(context, &call);
+  }
+  if (status == NEML2_OK) return;
+  const std::string name = invocation.schema().full_name();
+  const bool is_known =
+      status == NEML2_NOT_CONVERGED || status == NEML2_SINGULAR || (status < 0 && status >= NEML2_ERROR_INTERNAL);
+  if (!is_known)
+    throw Error(NEML2_ERROR_RUNTIME, name,
+                join("the operator ", name, " returned ", status,
+                     ", which is no status for it: expected NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
+                     "NEML2_ERROR_*"));
+  const bool is_told = errors_recorded() != errors && neml2_error_status() == status;
+  throw Error(status, name, join("the operator ", name, " failed: ", is_told ? last_message() : "it did not say why"));
+}
+
+}  // namespace
+
+int32_t neml2_operator_register(const char* schema, neml2_operator_fn function, void* context) {
+  return guarded([&] {
+    required(schema, "schema");
+    if (!function)
+      throw Error(NEML2_ERROR_ARGUMENT, "function", "The argument 'function' is NULL; it must point to a function.");
+    aoti::register_operator(
+        schema, [function, context](Invocation& invocation) { call_function(function, context, invocation); });
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_unregister(const char* name) {
+  return guarded([&] {
+    aoti::unregister_operator(&required(name, "name"));
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_size(int64_t* narguments, int64_t* noutputs, const neml2_operator_call* call) {
+  return guarded([&] {
+    const Invocation& value = required(call, "call").value;
+    if (narguments) *narguments = std::ssize(value.arguments());
+    if (noutputs) *noutputs = value.num_outputs();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_find(int64_t* index, const neml2_operator_call* call, const char* name) {
+  return guarded([&] {
+    required(index, "index");
+    const std::string_view wanted = &required(name, "name");
+    const Invocation& value = required(call, "call").value;
+    std::string names;
+    for (std::int64_t i = 0; i < std::ssize(value.arguments()); ++i) {
+      const std::string& known = parameter_of(value, i).name;
+      names += (names.empty() ? "" : ", ") + known;
+      if (known != wanted) continue;
+      *index = i;
+      return NEML2_OK;
+    }
+    throw Error(NEML2_ERROR_NAME, name,
+                join("The operator ", value.schema().full_name(), " has no argument '", name,
+                     "'. Its arguments are: ", names, "."));
+  });
+}
+
+int32_t neml2_operator_call_argument(const char** name, int32_t* kind, int64_t* count, const neml2_operator_call* call,
+                                     int64_t index) {
+  return guarded([&] {
+    const Invocation::Given& argument = given(call, index);
+    if (name) *name = parameter_of(call->value, index).name.c_str();
+    if (kind) *kind = kind_of(argument);
+    if (count) *count = count_of(argument);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_tensors(neml2_tensor* const** out, const neml2_operator_call* call, int64_t index) {
+  return guarded([&] {
+    required(out, "out");
+    static neml2_tensor* const nothing = nullptr;
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR, NEML2_ARGUMENT_TENSOR);
+    const auto& handles = call->pointers[static_cast<std::size_t>(index)];
+    *out = !is_there ? nullptr : handles.empty() ? &nothing : handles.data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
+  return guarded([&] {
+    required(out, "out");
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
+    *out = is_there ? first(given(call, index).integers) : nullptr;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_reals(const double** out, const neml2_operator_call* call, int64_t index) {
+  return guarded([&] {
+    required(out, "out");
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_REAL, NEML2_ARGUMENT_REAL);
+    *out = is_there ? first(given(call, index).reals) : nullptr;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_text(const char** out, const neml2_operator_call* call, int64_t index) {
+  return guarded([&] {
+    required(out, "out");
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TEXT, NEML2_ARGUMENT_TEXT);
+    *out = is_there ? given(call, index).slot.value.text.c_str() : nullptr;
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_operator_call_output(neml2_operator_call* call, int64_t index, neml2_tensor** tensor) {
+  return guarded([&] {
+    Invocation& value = required(call, "call").value;
+    required(required(tensor, "tensor"), "tensor");
+    const std::unique_ptr<neml2_tensor> consumed(std::exchange(*tensor, nullptr));
+    value.set_output(index, std::move(consumed->value));
+    return NEML2_OK;
+  });
+}
