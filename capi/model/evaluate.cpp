@@ -119,6 +119,28 @@ Model::Found Model::run_segments(const Evaluation& evaluation, std::int64_t begi
   return find_derivatives(evaluation, begin, chunk, blocks);
 }
 
+Model::Found Model::fail(const Evaluation& evaluation, std::int32_t status, Chunk& chunk) const {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  chunk.release_values();
+  std::fill(chunk.status.begin(), chunk.status.end(), status);
+  std::fill(chunk.iterations.begin(), chunk.iterations.end(), 0);
+  std::fill(chunk.residual_norm.begin(), chunk.residual_norm.end(), nan);
+  std::fill(chunk.suggested_cut.begin(), chunk.suggested_cut.end(), 0.5);
+  std::fill(chunk.history.begin(), chunk.history.end(), nan);
+  for (std::size_t i = 0; chunk.keep_unknowns && i < unknown_values_.size(); ++i) {
+    const Variable& unknown = variables(Kind::unknown)[i];
+    Tensor& iterate = chunk.unknowns[unknown_values_[i]];
+    iterate = Tensor::empty(unknown.dtype, Dims{chunk.points}.then(unknown.point_shape));
+    fill_nan(iterate.data_as<char>(), iterate.dtype(), iterate.numel());
+  }
+  // What is empty is written to failed points as NaN, or not at all.
+  const auto empty = [](const std::vector<Points>& arrays) {
+    return any_bound(arrays) ? Vector<Tensor>(arrays.size()) : Vector<Tensor>();
+  };
+  return {empty(evaluation.jvps), empty(evaluation.adjoints), empty(evaluation.parameter_adjoints),
+          empty(evaluation.blocks), empty(evaluation.parameter_blocks)};
+}
+
 Vector<Tensor> Model::run_along(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {
   chunk.by_values = false;  // a segment that needs its blocks sees to it
   Directions directions{chunk.points, 0, dtype_, {}};
@@ -157,14 +179,25 @@ void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std:
   run_graph(graph, given, evaluation, begin, points, tally);
 }
 
+// False where a user's operator failed recoverably, before anything was written.
+template <class Run>
+static bool try_graph(Run&& run) {
+  try {
+    run();
+    return true;
+  } catch (const Error& error) {
+    if (error.status() < NEML2_OK) throw;
+    return false;
+  }
+}
+
 // All points in one chunk. What a point takes is noted where it tells whether it is worth to share.
 Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const {
   std::optional<Stopwatch> watch;
   if (note) watch.emplace();
   Tally tally;
-  if (const GraphCall* graph = graph_for(evaluation))
-    run_graph(*graph, evaluation, 0, evaluation.points, tally);
-  else
+  const GraphCall* graph = graph_for(evaluation);
+  if (!graph || !try_graph([&] { run_graph(*graph, evaluation, 0, evaluation.points, tally); }))
     tally = Work(*this, evaluation, options, evaluation.points).run(1);
   if (note)
     seconds_per_point_.store(watch->seconds() / static_cast<double>(evaluation.points), std::memory_order_relaxed);
@@ -225,7 +258,8 @@ Tally Model::repeat(const Prepared& prepared, const Evaluation& evaluation) cons
   Handles given(prepared.inputs.size());
   for (std::size_t i = 0; i < given.size(); ++i) given[i] = new Tensor(prepared.inputs[i]);
   Tally tally;
-  run_graph(*prepared.graph, given, evaluation, 0, evaluation.points, tally);
+  if (!try_graph([&] { run_graph(*prepared.graph, given, evaluation, 0, evaluation.points, tally); }))
+    tally = Work(*this, evaluation, options(), evaluation.points).run(1);
   return tally;
 }
 

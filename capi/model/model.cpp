@@ -63,9 +63,20 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 
 }  // namespace
 
+// The packages run on zeros, to learn about them; nobody can retry that.
+std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, aoti::Runtime wanted) try {
+  return std::shared_ptr<Model>(new Model(metadata, wanted));
+} catch (const Error& error) {
+  if (error.status() < NEML2_OK) throw;
+  throw Error(NEML2_ERROR_RUNTIME, error.subject(),
+              join(error.what(),
+                   ". It was called with zeros, while the model was loaded: where there is no result, it "
+                   "should give NaN"));
+}
+
 std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, aoti::Runtime wanted) {
   const auto start = std::chrono::steady_clock::now();
-  const std::shared_ptr<Model> model(new Model(metadata, wanted));
+  const std::shared_ptr<Model> model = open(metadata, wanted);
   if (!log::on(log::Channel::model, log::Level::warning)) return model;
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   model->tell(time.count());

@@ -24,6 +24,9 @@ namespace neml2_capi::model {
 struct Tally {
   std::int64_t count[4] = {};
   std::int64_t first[4] = {};
+  // Why a user's operator failed, at the first of the points where one did.
+  std::string reason;
+  std::int64_t reason_at = 0;
 
   void add(std::int32_t status, std::int64_t point) {
     if (count[status]++ == 0) first[status] = point;
@@ -38,8 +41,14 @@ struct Tally {
     else
       for (std::int32_t each : status) add(each, begin++);
   }
+  void note(const char* why, std::int64_t point) {
+    if (!reason.empty() && reason_at <= point) return;
+    reason = why;
+    reason_at = point;
+  }
   // Those of other points.
   void add(const Tally& other) {
+    if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at);
     for (int status = 0; status < 4; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];
@@ -144,6 +153,7 @@ class Model {
   class Work;
   class Borrowed;
   Model(artifact::Metadata metadata, aoti::Runtime wanted);
+  static std::shared_ptr<Model> open(const artifact::Metadata& metadata, aoti::Runtime wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
@@ -176,6 +186,8 @@ class Model {
     Vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
   };
   Found run_segments(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
+  // Make all points of a chunk failed ones. Returns derivatives that are written as such.
+  Found fail(const Evaluation& evaluation, std::int32_t status, Chunk& chunk) const;
   Vector<Tensor> run_along(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const;
   Found find_derivatives(const Evaluation& evaluation, std::int64_t begin, const Chunk& chunk,
                          const Vector<Vector<Block>>& blocks) const;

@@ -86,16 +86,16 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
 
 void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
                 bool mark_failed) {
-  if (!value.data()) return;
+  if (!value.data() && !any_failed(status)) return;
   newton::with_scalar(variable.dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t n = variable.point_shape.product();
     auto* total = reinterpret_cast<Scalar*>(array.data);
     for (std::int64_t p = 0; p < std::ssize(status); ++p) {
       const bool lost = failed(status[static_cast<std::size_t>(p)]);
-      if (lost && !mark_failed) continue;
-      const Scalar* row = value.data_as<const Scalar>() + p * n;
-      for (std::int64_t i = 0; i < n; ++i) total[i] += lost ? std::numeric_limits<Scalar>::quiet_NaN() : row[i];
+      if (lost ? !mark_failed : !value.data()) continue;
+      for (std::int64_t i = 0; i < n; ++i)
+        total[i] += lost ? std::numeric_limits<Scalar>::quiet_NaN() : value.data_as<const Scalar>()[p * n + i];
     }
   });
 }

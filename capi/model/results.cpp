@@ -29,7 +29,7 @@ bool all_finite(const Scalar* values, std::int64_t count) {
 
 // Mark the points of an explicit result that are not finite. Only floating-point values can be.
 void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status) {
-  if (value.dtype() != DType::float64 && value.dtype() != DType::float32) return;
+  if (!value.data() || (value.dtype() != DType::float64 && value.dtype() != DType::float32)) return;
   newton::with_scalar(value.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* values = value.data_as<const Scalar>();
@@ -73,6 +73,7 @@ std::string Tally::message(std::int64_t points) const {
                     ". Reduce the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs.");
   else
     message += ". Check the inputs: the results were written as they are.";
+  if (!reason.empty()) message += join(" Of point ", reason_at, ": ", reason);
   return message;
 }
 

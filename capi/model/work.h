@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "capi/error.h"
 #include "capi/exec/pool.h"
 #include "capi/model/model.h"
 
@@ -132,16 +133,49 @@ class Model::Work final : public exec::Job {
     turn_came_.notify_all();
   }
 
+  // Nothing is written before all packages have run. A user's operator that fails recoverably fails its points alone.
   void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
-    if (graph_) return model_.run_graph(*graph_, evaluation_, begin, points, tally);
-    if (begin > 0) chunk.release_values();
-    model_.fill(chunk, evaluation_, options_, begin, points);
-    const Found found = model_.run_segments(evaluation_, begin, chunk);
+    Found found;
+    try {
+      if (graph_) return model_.run_graph(*graph_, evaluation_, begin, points, tally);
+      found = run_points(chunk, begin, points);
+    } catch (const Error& error) {
+      if (error.status() < NEML2_OK) throw;
+      return run_one_by_one(chunk, begin, points, number, tally);
+    }
     if (sums_ && !wait_for_turn(number)) return;
     if (sums_ && begin == 0) model_.clear_sums(evaluation_);
+    write(chunk, begin, found, tally);
+    if (sums_) end_turn();
+  }
+
+  void run_one_by_one(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
+    if (sums_ && !wait_for_turn(number)) return;
+    if (sums_ && begin == 0) model_.clear_sums(evaluation_);
+    const std::int64_t step = options_.whole_batch() ? points : std::max<std::int64_t>(model_.baked_batch_, 1);
+    for (std::int64_t point = begin; point < begin + points; point += step) {
+      Found found;
+      try {
+        found = run_points(chunk, point, step);
+      } catch (const Error& error) {
+        if (error.status() < NEML2_OK) throw;
+        found = model_.fail(evaluation_, error.status(), chunk);
+        tally.note(error.what(), point);
+      }
+      write(chunk, point, found, tally);
+    }
+    if (sums_) end_turn();
+  }
+
+  Found run_points(Chunk& chunk, std::int64_t begin, std::int64_t points) {
+    if (begin > 0) chunk.release_values();
+    model_.fill(chunk, evaluation_, options_, begin, points);
+    return model_.run_segments(evaluation_, begin, chunk);
+  }
+
+  void write(Chunk& chunk, std::int64_t begin, const Found& found, Tally& tally) {
     model_.write_results(evaluation_, begin, chunk);
     model_.write_derivatives(evaluation_, begin, chunk.status, found);
-    if (sums_) end_turn();
     if (evaluation_.unknowns) {
       const std::lock_guard lock(mutex_);
       model_.write_unknowns(evaluation_, begin, chunk);
