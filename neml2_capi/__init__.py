@@ -22,6 +22,7 @@ from neml2_capi.errors import (
 )
 from neml2_capi.graph import Graph, GraphInput, GraphOutput
 from neml2_capi.model import Model
+from neml2_capi.operators import operator, register_operator, unregister_operator
 from neml2_capi.stub import CompiledModel, load_model
 
 __version__ = _version()
@@ -45,4 +46,7 @@ __all__ = [
     "__version__",
     "drive",
     "load_model",
+    "operator",
+    "register_operator",
+    "unregister_operator",
 ]

@@ -13,7 +13,14 @@ from neml2_capi._kinds import NUMPY, Kind, Kinds
 from neml2_capi._library import ffi, lib
 from neml2_capi._tensor import Tensor, as_numpy
 from neml2_capi._variables import Derivative, Variables
-from neml2_capi.errors import ConvergenceError, FatalError, check, last_message, unknown_name
+from neml2_capi.errors import (
+    ConvergenceError,
+    FatalError,
+    caused,
+    check,
+    last_message,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -176,7 +183,7 @@ class NativeReport:
         message = last_message()
         good = as_numpy(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
         converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
-        raise ConvergenceError(
+        error = ConvergenceError(
             message,
             status,
             failed_segment(self._model, good, unknowns),
@@ -186,6 +193,7 @@ class NativeReport:
             derivatives=named,
             unknowns=unknowns,
         )
+        raise caused(error)
 
     def _get(self, kind: int) -> Any:
         tensor = owned("tensor")

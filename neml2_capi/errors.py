@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from neml2_capi._library import ffi, lib
 from neml2_capi.logs import drain, listening
@@ -14,10 +16,16 @@ __all__ = [
     "Error",
     "FatalError",
     "UnknownNameError",
+    "caused",
     "check",
+    "complete",
     "last_message",
+    "remember_cause",
     "unknown_name",
 ]
+
+
+_E = TypeVar("_E", bound="Error")
 
 
 class Error(RuntimeError):
@@ -127,6 +135,34 @@ def check(status: int) -> int:
     return status
 
 
+def complete(status: int) -> None:
+    """check(), for a call that has no results unless it went well."""
+    message = last_message() if status > 0 else ""
+    if check(status) > 0:
+        raise caused(ConvergenceError(message, status))
+
+
+# Exceptions in functions that the library called, with what it was told of each: few are waiting.
+_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
+
+
+def remember_cause(told: str, cause: BaseException) -> None:
+    """Keep an exception for the error whose message has what the library was told of it."""
+    _causes.append((told, cause))
+
+
+def caused(error: _E) -> _E:
+    """`error`, with its cause where that is known; an interrupt is raised in its place."""
+    for told, cause in list(_causes):
+        if told and told in str(error):
+            error.__cause__ = cause
+            with suppress(ValueError):  # another thread may have been faster
+                _causes.remove((told, cause))
+    if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+        raise error.__cause__
+    return error
+
+
 def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not among `names`, with the nearest one."""
     import difflib
@@ -147,7 +183,7 @@ def last_message() -> str:
 def _last_error() -> FatalError:
     status = lib.neml2_error_status()
     kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
-    return kind(last_message(), status, _last(lib.neml2_error_subject))
+    return caused(kind(last_message(), status, _last(lib.neml2_error_subject)))
 
 
 def _last(read: Any) -> str:

@@ -26,7 +26,7 @@ from neml2_capi._tensor import (
     layout,
 )
 from neml2_capi._typing import A, Plain
-from neml2_capi.errors import FatalError, check
+from neml2_capi.errors import FatalError, check, complete
 
 __all__ = ["Graph", "GraphInput", "GraphOutput"]
 
@@ -99,8 +99,9 @@ class Graph(Handle):
         """Load the package; FatalError names what it needs and is missing.
 
         `package` is the path of a file, or the content of one. `runtime` is as in Model. A custom
-        operator that the package calls on libtorch is one that the imported torch has, or whose
-        schema neml2_operator_declare() was told.
+        operator that the package calls is a function of yours on the built-in runtime
+        (`neml2_capi.operator`); on libtorch it is one that the imported torch has, or whose schema
+        neml2_operator_declare() was told.
 
         `guards`: False to have inputs not checked, and not copied where they do not lie in memory
         as the package wants it: for inputs that are known to fit. Others give wrong results, or end
@@ -185,7 +186,8 @@ class Graph(Handle):
         Outputs never share memory with the inputs; they may with one another.
 
         Raises:
-            FatalError: An input is missing or does not fit.
+            ConvergenceError: An operator of yours raised one.
+            FatalError: An input is missing or does not fit, or the run failed.
         """
         made = self.flat(*self._in_order(inputs, named))
         return made if self._build is None else self._build(iter(made))
@@ -210,7 +212,7 @@ class Graph(Handle):
             for index, (value, wanted) in enumerate(zip(inputs, self._inputs, strict=True)):
                 given.fill(index, value, Label("input", wanted.name), wanted.dtype)
             try:
-                check(run(outputs, count, owner[0], given.handles, size))
+                complete(run(outputs, count, owner[0], given.handles, size))
                 borrowed = [layout(given.handles + index).memory for index in range(size)]
                 owners = [take(outputs, index) for index in range(count)]
                 kind = kinds.kind or NUMPY

@@ -37,7 +37,7 @@ from neml2_capi._evaluation import (
 from neml2_capi._handle import Handle, owned
 from neml2_capi._kinds import Kinds
 from neml2_capi._library import ffi, lib
-from neml2_capi.errors import FatalError, check
+from neml2_capi.errors import FatalError, check, complete
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -89,7 +89,7 @@ class Solve(Handle):
         """The next system, None where there is none left. The one before must be accepted."""
         with self._lock:
             owner, system = self._open(), ffi.new("neml2_system **")
-            check(lib.neml2_solve_next(system, owner[0]))
+            complete(lib.neml2_solve_next(system, owner[0]))
             self._current = System(self, system[0]) if system[0] else None
             return self._current
 
@@ -206,7 +206,7 @@ class System:
                 raise FatalError(
                     "this System is gone: its solve went on to the next", lib.NEML2_ERROR_ARGUMENT
                 )
-            check(function(*before, self._handle, *(after or [])))
+            complete(function(*before, self._handle, *(after or [])))
             del owner
 
     def _vectors(self) -> Array:

@@ -29,6 +29,7 @@ PACKAGE = {
     "Through time": ["drive", "Results", "StepError"],
     "Errors": ["Error", "FatalError", "UnknownNameError", "ConvergenceError", "AggregateError"],
     "Tensors and graphs": ["Tensor", "Graph", "GraphInput"],
+    "Operators of your own": ["operator", "register_operator", "unregister_operator"],
 }
 MODULES: dict[str, list[str]] = {
     "solvers": ["Newton", "Solve", "System"],

@@ -30,6 +30,9 @@ from neml2_capi import (
     Variable,
     drive,
     load_model,
+    operator,
+    register_operator,
+    unregister_operator,
 )
 from neml2_capi.solvers import Newton, System
 
@@ -172,6 +175,17 @@ def errors(model: Model, strain: Array) -> float:
     except Error as error:
         print(error.recoverable)
     return 1.0
+
+
+@operator("mylib::scale(Tensor x, float factor=1.0) -> Tensor")
+def scale(x: Array, factor: float) -> Array:
+    return factor * x
+
+
+def operators() -> Array:
+    name = register_operator("mylib::twice(Tensor x) -> Tensor", lambda x: 2 * x)
+    unregister_operator(name)
+    return scale(np.ones(3), 2.0)
 
 
 def others(folder: Path) -> None:

@@ -1,0 +1,206 @@
+"""Operators of your own: functions in Python that compiled packages call.
+
+    import neml2_capi
+
+    @neml2_capi.operator("mylib::scale(Tensor x, float factor=1.0) -> Tensor")
+    def scale(x, factor):
+        return factor * x
+
+Packages that are loaded from then on call it, where the model was exported with torch's operator
+mylib::scale. It is for the built-in runtime; on libtorch a package calls what torch has of that
+name.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from neml2_capi._handle import owned
+from neml2_capi._library import c_string, ffi, lib, text
+from neml2_capi._tensor import Array, Label, as_numpy, wrap
+from neml2_capi.errors import Error, FatalError, check, remember_cause
+
+__all__ = ["operator", "register_operator", "unregister_operator"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# What the library points to, by the name of the operator: it must live as long as that.
+_registered: dict[str, Any] = {}
+
+
+def operator(schema: str) -> Callable[[_Function], _Function]:
+    """Register the function below as the operator `schema`; it stays what it is.
+
+    See `register_operator`.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        register_operator(schema, function)
+        return function
+
+    return decorate
+
+
+def register_operator(schema: str, function: Callable[..., Any]) -> str:
+    """Have `function` called by the packages that are loaded from now on, in this process.
+
+    It is given the arguments of the schema in their order, those behind a "*" by name: for Tensor a
+    numpy array, a copy, which it may keep; for the others an int, float, bool or str; for a list a
+    tuple; None for None. It returns one array per output, in a tuple where there are several.
+
+    It is called on several threads at once, for as many material points as the library chooses to
+    run together, and with zeros while a model is loaded. A point for which there is no result gets
+    NaN, and fails on its own. An exception fails the run, and is the `__cause__` of the error that
+    the caller sees; a ConvergenceError is recoverable, and in a model fails those points only for
+    which it is raised again when they are evaluated alone.
+
+    Args:
+        schema: As torch writes it: "mylib::scale.overload(Tensor x, float factor=1.0) -> Tensor",
+            with arguments of Tensor, int, SymInt, float, bool and str, and lists of all but str.
+        function: What to call.
+
+    Returns:
+        The name, "mylib::scale.overload", for `unregister_operator`.
+
+    Raises:
+        FatalError: The schema is none, or its name is that of another operator.
+    """
+    name = schema.partition("(")[0].strip()
+    context = ffi.new_handle(_Operator(name, schema, function))
+    check(lib.neml2_operator_register(c_string(schema), _callback, context))
+    _registered[name] = context
+    return name
+
+
+def unregister_operator(name: str) -> None:
+    """Forget an operator, and wait until no thread is in its function.
+
+    Packages that were loaded before fail where they call it.
+    """
+    context = _registered.get(name)
+    check(lib.neml2_operator_unregister(c_string(name)))
+    if _registered.get(name) is context:  # else another thread has registered it anew
+        _registered.pop(name, None)
+
+
+class _Operator:
+    """A function, and how it is called."""
+
+    def __init__(self, name: str, schema: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self._function = function
+        # What stands behind a "*" is passed by name.
+        self._named = re.split(r"[(,]\s*\*\s*,", schema, maxsplit=1)[1:]
+
+    def run(self, call: Any) -> None:
+        sizes, name = ffi.new("int64_t[2]"), ffi.new("const char **")
+        check(lib.neml2_operator_call_size(sizes, sizes + 1, call))
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        for index in range(sizes[0]):
+            check(lib.neml2_operator_call_argument(name, ffi.NULL, ffi.NULL, call, index))
+            if self._is_named(argument := text(name[0])):
+                named[argument] = _argument(call, index)
+            else:
+                values.append(_argument(call, index))
+        results = self._function(*values, **named)
+        if not isinstance(results, (tuple, list)):
+            results = (results,)
+        if len(results) != sizes[1]:
+            raise FatalError(
+                f"the operator {self.name} returns {sizes[1]} arrays; its function returned "
+                f"{len(results)}",
+                lib.NEML2_ERROR_RUNTIME,
+                self.name,
+            )
+        for index, result in enumerate(results):
+            owner = owned("tensor")
+            source = wrap(owner, result, Label("output", str(index)), "float64")
+            check(lib.neml2_operator_call_output(call, index, owner))
+            del source  # it was copied
+
+    def _is_named(self, argument: str) -> bool:
+        return any(re.search(rf"\b{argument}\s*[=,)]", rest) for rest in self._named)
+
+
+def _argument(call: Any, index: int) -> Any:
+    """The value of an argument: a tuple for a list."""
+    kind, count = ffi.new("int32_t *"), ffi.new("int64_t *")
+    check(lib.neml2_operator_call_argument(ffi.NULL, kind, count, call, index))
+    if kind[0] == lib.NEML2_ARGUMENT_NONE:
+        return None
+    if kind[0] == lib.NEML2_ARGUMENT_TEXT:
+        out = ffi.new("const char **")
+        check(lib.neml2_operator_call_text(out, call, index))
+        return text(out[0])
+    pointer, read, convert = _READ[kind[0]]
+    out = ffi.new(pointer)
+    check(read(out, call, index))
+    values = tuple(convert(out[0] + i) for i in range(max(count[0], 1 if count[0] < 0 else 0)))
+    return values[0] if count[0] < 0 else values
+
+
+def _array(handle: Any) -> Array | None:
+    """A copy: the memory of an argument is somebody else's when the function is done."""
+    return np.array(as_numpy(handle)) if handle[0] else None
+
+
+_READ: dict[int, tuple[str, Any, Callable[[Any], Any]]] = {
+    lib.NEML2_ARGUMENT_TENSOR: (
+        "neml2_tensor *const **",
+        lib.neml2_operator_call_tensors,
+        _array,
+    ),
+    lib.NEML2_ARGUMENT_INTEGER: (
+        "const int64_t **",
+        lib.neml2_operator_call_integers,
+        lambda at: int(at[0]),
+    ),
+    lib.NEML2_ARGUMENT_BOOLEAN: (
+        "const int64_t **",
+        lib.neml2_operator_call_integers,
+        lambda at: bool(at[0]),
+    ),
+    lib.NEML2_ARGUMENT_REAL: (
+        "const double **",
+        lib.neml2_operator_call_reals,
+        lambda at: float(at[0]),
+    ),
+}
+
+
+# No exception passes through C: what fails here, fails the run.
+@ffi.callback("int32_t(void *, neml2_operator_call *)", error=lib.NEML2_ERROR_INTERNAL)  # type: ignore[untyped-decorator]
+def _callback(context: Any, call: Any) -> int:
+    try:
+        ffi.from_handle(context).run(call)
+    except BaseException as error:
+        return _record(error)
+    return int(lib.NEML2_OK)
+
+
+def _record(error: BaseException) -> int:
+    """Leave the exception to the caller of the package, as a status and a message."""
+    told = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+    status = error.status if isinstance(error, Error) else lib.NEML2_ERROR_RUNTIME
+    if status == lib.NEML2_NON_FINITE:
+        status = lib.NEML2_NOT_CONVERGED
+    remember_cause(told, error)
+    return int(lib.neml2_error_record(status, ffi.NULL, c_string(told.replace("\0", " "))))
+
+
+def _forget_all(process: int = os.getpid()) -> None:
+    """Before the interpreter ends: no thread may call into it then."""
+    if os.getpid() != process:  # a fork has no threads that would leave the functions
+        return
+    for name in list(_registered):
+        lib.neml2_operator_unregister(c_string(name))
+
+
+atexit.register(_forget_all)
