@@ -28,6 +28,7 @@ from neml2_capi import (
     register_operator,
     unregister_operator,
 )
+from neml2_capi._library import ffi, lib
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 import compile as models
@@ -48,7 +49,7 @@ LIMIT, RATE = 100.0, 50.0  # of tests/models/operators.py
 
 
 def saturate(x: Array, scale: float, twice: bool, order: int) -> Array:
-    y = scale * x**order / (1 + x**order)
+    y: Array = scale * x**order / (1 + x**order)
     return 2 * y if twice else y
 
 
@@ -150,7 +151,12 @@ def test_arguments_of_all_kinds_and_several_outputs(packages: Path, register: An
 
 def test_an_argument_that_is_returned_is_not_written_over(packages: Path, register: Any) -> None:
     kept: list[Array] = []
-    register(SATURATE, lambda x, *numbers: kept.append(x) or x)
+
+    def identity(x: Array, *numbers: Any) -> Array:
+        kept.append(x)
+        return x
+
+    register(SATURATE, identity)
     (x,) = recorded(packages, "saturate", "in")
     given = x.copy()
     np.testing.assert_array_equal(Graph(packages / "saturate.pt2")(given)[0], x + 1)
@@ -173,7 +179,7 @@ def test_an_argument_that_is_returned_is_not_written_over(packages: Path, regist
 def test_what_the_package_was_not_compiled_for_is_refused(
     packages: Path, register: Any, wrong: Callable[[Array], Any], told: str
 ) -> None:
-    answers = [wrong, lambda x: x]
+    answers: list[Callable[[Array], Any]] = [wrong, lambda x: x]
     register(SATURATE, lambda x, *numbers: answers.pop(0)(x))
     graph = Graph(packages / "saturate.pt2")
     (x,) = recorded(packages, "saturate", "in")
@@ -271,13 +277,13 @@ def test_an_operator_that_is_missing_is_named_with_what_to_do(packages: Path) ->
 def test_a_check_without_loading_knows_what_is_registered(packages: Path, register: Any) -> None:
     def check() -> int:
         path = os.fsencode(packages / "saturate.pt2")
-        return int(neml2_capi.graph.lib.neml2_graph_check_with(taken, path, b"auto"))
+        return int(lib.neml2_graph_check_with(taken, path, b"auto"))
 
-    taken = neml2_capi.graph.ffi.new("const char **")
+    taken = ffi.new("const char **")
     assert check() < 0
     register(SATURATE, saturate)
     assert check() == 0
-    assert neml2_capi.graph.ffi.string(taken[0]) == b"builtin"
+    assert ffi.string(taken[0]) == b"builtin"
 
 
 def test_a_name_is_registered_once(packages: Path, register: Any) -> None:
