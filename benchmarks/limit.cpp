@@ -15,7 +15,7 @@ struct Run {
   Vector<Tensor> inputs;
 
   void repeat() const {
-    Handles given(inputs.size()), returned(static_cast<std::size_t>(graph->num_outputs()));
+    Handles given(inputs.size()), returned(graph->outputs().size());
     for (std::size_t i = 0; i < inputs.size(); ++i) given[i] = new Tensor(inputs[i]);
     graph->run(given, returned, nullptr);
   }
@@ -24,10 +24,10 @@ std::vector<Run>* record = nullptr;
 
 class Recorder : public Graph {
  public:
-  explicit Recorder(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
+  explicit Recorder(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
   Runtime runtime() const override { return graph_->runtime(); }
   const std::vector<InputSpec>& inputs() const override { return graph_->inputs(); }
-  std::int64_t num_outputs() const override { return graph_->num_outputs(); }
+  const std::vector<OutputSpec>& outputs() const override { return graph_->outputs(); }
   bool enforces_bounds() const override { return graph_->enforces_bounds(); }
   void check(const Vector<Tensor>& inputs) const override { graph_->check(inputs); }
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
@@ -37,9 +37,12 @@ class Recorder : public Graph {
     }
     graph_->run(inputs, outputs, singular);
   }
+  std::vector<Constant> constants() const override { return graph_->constants(); }
+  void set_constants(const std::vector<Constant>& values, bool copy) override { graph_->set_constants(values, copy); }
+  const CallSpec& call_spec() const override { return graph_->call_spec(); }
 
  private:
-  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<Graph> graph_;
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ inline std::vector<Tensor> call(const char* target, std::vector<Tensor> inputs, 
   node.outputs.resize(outputs);
   node.function = find<Operator(const char*)>("nml2_find_operator")(target);
   const std::vector<OperatorNode> nodes = {node};
-  RunContext run{&nodes, nullptr};
+  RunContext run;
+  run.nodes = &nodes;
   std::vector<Tensor> out(outputs);
   std::vector<Tensor*> handles;
   for (Tensor& t : inputs) handles.push_back(&t);

@@ -123,7 +123,9 @@ Status call(const char* target, Vector<Tensor> inputs, Vector<Tensor>& outputs, 
   node.outputs.resize(outputs.size());
   node.function = find<Operator(const char*)>("nml2_find_operator")(target);
   const std::vector<OperatorNode> nodes = {node};
-  RunContext run{&nodes, singular};
+  RunContext run;
+  run.nodes = &nodes;
+  run.singular = singular;
   std::vector<Tensor*> handles;
   for (Tensor& tensor : inputs) handles.push_back(&tensor);
   for (Tensor& tensor : outputs) handles.push_back(&tensor);
