@@ -110,7 +110,7 @@ module neml2_capi
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
   public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
-  public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare
+  public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare, neml2_stream_use
   public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
 
   ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
@@ -141,6 +141,10 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_bool = 8
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
+
+  ! Where the memory of a tensor is.
+  integer(int32), parameter, public :: neml2_device_cpu = 1
+  integer(int32), parameter, public :: neml2_device_cuda = 2
 
   ! Kinds of variables; unknowns are what implicit segments solve for.
   integer(int32), parameter, public :: neml2_input = 0
@@ -247,6 +251,7 @@ module neml2_capi
     procedure :: load_stub => model_load_stub
     procedure :: is_loaded => model_is_loaded
     procedure :: runtime => model_runtime
+    procedure :: device => model_device
     procedure :: dtype => model_dtype
     procedure :: variable_count => model_variable_count
     procedure :: variable_find => model_variable_find
@@ -285,6 +290,7 @@ module neml2_capi
     generic :: wrap => wrap_real64, wrap_real32, wrap_int64, wrap_int32
     procedure :: shape => tensor_shape
     procedure :: dtype => tensor_dtype
+    procedure :: device => tensor_device
     generic :: values => values_real64, values_real32, values_int64, values_int32
     generic :: copy => copy_real64, copy_real32, copy_int64, copy_int32
     generic :: assignment(=) => tensor_assign
@@ -310,6 +316,7 @@ module neml2_capi
     procedure :: load_bytes => graph_load_bytes
     procedure :: is_loaded => graph_is_loaded
     procedure :: runtime => graph_runtime
+    procedure :: device => graph_device
     procedure :: arity => graph_arity
     procedure :: input_info => graph_input_info
     procedure :: input_layout => graph_input_layout
@@ -573,18 +580,19 @@ module neml2_capi
       type(c_ptr), intent(inout) :: out
       type(c_ptr), value :: tensor
     end function
-    integer(int32) function c_graph_load_with(out, path, runtime) bind(c, name="neml2_graph_load_with")
+    integer(int32) function c_graph_load_on(out, path, runtime, device) bind(c, name="neml2_graph_load_on")
       import
       type(c_ptr), intent(inout) :: out
       character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: runtime(*)
+      character(kind=c_char), intent(in), optional :: runtime(*), device(*)
     end function
-    integer(int32) function c_graph_load_bytes(out, content, size, runtime) bind(c, name="neml2_graph_load_bytes")
+    integer(int32) function c_graph_load_bytes(out, content, size, runtime, device) &
+      bind(c, name="neml2_graph_load_bytes")
       import
       type(c_ptr), intent(inout) :: out
       integer(int8), intent(in) :: content(*)
       integer(int64), value :: size
-      character(kind=c_char), intent(in), optional :: runtime(*)
+      character(kind=c_char), intent(in), optional :: runtime(*), device(*)
     end function
     integer(int32) function c_graph_runtime(out, graph) bind(c, name="neml2_graph_runtime")
       import
@@ -678,6 +686,21 @@ module neml2_capi
       import
       type(c_ptr), intent(inout) :: out
       type(c_ptr), value :: model
+    end function
+    integer(int32) function c_model_device(type, index, model) bind(c, name="neml2_model_device")
+      import
+      integer(int32), intent(inout) :: type, index
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function c_tensor_device(type, index, tensor) bind(c, name="neml2_tensor_device")
+      import
+      integer(int32), intent(inout) :: type, index
+      type(c_ptr), value :: tensor
+    end function
+    integer(int32) function c_graph_device(type, index, graph) bind(c, name="neml2_graph_device")
+      import
+      integer(int32), intent(inout) :: type, index
+      type(c_ptr), value :: graph
     end function
     integer(int32) function c_model_dtype(out, model) bind(c, name="neml2_model_dtype")
       import
@@ -926,6 +949,11 @@ module neml2_capi
     integer(int32) function c_libtorch_find(path, version) bind(c, name="neml2_libtorch_find")
       import
       type(c_ptr), intent(inout) :: path, version
+    end function
+    integer(int32) function c_stream_use(index, stream) bind(c, name="neml2_stream_use")
+      import
+      integer(int32), value :: index
+      type(c_ptr), value :: stream
     end function
     integer(int32) function c_operator_declare(schema) bind(c, name="neml2_operator_declare")
       import
@@ -1200,6 +1228,18 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine neml2_operator_declare
+
+  ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
+  subroutine neml2_stream_use(index, stream, stat, errmsg)
+    integer(int32), intent(in) :: index
+    type(c_ptr), intent(in) :: stream
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_stream_use(index, stream)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_stream_use
 
   ! ------------------------------------------------------------------------------------------
   ! Operators
@@ -3561,11 +3601,19 @@ contains
     integer(int32), intent(in) :: dtype
     type(layout), intent(out) :: array
     integer(int32), intent(out) :: outcome
+    integer(int32) :: device, index
+    device = neml2_device_cpu
     array%dtype = dtype
     call self%shape(array%extents, outcome, strides=array%strides)
     if (outcome == neml2_ok) outcome = c_tensor_dtype(array%dtype, c_handle(self))
     if (outcome == neml2_ok) outcome = c_tensor_data(array%base, c_handle(self))
+    if (outcome == neml2_ok) outcome = c_tensor_device(device, index, c_handle(self))
     if (outcome /= neml2_ok) return
+    if (device /= neml2_device_cpu) then
+      outcome = raised(neml2_error_unsupported, "values", &
+                       "The tensor is on a CUDA device: hand it to what computes there.")
+      return
+    end if
     array%dense = .false.
     array%dense = lies_dense(array)
     if (array%dtype /= dtype) &
@@ -3636,37 +3684,40 @@ contains
   ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
   ! ------------------------------------------------------------------------------------------
 
-  ! Load a package (.pt2) for the CPU. What it needs and is not there is named. `runtime` as for a model.
-  subroutine graph_load(self, path, stat, errmsg, runtime)
+  ! Load a package (.pt2). What it needs and is not there is named. `runtime` as for a model; `device` is 'cpu', 'cuda'
+  ! or 'cuda:1', else that of the package.
+  subroutine graph_load(self, path, stat, errmsg, runtime, device)
     class(neml2_graph), intent(inout) :: self
     character(*), intent(in) :: path
-    character(*), intent(in), optional :: runtime
+    character(*), intent(in), optional :: runtime, device
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_runtime
+    character(kind=c_char, len=:), allocatable :: c_runtime, c_device
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     call terminate(runtime, c_runtime)
-    outcome = c_graph_load_with(loaded, c_text(path), c_runtime)
+    call terminate(device, c_device)
+    outcome = c_graph_load_on(loaded, c_text(path), c_runtime, c_device)
     if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_load
 
   ! Load a package whose file has been read: its bytes, which are not needed any more then.
-  subroutine graph_load_bytes(self, content, stat, errmsg, runtime)
+  subroutine graph_load_bytes(self, content, stat, errmsg, runtime, device)
     class(neml2_graph), intent(inout) :: self
     integer(int8), intent(in), contiguous :: content(:)
-    character(*), intent(in), optional :: runtime
+    character(*), intent(in), optional :: runtime, device
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_runtime
+    character(kind=c_char, len=:), allocatable :: c_runtime, c_device
     type(c_ptr) :: loaded
     loaded = c_null_ptr
     call terminate(runtime, c_runtime)
-    outcome = c_graph_load_bytes(loaded, content, size(content, kind=int64), c_runtime)
+    call terminate(device, c_device)
+    outcome = c_graph_load_bytes(loaded, content, size(content, kind=int64), c_runtime, c_device)
     if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -3686,6 +3737,42 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_runtime
+
+  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine graph_device(self, type, index, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_graph_device(type, index, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_device
+
+  ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine tensor_device(self, type, index, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_tensor_device(type, index, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_device
+
+  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine model_device(self, type, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_device(type, index, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_device
 
   ! Whether a graph has been loaded, and not been freed.
   pure logical function graph_is_loaded(self)

@@ -55,6 +55,7 @@
  *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
  *   Graphs              any AOTInductor package, alone
  *   Operators           functions of yours that packages call
+ *   Devices             models and graphs on CUDA
  *   Log                 what the solvers and the loader have to tell: Newton's history, for example
  *
  * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
@@ -187,7 +188,7 @@ typedef struct neml2_model neml2_model;
 /** Arrays of a host, bound to the variables of a model; one per thread. */
 typedef struct neml2_call neml2_call;
 
-/** An n-dimensional array in host memory. The handle has one owner; the storage behind it is counted and
+/** An n-dimensional array in memory of the host, or of a CUDA device. The handle has one owner; the storage behind it is counted and
  *  may be shared by several handles. */
 typedef struct neml2_tensor neml2_tensor;
 
@@ -200,7 +201,7 @@ typedef struct neml2_solve neml2_solve;
 /** The nonlinear systems of one implicit segment, at all points. */
 typedef struct neml2_system neml2_system;
 
-/** One AOTInductor package (.pt2) for the CPU, ready to run. Any number of threads may run it at once. */
+/** One AOTInductor package (.pt2) for the CPU or CUDA, ready to run. Any number of threads may run it at once. */
 typedef struct neml2_graph neml2_graph;
 
 /** One call of an operator that is a function of yours; it lives while the function runs. */
@@ -220,13 +221,16 @@ enum {
   NEML2_BFLOAT16 = 10
 };
 
+/** Where the memory of a tensor is, by the numbers of DLPack. */
+enum { NEML2_DEVICE_CPU = 1, NEML2_DEVICE_CUDA = 2 };
+
 /* ---------------------------------------------------------------------------------------------
  * Models
  * ------------------------------------------------------------------------------------------- */
 
 /** Load the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json, or the HIT
- *  stub of one compiled model. Those of NEML2 3.0.0 to 3.1 are understood. `device` ("cpu") and `dtype` ("float64",
- *  "float32") choose the packages; NULL means "cpu" and "float64". Everything that the packages need is checked
+ *  stub of one compiled model. Those of NEML2 3.0.0 to 3.1 are understood. `device` ("cpu"; "cuda", "cuda:1") and `dtype`
+ *  ("float64", "float32") choose the packages; NULL means "cpu" and "float64". See "Devices" for CUDA. Everything that the packages need is checked
  *  first: the instruction set, the C library, every function and operator that they call; what is missing is named.
  *  Owned.
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
@@ -234,14 +238,21 @@ NEML2_CAPI int32_t neml2_model_load(neml2_model **out, const char *path, const c
 
 /** neml2_model_load(), or neml2_model_load_stub() where `name` is not NULL, for a runtime: "builtin", "libtorch", or
  *  "auto" (also NULL, and what the others do), which is the built-in one for each package of which it has all that is
- *  called, else libtorch, see neml2_libtorch_find(). Owned.
+ *  called, else libtorch, see neml2_libtorch_find(). "tensors" is libtorch, and Newton's method and the chain rule by its
+ *  operators, too: what a model on CUDA always has, on the CPU to try it. Owned.
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load_with(neml2_model **out, const char *path, const char *name, const char *device,
                                          const char *dtype, const char *runtime);
 
-/** What the packages of the model run on: "builtin", or "libtorch" where one of them does. Borrowed, for good.
+/** What the packages of the model run on: "builtin", or "libtorch" where one of them does, or "tensors" for all of the
+ *  model, see neml2_model_load_with(). Borrowed, for good.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_runtime(const char **out, const neml2_model *model);
+
+/** Where the inputs, parameters and results of the model are: NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA, and which of the
+ *  CUDA devices. Either may be NULL.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_device(int32_t *type, int32_t *index, const neml2_model *model);
 
 /** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
  *  Its artifact_path is taken relative to the stub; where that is gone, the artifact is looked for beside the stub.
@@ -547,7 +558,7 @@ NEML2_CAPI int32_t neml2_tensor_share(neml2_tensor **out, const neml2_tensor *te
 struct DLManagedTensorVersioned; /* of dlpack.h, version 1 */
 
 /** Take over a DLPack tensor without a copy. `managed` is *consumed* on success: its deleter is called when the
- *  storage is no longer used. Only CPU tensors of major version 1. Owned.
+ *  storage is no longer used. Only tensors of the CPU and of CUDA, of major version 1. Owned.
  *  Errors: SHAPE, DTYPE, UNSUPPORTED. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_tensor_from_dlpack(neml2_tensor **out, struct DLManagedTensorVersioned *managed);
 
@@ -566,7 +577,12 @@ NEML2_CAPI int32_t neml2_tensor_dtype(int32_t *out, const neml2_tensor *tensor);
 NEML2_CAPI int32_t neml2_tensor_shape(int64_t *ndim, const int64_t **shape, const int64_t **strides,
                                       const neml2_tensor *tensor);
 
-/** The first element. Borrowed from the storage of `tensor`; NULL is possible where there are no elements.
+/** Where the memory is: NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA, and which of the CUDA devices. Either may be NULL.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_tensor_device(int32_t *type, int32_t *index, const neml2_tensor *tensor);
+
+/** The first element, an address on the device of the tensor. Borrowed from the storage of `tensor`; NULL is possible
+ *  where there are no elements.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_tensor_data(void **out, const neml2_tensor *tensor);
 
@@ -775,10 +791,20 @@ NEML2_CAPI int32_t neml2_graph_load(neml2_graph **out, const char *path);
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_load_with(neml2_graph **out, const char *path, const char *runtime);
 
-/** neml2_graph_load_with() of the `size` bytes of a package in memory. They are borrowed, read in place, and not needed
+/** neml2_graph_load_with() for a device: "cpu", "cuda", which is "cuda:0", or "cuda:1". NULL is that of the package, and
+ *  the first of several. Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_load_on(neml2_graph **out, const char *path, const char *runtime, const char *device);
+
+/** neml2_graph_load_on() of the `size` bytes of a package in memory. They are borrowed, read in place, and not needed
  *  any more when it returns. Messages say "the package in memory". Owned.
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
-NEML2_CAPI int32_t neml2_graph_load_bytes(neml2_graph **out, const void *content, int64_t size, const char *runtime);
+NEML2_CAPI int32_t neml2_graph_load_bytes(neml2_graph **out, const void *content, int64_t size, const char *runtime,
+                                          const char *device);
+
+/** Where the inputs and outputs of the graph are, as in neml2_tensor_device().
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_graph_device(int32_t *type, int32_t *index, const neml2_graph *graph);
 
 /** What the graph runs on: "builtin" or "libtorch". Borrowed, for good.
  *  Errors: none more. Threads: any. Since 1.0. */
@@ -830,8 +856,8 @@ NEML2_CAPI int32_t neml2_graph_call_spec(const char **in_spec, const char **out_
 /** Run the graph. `inputs` are checked against neml2_graph_input(), sizes that must be equal among them, and are
  *  borrowed; those whose elements lie otherwise than neml2_graph_input_layout() says, row-major as a rule, are copied.
  *  `outputs` receives `noutputs` owned handles, which may share storage with the inputs and with one another, and need
- *  not be row-major.
- *  Errors: SHAPE, DTYPE, RUNTIME. Threads: any. Since 1.0. */
+ *  not be row-major. On CUDA it does not wait: see "Devices".
+ *  Errors: SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_graph_run(neml2_tensor **outputs, int64_t noutputs, const neml2_graph *graph,
                                    neml2_tensor *const *inputs, int64_t ninputs);
 
@@ -999,6 +1025,29 @@ NEML2_CAPI int32_t neml2_operator_call_text(const char **out, const neml2_operat
  *  not copied; one that was wrapped, or shares its memory, is.
  *  Errors: SHAPE, DTYPE, UNSUPPORTED. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_operator_call_output(neml2_operator_call *call, int64_t index, neml2_tensor **tensor);
+
+/* ---------------------------------------------------------------------------------------------
+ * Devices
+ *
+ * Packages that were compiled for CUDA run on a libtorch that is built for it. THIS IS UNTESTED: no GPU was at hand. What
+ * a model does there beside its packages was tested on the CPU, with the runtime "tensors" of neml2_model_load_with().
+ *
+ * A model or a graph of a CUDA device takes and returns tensors of that device, which come and go through DLPack without
+ * a copy; those of another device are UNSUPPORTED. A parameter can be set from the host. Work is put on torch's current
+ * stream of the thread, or on that of neml2_stream_use(), and no call waits for it, but: each iteration of Newton's method
+ * waits for one flag, and where points failed the call waits for their number. So the status of a call does not tell
+ * NEML2_NON_FINITE, the report does. Values are the caller's to synchronise, as with torch.
+ *
+ * Models are there as far as their segments are explicit, or implicit with a direct linear solver. UNSUPPORTED, by name,
+ * are substeps, Krylov solvers, fixed batches, convergence = batch, arrays of the host (neml2_call_create()) and solving
+ * yourself (neml2_solve_begin()). A promoted parameter of an implicit segment must be one value for all points (SHAPE).
+ * `chunk`, `threads` and `capsule` do not count.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t, from now on; NULL: on torch's current
+ *  stream again.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_stream_use(int32_t index, void *stream);
 
 /* ---------------------------------------------------------------------------------------------
  * Log

@@ -421,6 +421,22 @@ template <class T>
 inline constexpr bool is_view<View<T>> = false;
 }  // namespace detail
 
+/** Where memory is: NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA, and which of the CUDA devices. */
+struct Device {
+  int32_t type, index;
+};
+
+namespace detail {
+
+template <class Function, class T>
+Device device_of(Function* function, const T* handle) {
+  Device device{};
+  checked(function(&device.type, &device.index, handle));
+  return device;
+}
+
+}  // namespace detail
+
 /** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
 class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
  public:
@@ -477,6 +493,9 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   /** Element type: one of NEML2_FLOAT64 and so on. */
   int32_t dtype() const { return detail::made(neml2_tensor_dtype, get()); }
 
+  /** Where the memory is. */
+  Device device() const { return detail::device_of(neml2_tensor_device, get()); }
+
   /** Sizes of the axes, borrowed from this handle. */
   Span<const int64_t> shape() const {
     int64_t ndim = 0;
@@ -503,7 +522,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   /** The first element, of any type; for those that are not row-major, see strides(). */
   void* data() const { return detail::made(neml2_tensor_data, get()); }
 
-  /** The values. NEML2_ERROR_DTYPE where T is not their type, and NEML2_ERROR_SHAPE where they are not row-major. */
+  /** The values. NEML2_ERROR_DTYPE where T is not their type, NEML2_ERROR_SHAPE where they are not row-major, and
+   *  NEML2_ERROR_UNSUPPORTED where they are not in memory of the host. */
   template <class T>
   View<T> values() const {
     constexpr int32_t wanted = detail::dtype_of<std::remove_cv_t<T>>();
@@ -511,6 +531,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
       throw Error(NEML2_ERROR_DTYPE, "",
                   std::string("The tensor holds ") + detail::name_of(held) + "; " + detail::name_of(wanted) +
                       " was asked for.");
+    if (device().type != NEML2_DEVICE_CPU)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "", "The tensor is on a CUDA device: hand it to what computes there.");
     if (!is_row_major())
       throw Error(NEML2_ERROR_SHAPE, "", "The tensor is not row-major: read it with data(), shape() and strides().");
     auto storage = std::make_shared<const Tensor>(share());
@@ -668,8 +690,10 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
       : Handle(detail::made(neml2_graph_load_with, path.c_str(), runtime.c_str())) {}
 
   /** Of the `size` bytes of a package in memory, which are not needed any more then. */
-  static Graph from_bytes(const void* content, std::size_t size, const std::string& runtime = "auto") {
-    return Graph(detail::made(neml2_graph_load_bytes, content, static_cast<int64_t>(size), runtime.c_str()));
+  static Graph from_bytes(const void* content, std::size_t size, const std::string& runtime = "auto",
+                          const std::string& device = {}) {
+    return Graph(detail::made(neml2_graph_load_bytes, content, static_cast<int64_t>(size), runtime.c_str(),
+                              device.empty() ? nullptr : device.c_str()));
   }
 
   /** Throws what the constructor would, but for what only code can tell: the package is not loaded. */
@@ -680,8 +704,15 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     return detail::made(neml2_graph_check_with, path.c_str(), runtime.c_str());
   }
 
+  /** For a device, too: "cpu", "cuda" or "cuda:1". */
+  Graph(const std::string& path, const std::string& runtime, const std::string& device)
+      : Handle(detail::made(neml2_graph_load_on, path.c_str(), runtime.c_str(), device.c_str())) {}
+
   /** What it runs on: "builtin" or "libtorch". */
   std::string runtime() const { return detail::made(neml2_graph_runtime, get()); }
+
+  /** Where its inputs and outputs are. */
+  Device device() const { return detail::device_of(neml2_graph_device, get()); }
 
   int64_t input_count() const { return detail::made(neml2_graph_arity, nullptr, get()); }
 
@@ -857,8 +888,11 @@ class Model {
   neml2_model* get() const noexcept { return handle_.get(); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
-  /** What its packages run on: "builtin", or "libtorch" where one of them does. */
+  /** What its packages run on: "builtin", or "libtorch" where one of them does; "tensors" where all of the model does. */
   std::string runtime() const { return detail::made(neml2_model_runtime, get()); }
+
+  /** Where its inputs, parameters and results are. */
+  Device device() const { return detail::device_of(neml2_model_device, get()); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
@@ -1491,6 +1525,9 @@ inline Libtorch find_libtorch() {
 
 /** Tell the schema of a custom operator, before a package that calls it is loaded for libtorch. */
 inline void declare_operator(const std::string& schema) { detail::checked(neml2_operator_declare(schema.c_str())); }
+
+/** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
+inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_use(index, stream)); }
 
 /* ---------------------------------------------------------------------------------------------
  * Operators

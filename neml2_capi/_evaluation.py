@@ -11,7 +11,7 @@ from neml2_capi._arguments import Arguments, free, results, take
 from neml2_capi._handle import owned
 from neml2_capi._kinds import NUMPY, Kind, Kinds
 from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Tensor, as_numpy
+from neml2_capi._tensor import Tensor, as_numpy, on_host
 from neml2_capi._variables import Derivative, Variables
 from neml2_capi.errors import (
     ConvergenceError,
@@ -181,7 +181,7 @@ class NativeReport:
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         message = last_message()
-        good = as_numpy(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
+        good = on_host(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
         converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
         error = ConvergenceError(
             message,
@@ -209,7 +209,7 @@ def failed_segment(model: Model, good: Any, unknowns: Mapping[str, Any]) -> str:
     first = int(np.argmin(good.ravel()))
     for name, solved in reversed(segments):  # there are no iterates of those after it
         for unknown in solved & unknowns.keys():
-            values = np.asarray(Tensor(unknowns[unknown])).reshape(good.size, -1)[first]
+            values = on_host(Tensor(unknowns[unknown])._open()).reshape(good.size, -1)[first]
             if not np.isnan(values).any():
                 return name
     return ""

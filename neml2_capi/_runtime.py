@@ -34,7 +34,7 @@ def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = ""
     libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
     has are told then.
     """
-    if runtime == "libtorch":
+    if runtime in ("libtorch", "tensors"):
         _suggest()
     status = function(*arguments, c_string(runtime))
     if status == lib.NEML2_ERROR_UNSUPPORTED and any(cure in last_message() for cure in _CURABLE):

@@ -92,7 +92,7 @@ def common_batch(
 
 
 class Tensor(Handle):
-    """An n-dimensional array in host memory, shared with where it came from.
+    """An n-dimensional array, shared with where it came from.
 
     `Tensor(value)` takes a numpy array, a torch tensor (detached), any object with `__dlpack__`, a
     number or nested lists of numbers (float64). The memory of an array is used as it is, with its
@@ -100,7 +100,7 @@ class Tensor(Handle):
     negative strides is copied.
 
     Numpy, torch and every other DLPack consumer can take it: `numpy.asarray(tensor)`,
-    `torch.from_dlpack(tensor)`; neither copies.
+    `torch.from_dlpack(tensor)`; neither copies. One on CUDA is for consumers that have it there.
     """
 
     _instead = "take its values, tensor.numpy()"
@@ -173,11 +173,20 @@ class Tensor(Handle):
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    @property
+    def device(self) -> str:
+        """Where the memory is: "cpu", or "cuda:0"."""
+        return device_text(device_of(self._open()))
+
     def __dlpack__(self, **request: Any) -> Any:
-        return self.numpy().__dlpack__(**request)
+        if is_on_host(owner := self._open()):
+            return self.numpy().__dlpack__(**request)
+        from neml2_capi import _dlpack
+
+        return _dlpack.capsule(owner)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # kDLCPU
+        return device_of(self._open())
 
     def __repr__(self) -> str:
         if self.closed:
@@ -220,7 +229,12 @@ def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
         check(lib.neml2_tensor_share(out, owner[0]))
         return value._source
     if is_torch(value):
-        return _wrap_torch(out, value, label)
+        return _wrap_torch(out, value, label) if value.is_cpu else _wrap_device(out, value, label)
+    if (
+        hasattr(value, "__dlpack_device__")
+        and value.__dlpack_device__()[0] == lib.NEML2_DEVICE_CUDA
+    ):
+        return _wrap_device(out, value, label)
     return _wrap_numpy(out, _as_array(value, label, dtype), label)
 
 
@@ -272,12 +286,32 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
     return array
 
 
-def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
-    if not tensor.is_cpu:
+def _wrap_device(out: Any, array: Any, label: Label) -> Any:
+    """A tensor of CUDA, by DLPack."""
+    from neml2_capi import _dlpack
+
+    own = is_torch(array)
+    if own and not array.is_cuda:
         raise label.refuse(
-            f"is on the device {tensor.device}: pass it on the cpu, tensor.cpu()",
+            f"is on the device {array.device}: pass it on the cpu, tensor.cpu(), or on cuda",
             lib.NEML2_ERROR_UNSUPPORTED,
         )
+    try:
+        # What torch has put on its current stream comes before what is put there now.
+        _dlpack.take(out, array.detach() if own else array, -1 if own else _current_stream())
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise label.refuse(f"cannot be shared: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
+    return array
+
+
+def _current_stream() -> int:
+    """That of torch, on which the library computes, as DLPack calls it: 1 is the default one."""
+    import torch
+
+    return int(torch.cuda.current_stream().cuda_stream) or 1
+
+
+def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
     code = _torch_codes(sys.modules["torch"]).get(tensor.dtype)
     if code is None:
         raise label.refuse(
@@ -341,8 +375,38 @@ def layout(owner: Any) -> Layout:
     return Layout(code[0], shape, strides, int(ffi.cast(_INTPTR, data[0])))
 
 
+def device_of(owner: Any) -> tuple[int, int]:
+    """The device of the tensor of `owner`, by the numbers of DLPack."""
+    kind, index = ffi.new(_INT32), ffi.new(_INT32)
+    check(lib.neml2_tensor_device(kind, index, owner[0]))
+    return kind[0], index[0]
+
+
+def is_on_host(owner: Any) -> bool:
+    """Whether the processor reads the memory of the tensor of `owner`."""
+    return bool(device_of(owner)[0] == lib.NEML2_DEVICE_CPU)
+
+
+def device_text(device: tuple[int, int]) -> str:
+    """ "cpu", "cuda:0" """
+    return f"cuda:{device[1]}" if device[0] == lib.NEML2_DEVICE_CUDA else "cpu"
+
+
+def on_host(owner: Any) -> Array:
+    """The values of the tensor of `owner`, which come to the processor where they are elsewhere."""
+    if is_on_host(owner):
+        return as_numpy(owner)
+    array: Array = as_torch(owner).cpu().numpy()
+    return array
+
+
 def as_numpy(owner: Any, source: Any = None) -> Array:
     """A numpy array over the tensor of `owner`; it keeps `owner` and `source` alive."""
+    if not is_on_host(owner):
+        raise FatalError(
+            f"numpy has no arrays on {device_text(device_of(owner))}: ask for a torch tensor",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
     where = layout(owner)
     dtype = _numpy_type(where.code)
     if dtype is None:
@@ -361,6 +425,10 @@ def as_torch(owner: Any, source: Any = None) -> Any:
     """A torch tensor over the tensor of `owner`; it keeps `owner` and `source` alive."""
     import torch
 
+    if not is_on_host(owner):
+        from neml2_capi import _dlpack
+
+        return torch.from_dlpack(_dlpack.capsule(owner))
     where = layout(owner)
     dtype = _NUMPY.get(where.code)
     if dtype is None:  # bfloat16 travels as the integers that have its bits

@@ -23,6 +23,7 @@ from neml2_capi._tensor import (
     Label,
     Tensor,
     as_numpy,
+    device_text,
     layout,
 )
 from neml2_capi._typing import A, Plain
@@ -78,7 +79,7 @@ class GraphOutput:
 
 
 class Graph(Handle):
-    """A .pt2 package for the CPU: tensors in, tensors out.
+    """A .pt2 package for the CPU or CUDA: tensors in, tensors out.
 
         graph = Graph("aoti/elasticity/cpu/float64/elasticity.pt2")
         (stress,) = graph(strain, E)
@@ -93,6 +94,7 @@ class Graph(Handle):
         self,
         package: str | os.PathLike[str] | bytes | bytearray | memoryview,
         runtime: str = "auto",
+        device: Any = None,
         *,
         guards: bool = True,
     ) -> None:
@@ -103,6 +105,10 @@ class Graph(Handle):
         (`neml2_capi.operator`); on libtorch it is one that the imported torch has, or whose schema
         neml2_operator_declare() was told.
 
+        `device` is "cpu", "cuda" or "cuda:1"; without it, what the package was compiled for. A
+        graph on CUDA takes and returns tensors there, on torch's current stream and without waiting
+        for it; this is untested.
+
         `guards`: False to have inputs not checked, and not copied where they do not lie in memory
         as the package wants it: for inputs that are known to fit. Others give wrong results, or end
         the process.
@@ -111,19 +117,20 @@ class Graph(Handle):
         self._package: str | bytes
         if isinstance(package, (bytes, bytearray, memoryview)):
             self._package = bytes(package)
-            load(
-                lib.neml2_graph_load_bytes,
-                runtime,
-                owner,
-                ffi.from_buffer(self._package),
-                len(self._package),
-                package=self._package,
-            )
+            place = ffi.from_buffer(self._package), len(self._package)
+            function = lib.neml2_graph_load_bytes
         else:
             self._package = absolute(package)
-            file = c_string(self._package)
-            load(lib.neml2_graph_load_with, runtime, owner, file, package=self._package)
+            place = (c_string(self._package),)
+            function = lib.neml2_graph_load_on
         self._wanted, self._guards = runtime, guards
+        self._wanted_device = str(device) if device else None
+        where = c_string(self._wanted_device)
+
+        def open_on(runtime: Any) -> Any:
+            return function(owner, *place, runtime, where)
+
+        load(open_on, runtime, package=self._package)
         super().__init__(owner)
         owner = self._open()
         ninputs, noutputs = ffi.new("int64_t *"), ffi.new("int64_t *")
@@ -138,7 +145,7 @@ class Graph(Handle):
         current = self.constants() if self._replaced else {}
         replaced = {name: current[name] for name in self._replaced}
         again = partial(type(self), guards=self._guards)
-        return again, (self._package, self._wanted), replaced
+        return again, (self._package, self._wanted, self._wanted_device), replaced
 
     def __setstate__(self, constants: dict[str, Array]) -> None:
         self.set_constants(constants)
@@ -167,6 +174,13 @@ class Graph(Handle):
     def runtime(self) -> str:
         """What the graph runs on: "builtin" or "libtorch"."""
         return runtime_of(lib.neml2_graph_runtime, self._open()[0])
+
+    @property
+    def device(self) -> str:
+        """Where inputs and outputs are: "cpu", or "cuda:0"."""
+        kind, index = ffi.new("int32_t *"), ffi.new("int32_t *")
+        check(lib.neml2_graph_device(kind, index, self._open()[0]))
+        return device_text((kind[0], index[0]))
 
     @property
     def num_outputs(self) -> int:

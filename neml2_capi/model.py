@@ -23,14 +23,14 @@ from neml2_capi._evaluation import (
     evaluate,
 )
 from neml2_capi._handle import Handle, owned
-from neml2_capi._kinds import NUMPY, Kind
+from neml2_capi._kinds import NUMPY, TORCH, Kind
 from neml2_capi._library import c_string, ffi, lib
 from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._reopening import Source, absolute, reopened, setting_of
 from neml2_capi._replay import Replays
 from neml2_capi._runtime import load, runtime_of
-from neml2_capi._tensor import DTYPE_NAMES, wrap
+from neml2_capi._tensor import DTYPE_NAMES, device_text, wrap
 from neml2_capi._typing import A, Arrays, Blocks, Others, Plains
 from neml2_capi._variables import (
     Derivative,
@@ -105,13 +105,16 @@ class Model(Handle):
         It is given by its folder, a device folder in it, its metadata.json or <model>_meta.json,
         or the stub of one compiled model. NEML2 3.0.4 to 3.0.6 kept the settings of the solver in
         the stub only: without it, its defaults hold.
-        `device` ("cpu", also the default) and `dtype` ("float64", the default, or "float32"; as
-        text or as a type of numpy or torch) choose among what the artifact was compiled for.
+        `device` ("cpu", also the default, "cuda" or "cuda:1") and `dtype` ("float64", the default,
+        or "float32"; as text or as a type of numpy or torch) choose among what the artifact was
+        compiled for. A model on CUDA takes and returns torch tensors there; this is untested, and
+        include/neml2_capi.h says under "Devices" what it can do.
         `engine` "python" evaluates the same in plain Python over the compiled graphs, see
         neml2_capi.engine: slow, easy to follow and to change, and without solve().
         `runtime` is what the compiled graphs call: "builtin", this package alone; "libtorch", that
         of NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be imported;
-        "auto", libtorch for those only of which the built-in runtime lacks something. With the
+        "auto", libtorch for those only of which the built-in runtime lacks something; "tensors",
+        libtorch, and Newton's method and the chain rule by its operators, too, as on CUDA. With the
         engine "python" it is always the built-in one.
         FatalError where it cannot be loaded; the message says why.
         """
@@ -162,6 +165,12 @@ class Model(Handle):
         dtype = ffi.new("int32_t *")
         check(lib.neml2_model_dtype(dtype, owner[0]))
         self._dtype = DTYPE_NAMES[dtype[0]]
+        device, index = ffi.new("int32_t *"), ffi.new("int32_t *")
+        check(lib.neml2_model_device(device, index, owner[0]))
+        self._device = device[0], index[0]
+        if device[0] != lib.NEML2_DEVICE_CPU:
+            self._kind = TORCH
+        self._on_host = runtime_of(lib.neml2_model_runtime, owner[0]) != "tensors"
         self._known_options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
@@ -186,7 +195,10 @@ class Model(Handle):
 
     @property
     def runtime(self) -> str:
-        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does."""
+        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does.
+
+        "tensors" where all of the model does.
+        """
         return runtime_of(lib.neml2_model_runtime, self._open()[0])
 
     @property
@@ -294,8 +306,8 @@ class Model(Handle):
 
     @property
     def device(self) -> Any:
-        """Where the model runs: "cpu"."""
-        return "cpu"
+        """Where the model runs: "cpu", or "cuda:0"."""
+        return device_text(self._device)
 
     @property
     def dtype(self) -> Any:
@@ -648,7 +660,8 @@ class Model(Handle):
         directions: Any = None,
     ) -> Evaluation:
         """Have it evaluated, and remember how."""
-        replay = self._replays.of(operation, self) if overrides is None else None
+        can_replay = overrides is None and self._on_host  # a call is over arrays of the host
+        replay = self._replays.of(operation, self) if can_replay else None
         pools = replay.memory.pools if replay else None
         evaluation = evaluate(self, operation, inputs, overrides, directions)
         if replay and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:

@@ -21,6 +21,10 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
     throw Error(NEML2_ERROR_SHAPE, variable.name,
                 join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),
                      "; expected batch axes and then ", point.str(), "."));
+  if (tensor.device().as_seen() != device.as_seen())
+    throw Error(NEML2_ERROR_UNSUPPORTED, variable.name,
+                join("The ", kind, " '", variable.name, "' is on ", tensor.device().str(), ", and the model on ",
+                     device.str(), ". Move it there first, or load the model there."));
   const Dims own = tensor.sizes().first(tensor.ndim() - point.size());
   const auto common = model::broadcast(batch, own);
   if (!common)
@@ -28,7 +32,7 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
                 join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
                      ", which does not broadcast with the batch ", batch.str(), " of those before it."));
   batch = *common;
-  tensors.push_back(tensor);
+  tensors.push_back(tensor.as_on(device));
   batches.push_back(own);
 }
 
@@ -61,7 +65,7 @@ void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
 }
 
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch) {
-  Arguments given{model.variables(Kind::input), "input"};
+  Arguments given{model.variables(Kind::input), "input", model.device()};
   for (std::size_t i = 0; i < given.variables.size(); ++i) {
     if (!handles[i])
       throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
@@ -74,7 +78,7 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
 
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch) {
-  Arguments promoted{model.variables(Kind::parameter), "parameter"};
+  Arguments promoted{model.variables(Kind::parameter), "parameter", model.device()};
   for (std::size_t i = 0; i < stored.size(); ++i)
     promoted.add(handles && handles[i] ? handles[i]->value : stored[i], batch);
   return promoted;

@@ -12,6 +12,7 @@ namespace neml2_capi::abi {
 struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
+  Device device = {};  // that they must be on
   Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
 

@@ -107,7 +107,8 @@ using namespace neml2_capi::abi;
 int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
   return guarded([&] {
     required(out, "out");
-    *out = new neml2_call(required(model, "model").value);
+    require_host(*required(model, "model").value, "A call is");
+    *out = new neml2_call(model->value);
     return NEML2_OK;
   });
 }

@@ -9,7 +9,6 @@ namespace neml2_capi::abi {
 namespace {
 
 constexpr std::uint32_t major_version = 1;
-constexpr std::int32_t cpu = 1;
 // What DLPack calls the kinds of elements.
 constexpr std::uint8_t integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6;
 
@@ -47,6 +46,15 @@ struct Exported {
   std::int64_t strides[Dims::capacity];
 };
 
+Device device_of(const DLDevice& device) {
+  if (device.device_type == NEML2_DEVICE_CPU) return {};
+  if (device.device_type == NEML2_DEVICE_CUDA)
+    return {Device::Type::cuda, false, static_cast<std::int16_t>(device.device_id)};
+  throw Error(NEML2_ERROR_UNSUPPORTED, "managed",
+              join("The tensor lies on DLPack device type ", device.device_type,
+                   "; expected 1, the CPU, or 2, CUDA. Copy it to one of these first."));
+}
+
 }  // namespace
 }  // namespace neml2_capi::abi
 
@@ -61,10 +69,7 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
       throw Error(
           NEML2_ERROR_UNSUPPORTED, "managed",
           join("The tensor speaks DLPack ", managed->version.major, "; expected major version ", major_version, "."));
-    if (source.device.device_type != cpu)
-      throw Error(NEML2_ERROR_UNSUPPORTED, "managed",
-                  join("The tensor lies on DLPack device type ", source.device.device_type,
-                       "; expected 1, the CPU. Copy it to the CPU first."));
+    const Device device = device_of(source.device);
     const Dims sizes = shape_of(source.ndim, source.shape);
     const DType dtype = from_dlpack(source.dtype);
     auto handle = std::make_unique<neml2_tensor>();
@@ -73,7 +78,8 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
       if (consumed->deleter) consumed->deleter(consumed);
     };
     char* data = static_cast<char*>(source.data);
-    handle->value = view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed);
+    handle->value =
+        view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed, device);
     *out = handle.release();
     return NEML2_OK;
   });
@@ -93,9 +99,13 @@ int32_t neml2_tensor_to_dlpack(DLManagedTensorVersioned** managed, const neml2_t
       delete static_cast<Exported*>(self->manager_ctx);
     };
     exported->managed.flags = 0;
-    exported->managed.dl_tensor = {
-        value.data(),      {cpu, 0}, static_cast<std::int32_t>(value.ndim()), to_dlpack(value.dtype()), exported->shape,
-        exported->strides, 0};
+    exported->managed.dl_tensor = {value.data(),
+                                   {static_cast<std::int32_t>(value.device().type), value.device().index},
+                                   static_cast<std::int32_t>(value.ndim()),
+                                   to_dlpack(value.dtype()),
+                                   exported->shape,
+                                   exported->strides,
+                                   0};
     *managed = &exported.release()->managed;
     return NEML2_OK;
   });

@@ -2,6 +2,8 @@
 #include <string>
 
 #include "capi/abi/arguments.h"
+#include "capi/aoti/libtorch/algebra.h"
+#include "capi/aoti/libtorch/stream.h"
 #include "capi/model/arrays.h"
 #include "capi/newton/rows.h"
 
@@ -65,9 +67,56 @@ Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Var
   return results;
 }
 
+// Handles over results of a device, as the caller sees it.
+Handles seen(Vector<Tensor> tensors) {
+  for (Tensor& tensor : tensors) tensor = tensor.as_on(tensor.device().as_seen());
+  return handles_of(std::move(tensors));
+}
+
+// Where points failed, their number is worth waiting for.
+std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_t points) {
+  if (!results.any_failed) return NEML2_OK;
+  const Tensor status = aoti::libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
+  model::Tally tally;
+  for (std::int64_t p = 0; p < points; ++p) tally.add(status.data_as<const std::int32_t>()[p], p);
+  return conclude(tally, points);
+}
+
+// The same over tensors of a device that the processor does not read.
+std::int32_t evaluate_on_device(const Request& request, const Model& target, const model::Options& options,
+                                const Dims& batch, const Arguments& given, const Arguments& promoted,
+                                const Arguments& tangents, const Arguments& cotangents) {
+  const bool of_parameters = request.kind == Kind::parameter;
+  model::DeviceRequest asked{batch, given.tensors, promoted.tensors, tangents.tensors, cotangents.tensors};
+  asked.jvp = request.jvps;
+  asked.vjp = request.adjoints;
+  asked.blocks = request.blocks;
+  asked.by_parameters = of_parameters;
+  asked.adjoint_batches = (of_parameters ? promoted : given).batches;
+  asked.blocks_vary = of_parameters || promoted.vary();
+  const model::DeviceResults results = target.evaluate(asked, options);
+
+  std::unique_ptr<neml2_report> reported;
+  if (request.report) {
+    reported = std::make_unique<neml2_report>();
+    for (const Tensor& tensor : results.report) reported->tensors.push_back(tensor.as_on(tensor.device().as_seen()));
+    for (const Tensor& tensor : results.unknowns) reported->unknowns.push_back(tensor.as_on(tensor.device().as_seen()));
+  }
+  Handles outputs = seen(results.outputs), jvps = seen(results.jvps), adjoints = seen(results.adjoints),
+          blocks = seen(results.blocks);
+  const std::int32_t status = conclude_on_device(results, count_of(batch));
+  if (request.outputs) hand_out(request.outputs, std::move(outputs));
+  hand_out(request.jvps, std::move(jvps));
+  hand_out(request.adjoints, std::move(adjoints));
+  hand_out(request.blocks, std::move(blocks));
+  if (request.report) *request.report = reported.release();
+  return status;
+}
+
 std::int32_t evaluate(const Request& request) {
   const Model& target = *required(request.model, "model").value;
   required(request.inputs, "inputs");
+  const aoti::libtorch::OnStream here(target.device());
   const bool differentiates = request.jvps || request.adjoints || request.blocks;
   if (differentiates) require_derivatives(target, request.kind);
 
@@ -77,10 +126,12 @@ std::int32_t evaluate(const Request& request) {
   target.take(snapshot);
   const model::Options& options = snapshot.options;
   Arguments promoted = given_parameters(target, request.parameters, snapshot.parameters, batch);
-  Arguments tangents{target.variables(Kind::input), "tangent of"};
+  Arguments tangents{target.variables(Kind::input), "tangent of", target.device()};
   tangents.add_present(request.tangents, batch);
-  Arguments cotangents{target.variables(Kind::output), "cotangent of"};
+  Arguments cotangents{target.variables(Kind::output), "cotangent of", target.device()};
   cotangents.add_present(request.cotangents, batch);
+  if (!target.device().is_host())
+    return evaluate_on_device(request, target, options, batch, given, promoted, tangents, cotangents);
 
   Evaluation evaluation(target);
   evaluation.points = count_of(batch);
@@ -133,6 +184,14 @@ void require_derivatives(const model::Model& model, Kind kind) {
               join("The artifact was compiled without derivatives with respect to ",
                    parameters ? "parameters. Compile it with neml2-compile -p PARAMETER -d OUTPUT:PARAMETER."
                               : "inputs. Compile it with neml2-compile -d OUTPUT:INPUT, or -d : for all."));
+}
+
+void require_host(const model::Model& model, const char* what) {
+  if (model.device().is_host()) return;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "device",
+              join(what, " for arrays of the host, and the model computes over tensors on ", model.device().str(),
+                   " (runtime \"tensors\"): evaluate it with neml2_model_forward() and the like, or load it for the "
+                   "CPU and the runtime \"auto\"."));
 }
 
 std::int32_t conclude(const model::Tally& tally, std::int64_t points) {

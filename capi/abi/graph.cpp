@@ -2,6 +2,7 @@
 #include "capi/abi/handles.h"
 #include "capi/abi/runtime.h"
 #include "capi/aoti/layout.h"
+#include "capi/aoti/libtorch/stream.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
@@ -32,6 +33,12 @@ Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std
   return tensors;
 }
 
+aoti::Wanted wanted_on(const char* runtime, const char* device) {
+  aoti::Wanted wanted = runtime_named(runtime);
+  if (device) wanted.device = aoti::device_named(device);
+  return wanted;
+}
+
 }  // namespace
 
 int32_t neml2_graph_check(const char* path) {
@@ -52,21 +59,35 @@ int32_t neml2_graph_check_with(const char** taken, const char* path, const char*
 int32_t neml2_graph_load(neml2_graph** out, const char* path) { return neml2_graph_load_with(out, path, nullptr); }
 
 int32_t neml2_graph_load_with(neml2_graph** out, const char* path, const char* runtime) {
-  return guarded([&] {
-    required(out, "out");
-    required(path, "path");
-    *out = new neml2_graph{aoti::Graph::load(std::filesystem::path(path), runtime_named(runtime))};
-    return NEML2_OK;
-  });
+  return neml2_graph_load_on(out, path, runtime, nullptr);
 }
 
-int32_t neml2_graph_load_bytes(neml2_graph** out, const void* content, int64_t size, const char* runtime) {
+int32_t neml2_graph_load_bytes(neml2_graph** out, const void* content, int64_t size, const char* runtime,
+                               const char* device) {
   return guarded([&] {
     required(out, "out");
     if (size < 0) throw Error(NEML2_ERROR_ARGUMENT, "size", join("The size must be 0 or more; got ", size, "."));
     const char* bytes = &required(static_cast<const char*>(content), "content");
     const std::string_view view(bytes, static_cast<std::size_t>(size));
-    *out = new neml2_graph{aoti::Graph::load(view, runtime_named(runtime))};
+    *out = new neml2_graph{aoti::Graph::load(view, wanted_on(runtime, device))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_load_on(neml2_graph** out, const char* path, const char* runtime, const char* device) {
+  return guarded([&] {
+    required(out, "out");
+    required(path, "path");
+    *out = new neml2_graph{aoti::Graph::load(std::filesystem::path(path), wanted_on(runtime, device))};
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_graph_device(int32_t* type, int32_t* index, const neml2_graph* graph) {
+  return guarded([&] {
+    const Device device = required(graph, "graph").value->device();
+    if (type) *type = static_cast<std::int32_t>(device.type);
+    if (index) *index = device.index;
     return NEML2_OK;
   });
 }
@@ -135,6 +156,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
                         int64_t ninputs) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
+    const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     value.check(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = aoti::laid_out(tensors[i], value.inputs()[i].order);
@@ -147,6 +169,7 @@ int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, cons
                                   neml2_tensor* const* inputs, int64_t ninputs) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
+    const aoti::libtorch::OnStream here(value.device());
     hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
     return NEML2_OK;
   });

@@ -45,7 +45,7 @@ std::int64_t count_of(const Dims& sizes);
 // A tensor over memory of somebody else, row-major where `strides` is NULL; throws for what cannot be one. `deleter` is
 // only called when this succeeded.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
-               void* context);
+               void* context, Device device = {});
 
 // New handles; NULL for a tensor that is not there.
 using Handles = std::vector<std::unique_ptr<neml2_tensor>>;
@@ -57,6 +57,9 @@ model::Kind differentiation_kind(std::int32_t kind);
 
 // Throws NEML2_ERROR_UNSUPPORTED where no derivative with respect to variables of this kind was compiled.
 void require_derivatives(const model::Model& model, model::Kind kind);
+
+// Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, where the model computes over tensors of a device.
+void require_host(const model::Model& model, const char* what);
 
 // The status of an evaluation; one that is positive is recorded with a message that says what failed.
 std::int32_t conclude(const model::Tally& tally, std::int64_t points);

@@ -22,6 +22,11 @@ const model::Variable& variable_of(const neml2_model* model, std::int32_t kind, 
 }
 
 const char* device_of(const char* device) { return device ? device : "cpu"; }
+// What to load for: a device of libtorch's, or the processor.
+aoti::Wanted wanted_for(const char* device, const char* runtime) {
+  return {runtime_named(runtime), aoti::device_named(device_of(device))};
+}
+
 const char* dtype_of(const char* dtype) { return dtype ? dtype : "float64"; }
 
 }  // namespace
@@ -42,7 +47,8 @@ int32_t neml2_model_load(neml2_model** out, const char* path, const char* device
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_model{model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)))};
+    *out = new neml2_model{model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)),
+                                              wanted_for(device, nullptr))};
     return NEML2_OK;
   });
 }
@@ -53,8 +59,8 @@ int32_t neml2_model_load_stub(neml2_model** out, const char* stub, const char* n
     required(out, "out");
     required(stub, "stub");
     required(name, "name");
-    *out = new neml2_model{
-        model::Model::load(artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)))};
+    *out = new neml2_model{model::Model::load(
+        artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)), wanted_for(device, nullptr))};
     return NEML2_OK;
   });
 }
@@ -64,11 +70,11 @@ int32_t neml2_model_load_with(neml2_model** out, const char* path, const char* n
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    const aoti::Runtime wanted = runtime_named(runtime);
+    runtime_named(runtime);  // before any file is read
     const artifact::Metadata metadata =
         name ? artifact::read_stub_metadata(path, name, device_of(device), dtype_of(dtype))
              : artifact::read_metadata(path, device_of(device), dtype_of(dtype));
-    *out = new neml2_model{model::Model::load(metadata, wanted)};
+    *out = new neml2_model{model::Model::load(metadata, wanted_for(device, runtime))};
     return NEML2_OK;
   });
 }
@@ -76,6 +82,15 @@ int32_t neml2_model_load_with(neml2_model** out, const char* path, const char* n
 int32_t neml2_model_runtime(const char** out, const neml2_model* model) {
   return guarded([&] {
     required(out, "out") = name_of(required(model, "model").value->runtime());
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_device(int32_t* type, int32_t* index, const neml2_model* model) {
+  return guarded([&] {
+    const Device device = required(model, "model").value->device();
+    if (type) *type = static_cast<std::int32_t>(device.type);
+    if (index) *index = device.index;
     return NEML2_OK;
   });
 }

@@ -1,20 +1,23 @@
 // What packages run on: names, and libtorch.
 #include "capi/abi/runtime.h"
 
+#include <cstdint>
 #include <string_view>
 
 #include "capi/abi/guard.h"
 #include "capi/aoti/libtorch/library.h"
 #include "capi/aoti/libtorch/schema.h"
+#include "capi/aoti/libtorch/stream.h"
 
 namespace neml2_capi::abi {
 
 aoti::Runtime runtime_named(const char* name) {
   if (!name) return aoti::Runtime::automatic;
-  for (const auto runtime : {aoti::Runtime::automatic, aoti::Runtime::builtin, aoti::Runtime::libtorch})
+  for (const auto runtime :
+       {aoti::Runtime::automatic, aoti::Runtime::builtin, aoti::Runtime::libtorch, aoti::Runtime::tensors})
     if (std::string_view(name) == name_of(runtime)) return runtime;
   throw Error(NEML2_ERROR_NAME, name,
-              join("There is no runtime '", name, "'. The runtimes are: auto, builtin, libtorch."));
+              join("There is no runtime '", name, "'. The runtimes are: auto, builtin, libtorch, tensors."));
 }
 
 const char* name_of(aoti::Runtime runtime) {
@@ -22,6 +25,7 @@ const char* name_of(aoti::Runtime runtime) {
     case aoti::Runtime::automatic: return "auto";
     case aoti::Runtime::builtin: return "builtin";
     case aoti::Runtime::libtorch: return "libtorch";
+    case aoti::Runtime::tensors: return "tensors";
   }
   return "";
 }
@@ -43,6 +47,15 @@ int32_t neml2_libtorch_find(const char** path, const char** version) {
     const auto& library = aoti::libtorch::Library::get();
     if (path) *path = library.path().c_str();
     if (version) *version = library.version().c_str();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_stream_use(int32_t index, void* stream) {
+  return guarded([&] {
+    if (index < 0 || index > INT16_MAX)
+      throw Error(NEML2_ERROR_ARGUMENT, "index", join("The index of a CUDA device is 0 or more; got ", index, "."));
+    aoti::libtorch::use_stream(static_cast<std::int16_t>(index), stream);
     return NEML2_OK;
   });
 }

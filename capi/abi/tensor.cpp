@@ -55,7 +55,7 @@ std::int64_t count_of(const Dims& sizes) {
 
 // Negative strides would reach before `data`.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* given, Storage::Deleter deleter,
-               void* context) {
+               void* context, Device device) {
   std::int64_t last = 0;
   const bool empty = count_of(sizes) == 0;
   const Dims strides = given ? Dims(std::span(given, static_cast<std::size_t>(sizes.size()))) : sizes.row_major();
@@ -71,7 +71,7 @@ Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* g
   if (!empty && !data)
     throw Error(NEML2_ERROR_ARGUMENT, "data", "The argument 'data' is NULL; it must point to something.");
   const std::int64_t bytes = empty ? 0 : (last + 1) * itemsize(dtype);
-  return Tensor(Storage::wrap(data, bytes, deleter, context), dtype, sizes, strides);
+  return Tensor(Storage::wrap(data, bytes, deleter, context, device), dtype, sizes, strides);
 }
 
 }  // namespace neml2_capi::abi
@@ -122,6 +122,15 @@ int32_t neml2_tensor_shape(int64_t* ndim, const int64_t** shape, const int64_t**
     if (ndim) *ndim = value.ndim();
     if (shape) *shape = value.sizes().data();
     if (strides) *strides = value.strides().data();
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_tensor_device(int32_t* type, int32_t* index, const neml2_tensor* tensor) {
+  return guarded([&] {
+    const Device device = required(tensor, "tensor").value.device();
+    if (type) *type = static_cast<std::int32_t>(device.type);
+    if (index) *index = device.index;
     return NEML2_OK;
   });
 }

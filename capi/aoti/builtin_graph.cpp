@@ -98,7 +98,7 @@ class BuiltinGraph final : public LoadedGraph {
 
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
-    if (singular) singular->clear();
+    if (singular) *singular = {};
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;

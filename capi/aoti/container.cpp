@@ -9,15 +9,17 @@
 
 namespace neml2_capi::aoti {
 
-Container::Container(builtin::Image& image, const Handling& handling, std::string package)
+Container::Container(builtin::Image& image, const Handling& handling, std::string package, Device device,
+                     const char* kernels)
     : image_(image), handling_(handling), package_(std::move(package)) {
-  call([&] { return entry().create(&container_, 1, "cpu", nullptr); });
+  call([&] { return entry().create(&container_, 1, device.str().c_str(), kernels); });
 }
 
 // The constants that were compiled in become those that are not in use, and can be freed.
 Container::Container(builtin::Image& image, const Handling& handling, std::string package,
                      std::vector<PackagedConstant> constants)
-    : Container(image, handling, std::move(package)) {  // from here on the destructor runs whatever is thrown
+    : Container(image, handling, std::move(package), Device(),
+                nullptr) {  // from here on the destructor runs whatever is thrown
   replaced_ = std::move(constants);
   use_replaced();
 }
@@ -88,12 +90,12 @@ std::vector<PackagedConstant> Container::constants() const {
 
 // The first run folds constants into the container: it is alone.
 void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy,
-                    bool alone) const {
+                    bool alone, void* stream) const {
   std::unique_lock lock(image_.alone(), std::defer_lock);
   if (alone || !has_run()) lock.lock();
   image_.note_run();
   const builtin::SerialRegions serial(entry().openmp);
-  call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, nullptr, proxy); }, proxy);
+  call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
   if (lock) has_run_.store(true, std::memory_order_release);
 }
 

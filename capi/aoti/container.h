@@ -40,8 +40,9 @@ struct PackagedConstant {
 class Container {
  public:
   // With the constants that were compiled in. `package` is for messages; code that fails is NEML2_ERROR_RUNTIME.
-  Container(builtin::Image& image, const Handling& handling, std::string package);
-  // With these, all that there are: their memory is used, and must not change.
+  // `kernels` is the folder of the device's code, or null.
+  Container(builtin::Image& image, const Handling& handling, std::string package, Device device, const char* kernels);
+  // On the CPU, with these, all that there are: their memory is used, and must not change.
   Container(builtin::Image& image, const Handling& handling, std::string package,
             std::vector<PackagedConstant> constants);
   ~Container();
@@ -60,9 +61,9 @@ class Container {
   bool has_run() const { return has_run_.load(std::memory_order_acquire); }
 
   // Run, on any thread. The inputs are taken over; after an error some may still be there. `alone`: no other run of the
-  // image at the same time.
-  void run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy,
-           bool alone) const;
+  // image at the same time. `stream` is the device's, null on the CPU.
+  void run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy, bool alone,
+           void* stream = nullptr) const;
 
  private:
   const builtin::EntryPoints& entry() const { return image_.entry(); }

@@ -1,6 +1,7 @@
 // Loading a package: everything is checked first, for the runtime that it will call.
 #include "capi/aoti/graph.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "capi/aoti/call_spec.h"
 #include "capi/aoti/extern_nodes.h"
 #include "capi/aoti/findings.h"
+#include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/graph.h"
 #include "capi/aoti/source.h"
 #include "capi/artifact/archive.h"
@@ -55,6 +57,8 @@ struct Contents {
   Signature signature;
   std::vector<builtin::OperatorNode> nodes;
   std::vector<libtorch::OperatorCall> calls;  // of the nodes, on libtorch
+  std::vector<libtorch::KernelFile> kernels;  // for a device
+  Device device;
   builtin::Object object;
 };
 
@@ -87,8 +91,39 @@ void bind_to_either(Contents& contents, std::string_view object) {
   }
 }
 
+// Where the package will run. Devices other than the CPU are libtorch's.
+Device device_for(const builtin::Target& target, const Wanted& wanted) {
+  const Device own{target.device == "cuda" ? Device::Type::cuda : Device::Type::cpu};
+  const Device device = wanted.device.value_or(own);
+  if (device.type != own.type)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                join("the package was compiled for the device \"", target.device, "\", and is wanted on ", device.str(),
+                     ": compile the model with --device ", device.is_host() ? "cpu" : "cuda"));
+  if (device.type == Device::Type::cuda && wanted.runtime == Runtime::builtin)
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "",
+        "the package was compiled for the device \"cuda\", and the built-in runtime runs on \"cpu\" only: load it "
+        "for libtorch");
+  return device;
+}
+
+void require_libtorch(Device device) {
+  if (device.is_host()) return;
+  try {
+    libtorch::require_algebra(device);
+  } catch (const Error& error) {
+    if (device.type == Device::Type::cpu) throw;
+    throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                join("the package was compiled for the device \"cuda\", which needs libtorch: ", error.what()));
+  }
+}
+
+Runtime runtime_for(Device device, Runtime wanted) {
+  return device.is_host() && wanted != Runtime::tensors ? wanted : Runtime::libtorch;
+}
+
 // All that can be known without mapping the code.
-Contents read_checked(const artifact::Archive& archive, const std::string& package, Runtime wanted) {
+Contents read_checked(const artifact::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents;
   Metadata metadata;
   Findings findings(package);
@@ -98,21 +133,28 @@ Contents read_checked(const artifact::Archive& archive, const std::string& packa
   // A package for another device or machine may have no code, and nothing else to check.
   findings.collect([&] { builtin::check_machine(target); });
   findings.raise_if_any();
+  findings.collect([&] { contents.device = device_for(target, wanted); });
+  findings.raise_if_any();
+  const Runtime runtime = runtime_for(contents.device, wanted.runtime);
+  findings.collect([&] { require_libtorch(contents.device); });
+  findings.raise_if_any();
   findings.collect([&] {
     const std::string_view source = entry_of(archive, ".wrapper.cpp");
     contents.signature = read_signature(source);
     name_tensors(contents.signature, metadata.notes);
     if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
+    for (const auto& [name, bytes] : archive.find_all(".cubin")) contents.kernels.push_back({name, std::string(bytes)});
   });
   findings.collect([&] {
     const std::string_view object = entry_of(archive, ".wrapper.so");
-    switch (wanted) {
+    switch (runtime) {
       case Runtime::automatic: return bind_to_either(contents, object);
+      case Runtime::tensors:
       case Runtime::libtorch: return bind_to_libtorch(contents, object);
       case Runtime::builtin: return bind_to_builtin(contents, object);
     }
   });
-  if (wanted == Runtime::builtin)
+  if (runtime == Runtime::builtin)
     findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
   findings.collect([&] { builtin::check_processor(target, contents.object.producers); });
   findings.collect([&] { builtin::check_c_library(contents.object.versions); });
@@ -120,18 +162,19 @@ Contents read_checked(const artifact::Archive& archive, const std::string& packa
   return contents;
 }
 
-std::shared_ptr<Graph> open(const artifact::Archive& archive, const std::string& package, Runtime wanted) {
+std::shared_ptr<Graph> open(const artifact::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents = read_checked(archive, package, wanted);
   builtin::Image& image =
       builtin::Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
   if (contents.runtime == Runtime::libtorch)
-    return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image);
+    return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image, contents.device,
+                          contents.kernels);
   return open_builtin(package, std::move(contents.signature), std::move(contents.nodes), image);
 }
 
 // Read an archive, from a path or a content; every error tells the package.
 template <class Read, class... Source>
-auto naming_package(const std::string& package, Read&& read, Runtime wanted, const Source&... source) {
+auto naming_package(const std::string& package, Read&& read, const Wanted& wanted, const Source&... source) {
   try {
     return read(artifact::Archive(source...), package, wanted);
   } catch (const Error& error) {
@@ -147,21 +190,34 @@ const std::string in_memory = "the package in memory";
 
 }  // namespace
 
+Device device_named(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const std::string family = name.substr(0, colon);
+  std::int16_t index = 0;
+  const bool has_index = colon != std::string::npos;
+  const char *begin = name.data() + colon + 1, *end = name.data() + name.size();
+  const bool is_index = !has_index || (begin != end && std::from_chars(begin, end, index).ptr == end && index >= 0);
+  if (family == "cpu" && is_index) return {};
+  if (family == "cuda" && is_index) return {Device::Type::cuda, false, index};
+  throw Error(NEML2_ERROR_UNSUPPORTED, name,
+              join("There is no device '", name, "'. This version runs on 'cpu', and on 'cuda' or 'cuda:1'."));
+}
+
 Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
   Handles given(std::move(inputs)), returned(outputs().size());
   run(given, returned, singular);
   return returned.take();
 }
 
-Runtime Graph::check_file(const std::filesystem::path& path, Runtime wanted) {
+Runtime Graph::check_file(const std::filesystem::path& path, const Wanted& wanted) {
   return naming_package(path.filename().string(), read_checked, wanted, path).runtime;
 }
 
-std::shared_ptr<Graph> Graph::load(const std::filesystem::path& path, Runtime wanted) {
+std::shared_ptr<Graph> Graph::load(const std::filesystem::path& path, const Wanted& wanted) {
   return naming_package(path.filename().string(), open, wanted, path);
 }
 
-std::shared_ptr<Graph> Graph::load(std::string_view content, Runtime wanted) {
+std::shared_ptr<Graph> Graph::load(std::string_view content, const Wanted& wanted) {
   return naming_package(in_memory, open, wanted, in_memory, content);
 }
 

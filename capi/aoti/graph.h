@@ -39,11 +39,28 @@ struct CallSpec {
 
 // What a package calls: the built-in provider, or libtorch. `automatic`: the built-in provider where it has all that the
 // package calls, else libtorch.
-enum class Runtime { automatic, builtin, libtorch };
+// `tensors`: libtorch, and a model's own arithmetic by its operators, too; so on every device but the CPU.
+enum class Runtime { automatic, builtin, libtorch, tensors };
+
+// What a package is loaded for.
+struct Wanted {
+  Runtime runtime = Runtime::automatic;
+  std::optional<Device> device = std::nullopt;  // empty: that of the package, the first of its type
+
+  Wanted() = default;
+  Wanted(Runtime runtime) : runtime(runtime) {}
+  Wanted(Runtime runtime, Device device) : runtime(runtime), device(device) {}
+};
+
+// The device of a text: "cpu", "cuda", "cuda:1". Throws NEML2_ERROR_UNSUPPORTED.
+Device device_named(const std::string& name);
 
 // The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
 // Empty where all were regular.
-using SingularInfo = Vector<std::int32_t>;
+struct SingularInfo : Vector<std::int32_t> {
+  using Vector<std::int32_t>::Vector;
+  Vector<Tensor> on_device;  // instead of the above, where the processor does not read the device: one per solve
+};
 
 // A constant of a graph, by its name in the module that was compiled.
 struct Constant {
@@ -54,16 +71,17 @@ struct Constant {
 class Graph {
  public:
   // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
-  static std::shared_ptr<Graph> load(const std::filesystem::path& path, Runtime wanted = Runtime::automatic);
+  static std::shared_ptr<Graph> load(const std::filesystem::path& path, const Wanted& wanted = {});
   // The same of the content of such a file, which is not needed any more then.
-  static std::shared_ptr<Graph> load(std::string_view content, Runtime wanted = Runtime::automatic);
+  static std::shared_ptr<Graph> load(std::string_view content, const Wanted& wanted = {});
 
   // Make all the checks of load() that need no code of the package to be mapped, and throw what they find, a line for
   // each. Returns the runtime that load() would take.
-  static Runtime check_file(const std::filesystem::path& path, Runtime wanted = Runtime::automatic);
+  static Runtime check_file(const std::filesystem::path& path, const Wanted& wanted = {});
 
   virtual ~Graph() = default;
   virtual Runtime runtime() const = 0;
+  virtual Device device() const { return {}; }  // of inputs and outputs
   virtual const std::vector<InputSpec>& inputs() const = 0;
   virtual const std::vector<OutputSpec>& outputs() const = 0;
 
@@ -71,7 +89,8 @@ class Graph {
   // refuses a batch below its least size, which it would run correctly otherwise.
   virtual bool enforces_bounds() const = 0;
 
-  // Throws NEML2_ERROR_SHAPE or _DTYPE, naming the input's position, unless `inputs` fit the specification. A batch
+  // Throws NEML2_ERROR_SHAPE, _DTYPE, or _UNSUPPORTED for another device, naming the input's position, unless `inputs`
+  // fit the specification. A batch
   // below the least size of a dynamic axis is accepted while bounds are not enforced (but for 0).
   virtual void check(const Vector<Tensor>& inputs) const = 0;
 

@@ -22,12 +22,14 @@ std::string describe(const InputSpec& spec) {
 
 }  // namespace
 
-LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling)
+LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling,
+                         Device device, const char* kernels)
     : package_(std::move(package)),
       signature_(std::move(signature)),
       image_(image),
       handling_(handling),
-      compiled_(image, handling, package_) {
+      device_(device),
+      compiled_(image, handling, package_, device, kernels) {
   const std::size_t num_inputs = compiled_.num_inputs(), num_outputs = compiled_.num_outputs();
   if (num_inputs == signature_.inputs.size() && num_outputs == signature_.outputs.size()) return;
   throw Error(NEML2_ERROR_ARTIFACT, package_,
@@ -44,13 +46,21 @@ std::shared_ptr<const Container> LoadedGraph::in_use() const {
   return std::shared_ptr<const Container>(std::shared_ptr<void>(), &compiled_);  // not counted
 }
 
+void LoadedGraph::require_host() const {
+  if (device_.type != Device::Type::cpu)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "constants",
+                join(package_, ": the constants of a graph on ", device_.str(), " can be neither read nor replaced"));
+}
+
 std::vector<Constant> LoadedGraph::constants() const {
+  require_host();
   std::vector<Constant> all;
   for (const PackagedConstant& constant : in_use()->constants()) all.push_back({constant.name, constant.value});
   return all;
 }
 
 void LoadedGraph::set_constants(const std::vector<Constant>& values, bool copy) {
+  require_host();
   const std::lock_guard alone(setting_);
   std::vector<PackagedConstant> all = in_use()->constants();
   for (const Constant& value : values) replace(all, value, copy);
@@ -83,6 +93,10 @@ void LoadedGraph::check_input(std::int64_t i, const Tensor& input, bool exact) c
     throw Error(NEML2_ERROR_DTYPE, package_,
                 join(labelled(i), " of ", package_, " must be ", name_of(spec.dtype), ", and is ",
                      name_of(input.dtype()), ": convert it first"));
+  if (input.data() && input.device() != device_)
+    throw Error(NEML2_ERROR_UNSUPPORTED, package_,
+                join(labelled(i), " of ", package_, " must be on ", device_.str(), ", and is on ", input.device().str(),
+                     ": move it there first"));
   bool fits = input.ndim() == spec.least.size();
   for (std::int64_t axis = 0; fits && axis < input.ndim(); ++axis) {
     const bool is_dynamic = spec.least[axis] != spec.greatest[axis];

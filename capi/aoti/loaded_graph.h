@@ -20,6 +20,7 @@ class LoadedGraph : public Graph {
  public:
   const std::vector<InputSpec>& inputs() const override { return signature_.inputs; }
   const std::vector<OutputSpec>& outputs() const override { return signature_.outputs; }
+  Device device() const override { return device_; }
   const CallSpec& call_spec() const override { return signature_.call_spec; }
   bool enforces_bounds() const override { return image_.checks_inputs(); }
   void check(const Vector<Tensor>& inputs) const override;
@@ -29,7 +30,8 @@ class LoadedGraph : public Graph {
 
  protected:
   // Throws NEML2_ERROR_ARTIFACT unless the code has the inputs and outputs of the signature.
-  LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling);
+  LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling,
+              Device device = {}, const char* kernels = nullptr);
 
   void require_count(std::size_t count) const;
   const std::string& package() const { return package_; }
@@ -40,6 +42,7 @@ class LoadedGraph : public Graph {
   bool has_integer_kernels() const { return signature_.has_integer_kernels; }
 
  private:
+  void require_host() const;
   // "input 0 ('strain')"
   std::string labelled(std::int64_t input) const;
   void check_input(std::int64_t i, const Tensor& input, bool exact) const;
@@ -49,6 +52,7 @@ class LoadedGraph : public Graph {
   Signature signature_;
   builtin::Image& image_;
   const Handling& handling_;
+  Device device_;
   const Container compiled_;  // lives as long as the graph: others use what they do not replace of its constants
 
   std::mutex setting_;  // held by the one who sets constants

@@ -46,10 +46,19 @@ DType to_dtype(std::int64_t input, std::string_view name) {
               join("the package takes input ", input, " in the element type ", name, ", which is not supported"));
 }
 
+// Devices have the numbers of torch's C ABI.
+Device::Type to_device(std::int64_t input, std::string_view type) {
+  if (type == "0") return Device::Type::cpu;
+  if (type == "1") return Device::Type::cuda;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package takes input ", input, " on a device other than the CPU and CUDA"));
+}
+
 // What the checks of one input say.
 struct Checks {
   std::string name;  // of the variable that holds it
   std::optional<DType> dtype;
+  Device::Type device = Device::Type::cpu;
   std::map<std::int64_t, std::int64_t> fixed, least, greatest, strides;
 };
 
@@ -69,9 +78,7 @@ Checks read_checks(std::int64_t input, std::string_view body) {
     const std::string dtype = "int32_t " + checks.name + "_expected_dtype = aoti_torch_dtype_";
     const std::string device = "int32_t " + checks.name + "_expected_device_type = ";
     if (const auto name = between(*line, dtype, "();")) checks.dtype = to_dtype(input, *name);
-    if (const auto type = between(*line, device, ";"); type && *type != "0")
-      throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package takes input ", input, " on a device other than the CPU"));
+    if (const auto type = between(*line, device, ";")) checks.device = to_device(input, *type);
 
     const auto condition = between(*line, "if (", ") {");
     if (!condition) continue;
@@ -299,6 +306,12 @@ Signature read_signature(std::string_view source) {
     checks.push_back(read_checks(i, *body));
     signature.inputs.push_back(to_spec(i, checks.back()));
     signature.inputs.back().order = order_of(i, signature.inputs.back(), checks.back());
+    if (i > 0 && checks.back().device != signature.device)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package takes input ", i,
+                       " on another device than those before it: compile the model with "
+                       "all inputs on one device"));
+    signature.device = checks.back().device;
   }
   const auto run = body_of(source, "void AOTInductorModel::run_impl(");
   if (!run) malformed("run_impl is missing");

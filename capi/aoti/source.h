@@ -22,6 +22,7 @@ struct Signature {
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   CallSpec call_spec;
+  Device::Type device = Device::Type::cpu;           // of all inputs
   std::vector<std::vector<Axis>> equal_axes;         // groups of dynamic axes that always have one size
   std::map<std::string, Axis, std::less<>> symbols;  // the names of sizes in the source, and an axis that has each
 
@@ -32,7 +33,8 @@ struct Signature {
 
 // Read the text of a package's *.wrapper.cpp: its metadata says nothing about sizes, but the source states what each
 // input must be, in checks that are compiled in and usually off. Throws Error NEML2_ERROR_ARTIFACT, naming the input,
-// where the text cannot be understood, NEML2_ERROR_UNSUPPORTED for an input that has gaps or is not on the CPU.
+// where the text cannot be understood, NEML2_ERROR_UNSUPPORTED for an input that has gaps, or is on another device than
+// the CPU and CUDA, or than the others.
 Signature read_signature(std::string_view source);
 
 }  // namespace neml2_capi::aoti

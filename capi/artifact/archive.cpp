@@ -152,4 +152,11 @@ std::optional<std::string_view> Archive::find(std::string_view suffix) const {
   return bytes_.substr(found->offset, found->size);
 }
 
+std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::string_view suffix) const {
+  std::vector<std::pair<std::string, std::string_view>> found;
+  for (const Entry& entry : entries_)
+    if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, file_.bytes().substr(entry.offset, entry.size));
+  return found;
+}
+
 }  // namespace neml2_capi::artifact

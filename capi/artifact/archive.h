@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace neml2_capi::artifact {
@@ -22,6 +23,9 @@ class Archive {
   // The content of the only entry whose name ends with `suffix`; nothing where there is none, NEML2_ERROR_ARTIFACT
   // where there are several.
   std::optional<std::string_view> find(std::string_view suffix) const;
+
+  // All entries whose names end with `suffix`: name and content.
+  std::vector<std::pair<std::string, std::string_view>> find_all(std::string_view suffix) const;
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The device families for which NEML2 compiles. The built-in provider runs the first.
+// The device families for which NEML2 compiles. The first two can be run.
 constexpr std::array<std::string_view, 5> device_families = {"cpu", "cuda", "xpu", "hip", "mps"};
 
 bool is_family(const std::string& name) {
@@ -96,7 +96,8 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
 std::string device_family(const std::string& device) {
   const std::string family = device.substr(0, device.find(':'));
   if (is_family(family)) return family;
-  throw Error(NEML2_ERROR_UNSUPPORTED, device, join("There is no device '", device, "'. This version runs on 'cpu'."));
+  throw Error(NEML2_ERROR_UNSUPPORTED, device,
+              join("There is no device '", device, "'. This version runs on 'cpu' and 'cuda'."));
 }
 
 fs::path find_metadata(const fs::path& path, const std::string& family) {
@@ -120,10 +121,10 @@ fs::path choose_leaf(const fs::path& root, const std::string& family, const std:
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {
-  if (family != device_families.front())
-    throw Error(
-        NEML2_ERROR_UNSUPPORTED, family,
-        join("The packages in ", leaf.string(), " are for the device '", family, "'. This version runs on 'cpu'."));
+  if (family != device_families[0] && family != device_families[1])
+    throw Error(NEML2_ERROR_UNSUPPORTED, family,
+                join("The packages in ", leaf.string(), " are for the device '", family,
+                     "'. This version runs on 'cpu' and 'cuda'."));
 }
 
 }  // namespace neml2_capi::artifact

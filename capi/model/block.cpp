@@ -4,11 +4,14 @@
 #include <cstring>
 #include <utility>
 
+#include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
 namespace {
+
+namespace libtorch = aoti::libtorch;
 
 // Is the direction the same at all sites of each point?
 bool uniform(const Tensor& direction, const BlockShape& shape) {
@@ -45,6 +48,29 @@ void for_each_site(const Block& block, std::int64_t points, F&& f) {
         p * shape.output_size() + (shape.output_sites > 1 ? s * shape.rows : 0));
 }
 
+// Values per site, (points, any sites, size, count), as (points, sites * size, count).
+Tensor to_sites(Tensor values, std::int64_t sites) {
+  const std::int64_t points = values.sizes()[0], size = values.sizes()[2], count = values.sizes()[3];
+  if (sites == 1 && values.sizes()[1] != 1) values = libtorch::sum(values, {1}, true);
+  return libtorch::shaped(libtorch::expanded(values, {points, sites, size, count}), {points, sites * size, count});
+}
+
+// The product of a block, or of its transpose, with a direction, on a device.
+Tensor product(const Block& block, const Tensor& direction, bool transposed) {
+  const BlockShape& shape = *block.shape;
+  const std::int64_t points = direction.sizes()[0], count = direction.sizes()[2];
+  Tensor matrices = libtorch::shaped(block.data, {block.data.numel() / (shape.sites * shape.rows * shape.columns),
+                                                  shape.sites, shape.rows, shape.columns});
+  if (transposed) matrices = libtorch::transpose(matrices);
+  const std::int64_t from = transposed ? shape.output_sites : shape.input_sites;
+  const Tensor sites = libtorch::shaped(direction, {points, from, matrices.sizes()[3], count});
+  return to_sites(libtorch::product(matrices, sites), transposed ? shape.input_sites : shape.output_sites);
+}
+
+void add_to(Tensor& sum, const Tensor& value) { sum = sum.data() ? libtorch::add(sum, value) : value; }
+
+constexpr const char* unread_tangent = "whether the tangent is the same at all of them, this device is not asked.";
+
 }  // namespace
 
 BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output_size, std::int64_t rows,
@@ -71,11 +97,16 @@ BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output
 }
 
 Tensor& Directions::at(std::size_t value, std::int64_t size) {
-  if (!of[value].data()) of[value] = Tensor::zeros(dtype, {points, size, count});
+  if (!of[value].data())
+    of[value] = device.is_host() ? Tensor::zeros(dtype, {points, size, count})
+                                 : libtorch::filled(dtype, {points, size, count}, 0.0, device);
   return of[value];
 }
 
-Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype) {
+Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype,
+                Device device) {
+  if (!device.is_host())
+    return libtorch::expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
   Tensor out = Tensor::zeros(dtype, {points, size, count});
   newton::with_scalar(dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
@@ -83,6 +114,17 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
       for (std::int64_t i = 0; i < size; ++i) out.data_as<Scalar>()[(p * size + i) * count + first + i] = 1;
   });
   return out;
+}
+
+void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
+  if (!directions.device().is_host())
+    return libtorch::assign(libtorch::part(directions, 2, c, 1), libtorch::shaped(values, values.sizes().then({1})));
+  const std::int64_t count = directions.sizes().back();
+  newton::with_scalar(directions.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      directions.data_as<Scalar>()[i * count + c] = values.data_as<const Scalar>()[i];
+  });
 }
 
 Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t width) {
@@ -98,6 +140,11 @@ void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& o
   for (const Block& block : blocks) {
     const Tensor& input = directions.of[block.input];
     if (!input.data()) continue;
+    if (!directions.device.is_host()) {
+      if (block.shape->lumped) refuse_lumped(*block.shape, unread_tangent);
+      add_to(made.of[block.output], product(block, input, false));
+      continue;
+    }
     if (block.shape->lumped && !uniform(input, *block.shape))
       refuse_lumped(*block.shape, "the tangent is not the same at all of them.");
     Tensor& output = made.at(block.output, block.shape->output_size());
@@ -124,6 +171,10 @@ void pull_back(const Vector<Block>& blocks, const std::vector<std::size_t>& outp
     const Tensor& output = taken[block.output];
     if (!output.data()) continue;
     if (block.shape->lumped) refuse_lumped(*block.shape, "an adjoint at each of them cannot be told.");
+    if (!directions.device.is_host()) {
+      add_to(directions.of[block.input], product(block, output, true));
+      continue;
+    }
     Tensor& input = directions.at(block.input, block.shape->input_size());
     newton::with_scalar(directions.dtype, [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;

@@ -42,13 +42,18 @@ struct Directions {
   std::int64_t points = 0, count = 0;
   DType dtype = DType::float64;
   Vector<Tensor> of;
+  Device device = {};
 
   // That of a value of this size; zeros where there was none.
   Tensor& at(std::size_t value, std::int64_t size);
 };
 
 // The directions of `size` components, each its own: columns [first, first + size) are the identity, the others zero.
-Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype);
+Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype,
+                Device device = {});
+
+// Write (points, size) to column `c` of (points, size, count).
+void set_column(Tensor& directions, std::int64_t c, const Tensor& values);
 
 // Columns [first, first + width) of (points, size, count), row-major.
 Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t width);

@@ -5,20 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "capi/newton/rows.h"
-
 namespace neml2_capi::model {
 namespace {
-
-// Write (points, size) to column `c` of (points, size, count).
-void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
-  const std::int64_t count = directions.sizes().back();
-  newton::with_scalar(directions.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
-    for (std::int64_t i = 0; i < values.numel(); ++i)
-      directions.data_as<Scalar>()[i * count + c] = values.data_as<const Scalar>()[i];
-  });
-}
 
 // For each member, the number of its set of partners, and those sets.
 struct Distinct {
@@ -56,7 +44,7 @@ void Derivatives::group() {
 }
 
 Directions Derivatives::Chain::directions(std::int64_t count) const {
-  Directions directions{points, count, dtype, {}};
+  Directions directions{points, count, dtype, {}, device};
   directions.of.resize(num_values + num_parameters);
   return directions;
 }
@@ -128,7 +116,8 @@ Vector<Tensor> Derivatives::blocks(const Chain& chain) const {
     }
   Directions directions = chain.directions(count);
   for (const Derivative& d : all_)
-    directions.of[inputs_[d.input]] = identity(chain.points, d.columns, first[d.input], count, chain.dtype);
+    directions.of[inputs_[d.input]] =
+        identity(chain.points, d.columns, first[d.input], count, chain.dtype, chain.device);
   chain.push_forward(directions);
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const Derivative& d = all_[i];

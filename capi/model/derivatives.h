@@ -43,6 +43,7 @@ class Derivatives {
     std::int64_t points;
     std::size_t num_values, num_parameters;
     DType dtype;
+    Device device = {};
 
     Directions directions(std::int64_t count) const;
     void push_forward(Directions& directions) const;

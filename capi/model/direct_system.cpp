@@ -21,6 +21,7 @@ newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
   aoti::SingularInfo info;
   newton::Groups du = row_major(packages_.solve.run(points, Vector<Tensor>(operator_), &info));
   singular = by_point(info, points);
+  singular_on_device_ = std::move(info.on_device);
   return du;
 }
 

@@ -27,6 +27,7 @@ class DirectSystem : public newton::System {
   newton::Groups residual(const newton::Groups& u) override;
   newton::Groups linearize(const newton::Groups& u) override;
   newton::Groups step(Vector<std::int32_t>& singular) override;
+  Vector<Tensor> singular_on_device() const override { return singular_on_device_; }
   void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
@@ -36,6 +37,7 @@ class DirectSystem : public newton::System {
   Packages packages_;
   Operands at_;
   newton::Groups operator_;  // the blocks, then the residual
+  Vector<Tensor> singular_on_device_;
 };
 
 }  // namespace neml2_capi::model

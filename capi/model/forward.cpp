@@ -82,8 +82,7 @@ void ForwardSegment::find_coupled_sites() {
           changed.data_as<float>()[i] = static_cast<float>(first_site);
         else
           changed.data_as<double>()[i] = first_site;
-      aoti::SingularInfo ignored;
-      return value_.package().run(points, std::move(inputs), &ignored)[output].row_major();
+      return value_.package().run_from_host(std::move(inputs))[output].row_major();
     };
     const Tensor a = evaluate(0.5), b = evaluate(0.75);
     const auto site = static_cast<std::size_t>(pair.shape.rows * a.itemsize());

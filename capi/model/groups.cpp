@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capi/aoti/libtorch/algebra.h"
+
 namespace neml2_capi::model {
+
+namespace libtorch = aoti::libtorch;
 
 Dims row_shape(const artifact::Group& group) {
   Dims shape = group.block ? group.sub_batch_shape : Dims();
@@ -26,6 +30,7 @@ ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : 
 }
 
 Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
+  if (!chunk.device.is_host()) return pack_on_device(chunk);
   Tensor packed = Tensor::empty(dtype, Dims{chunk.points}.then(row_shape_));
   const std::int64_t item = packed.itemsize(), total = row_shape_.back() * item;
   std::int64_t offset = 0;
@@ -40,6 +45,7 @@ Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
 }
 
 void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
+  if (!chunk.device.is_host()) return unpack_on_device(group, chunk);
   const std::int64_t item = group.itemsize(), total = row_shape_.back() * item;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -50,6 +56,23 @@ void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
                   static_cast<std::size_t>(piece));
     chunk.values[values_[i]] = std::move(value);
     offset += piece;
+  }
+}
+
+Tensor ValueGroup::pack_on_device(const Chunk& chunk) const {
+  Vector<Tensor> pieces;
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    pieces.push_back(libtorch::shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
+  return libtorch::shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
+}
+
+void ValueGroup::unpack_on_device(const Tensor& group, Chunk& chunk) const {
+  const Tensor rows = libtorch::shaped(group, {chunk.points, outer_, row_shape_.back()});
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    chunk.values[values_[i]] =
+        libtorch::shaped(libtorch::part(rows, 2, offset, sizes_[i]), Dims{chunk.points}.then(point_shapes_[i]));
+    offset += sizes_[i];
   }
 }
 

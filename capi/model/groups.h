@@ -28,6 +28,9 @@ class ValueGroup {
   void unpack(const Tensor& group, Chunk& chunk) const;
 
  private:
+  Tensor pack_on_device(const Chunk& chunk) const;
+  void unpack_on_device(const Tensor& group, Chunk& chunk) const;
+
   // The values of one row are `outer` pieces; the piece of value i has sizes_[i] elements.
   std::int64_t outer_ = 1;
   std::vector<std::size_t> values_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
 #include "capi/model/direct_system.h"
 #include "capi/model/step_system.h"
@@ -164,7 +165,9 @@ std::vector<std::size_t> ImplicitSegment::uniform_parameters() const {
 // says.
 void ImplicitSegment::predict(Chunk& chunk) const {
   const auto zeros = [&](std::size_t value, const Dims& point_shape) {
-    chunk.values[value] = Tensor::zeros(dtype_, Dims{chunk.points}.then(point_shape));
+    const Dims sizes = Dims{chunk.points}.then(point_shape);
+    chunk.values[value] = chunk.device.is_host() ? Tensor::zeros(dtype_, sizes)
+                                                 : aoti::libtorch::filled(dtype_, sizes, 0.0, chunk.device);
   };
   for (const ValueGroup& group : unknowns_)
     for (std::size_t i = 0; i < group.values().size(); ++i)
@@ -184,6 +187,38 @@ Operands ImplicitSegment::prepare(Chunk& chunk) const {
   for (const ValueGroup& group : givens_) at.givens.push_back(group.pack(chunk, dtype_));
   at.parameters = chunk.parameters;
   return at;
+}
+
+void ImplicitSegment::require_device(Device device) const {
+  const auto refuse = [&](const char* what, const char* instead) {
+    throw Error(NEML2_ERROR_UNSUPPORTED, name(),
+                join(name(), " is solved ", what, ", which is not there on the device ", device.str(), " (runtime ",
+                     "\"tensors\"). ", instead));
+  };
+  if (krylov_ || matvec_) refuse("by an iterative linear solver", "Compile the model with a direct one.");
+  if (substeps_) refuse("in substeps", "Compile the model without them.");
+  if (step_is_taken_) refuse("by a package of NEML2 3.0.2 or older", "Compile the model again.");
+  if (given_sensitivity_ && given_sensitivity_->is_iterative())
+    refuse("with iterative sensitivities", "Compile the model with a direct sensitivity solver.");
+  if (parameter_sensitivity_ && parameter_sensitivity_->is_iterative())
+    refuse("with iterative sensitivities", "Compile the model with a direct sensitivity solver.");
+}
+
+Vector<Block> ImplicitSegment::run_on_device(Chunk& chunk) const {
+  Operands at = prepare(chunk);
+  const DeviceOutcome outcome = solve_on_device(*system(at, false), at.unknowns, chunk.newton);
+  Vector<Block> blocks = differentiate(at, chunk);
+  chunk.on_device.add(outcome);
+  if (outcome.any_failed) {
+    const Tensor failed = outcome.failed();
+    if (chunk.keep_unknowns) {
+      unpack(select(at.unknowns, failed, true), chunk);
+      for (std::size_t value : outputs_) chunk.unknowns[value] = chunk.values[value];
+    }
+    at.unknowns = select(at.unknowns, failed, false);
+  }
+  unpack(at.unknowns, chunk);
+  return blocks;
 }
 
 std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_batch) const {
@@ -227,6 +262,7 @@ Vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& ch
 }
 
 Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
+  if (!chunk.device.is_host()) return run_on_device(chunk);
   if (substeps_) return run_substepped(*this, *substeps_, chunk);
   Operands at = prepare(chunk);
   const newton::Outcome outcome = solve(at, chunk);

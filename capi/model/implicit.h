@@ -44,6 +44,8 @@ class ImplicitSegment : public Segment {
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
   const std::string& name() const { return residual_.name(); }
+  // Throws NEML2_ERROR_UNSUPPORTED where the segment cannot be solved over tensors of a device.
+  void require_device(Device device) const;
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
 
  private:
@@ -60,6 +62,7 @@ class ImplicitSegment : public Segment {
   KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
   newton::Outcome solve(Operands& at, const Chunk& chunk) const;
+  Vector<Block> run_on_device(Chunk& chunk) const;
   void mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
   Package residual_;

@@ -9,7 +9,9 @@
 #include <numeric>
 
 #include "capi/aoti/builtin/image.h"
+#include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/library.h"
+#include "capi/aoti/libtorch/stream.h"
 #include "capi/error.h"
 #include "capi/exec/log.h"
 #include "capi/model/graph_call.h"
@@ -64,7 +66,7 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 }  // namespace
 
 // The packages run on zeros, to learn about them; nobody can retry that.
-std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, aoti::Runtime wanted) try {
+std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aoti::Wanted& wanted) try {
   return std::shared_ptr<Model>(new Model(metadata, wanted));
 } catch (const Error& error) {
   if (error.status() < NEML2_OK) throw;
@@ -74,7 +76,7 @@ std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, aoti::Run
                    "should give NaN"));
 }
 
-std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, aoti::Runtime wanted) {
+std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
   const auto start = std::chrono::steady_clock::now();
   const std::shared_ptr<Model> model = open(metadata, wanted);
   if (!log::on(log::Channel::model, log::Level::warning)) return model;
@@ -84,6 +86,7 @@ std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, aoti::Run
 }
 
 aoti::Runtime Model::runtime() const {
+  if (!device_.is_host()) return aoti::Runtime::tensors;
   for (const auto& segment : segments_)
     for (const Package* package : segment->packages())
       if (package->runtime() != aoti::Runtime::builtin) return package->runtime();
@@ -110,22 +113,26 @@ void Model::tell(double seconds) const {
         baked_batch_ == 0 ? "" : join(", in runs of exactly ", baked_batch_, " points"));
 }
 
-Model::Model(artifact::Metadata metadata, aoti::Runtime wanted)
-    : metadata_(std::move(metadata)), options_(metadata_.solver) {
+Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
+    : metadata_(std::move(metadata)), device_(wanted.device.value_or(Device())), options_(metadata_.solver) {
+  device_.by_operators = device_.is_host() && wanted.runtime == aoti::Runtime::tensors;
+  const aoti::libtorch::OnStream here(device_);
   if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
-  Scope scope(metadata_, wanted);
+  Scope scope(metadata_, {wanted.runtime, device_});
   for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();
   add_variables(scope);
   num_values_ = scope.values().size();
   for (const artifact::Parameter& parameter : metadata_.parameters)
-    parameters_.push_back(stored_value(parameter, dtype_));
+    parameters_.push_back(device_.is_host() ? stored_value(parameter, dtype_)
+                                            : aoti::libtorch::moved(stored_value(parameter, dtype_), device_));
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
   note_graph();
+  if (!device_.is_host()) require_device();
 }
 
 void Model::add_variables(Scope& scope) {
@@ -300,11 +307,15 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
     throw Error(NEML2_ERROR_SHAPE, parameter.name,
                 join("The parameter '", parameter.name, "' takes the shape (*batch, *", parameter.point_shape.str(),
                      "); got ", value.sizes().str(), "."));
-  const Tensor copy = value.copy();
+  const aoti::libtorch::OnStream here(device_);
+  const Tensor copy =
+      device_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, device_);
   const std::unique_lock lock(mutex_);
   Tensor& stored = parameters_[index];
-  if (stored.sizes() == copy.sizes())
+  if (stored.sizes() == copy.sizes() && device_.is_host())
     copy.copy_to(stored.data());
+  else if (stored.sizes() == copy.sizes())
+    aoti::libtorch::assign(stored, copy);
   else {
     stored = copy;
     ++settings_;
@@ -314,7 +325,7 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
 bool Model::take(Snapshot& snapshot) const {
   Vector<Tensor>& copies = snapshot.parameters;
   const std::shared_lock lock(mutex_);
-  if (snapshot.settings == settings_) {
+  if (snapshot.settings == settings_ && device_.is_host()) {
     for (std::size_t i = 0; i < copies.size(); ++i) parameters_[i].copy_to(copies[i].data());
     return false;
   }

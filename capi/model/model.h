@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "capi/model/derivatives.h"
+#include "capi/model/device_evaluation.h"
 #include "capi/model/options.h"
 #include "capi/model/points.h"
 #include "capi/model/segment.h"
@@ -102,11 +103,13 @@ struct Snapshot {
 class Model {
  public:
   // Load the packages. Throws Error as aoti::Graph::load() does.
-  static std::shared_ptr<Model> load(const artifact::Metadata& metadata,
-                                     aoti::Runtime wanted = aoti::Runtime::automatic);
+  static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
 
   // libtorch where any package runs on it.
   aoti::Runtime runtime() const;
+
+  // Where inputs, parameters and results are.
+  Device device() const { return device_; }
 
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables(Kind kind) const { return variables_[static_cast<std::size_t>(kind)]; }
@@ -139,6 +142,9 @@ class Model {
   // Any number of threads may evaluate at once. The arrays must have passed inputs_to_copy().
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
+  // The same over tensors of the model's device, where the processor does not read it: see device_evaluation.h.
+  DeviceResults evaluate(const DeviceRequest& request, const Options& options) const;
+
   // An evaluation that is one run of one package on all points, with its inputs as they lie in the arrays. It can be
   // repeated while the arrays and the settings are the same.
   struct Prepared {
@@ -152,12 +158,14 @@ class Model {
   friend class Solve;  // evaluates step by step
   class Work;
   class Borrowed;
-  Model(artifact::Metadata metadata, aoti::Runtime wanted);
-  static std::shared_ptr<Model> open(const artifact::Metadata& metadata, aoti::Runtime wanted);
+  Model(artifact::Metadata metadata, const aoti::Wanted& wanted);
+  static std::shared_ptr<Model> open(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
   void tell(double seconds) const;
+  void require_device() const;
+  void mark_results(const DeviceRequest& request, const Chunk& chunk, DeviceResults& results) const;
   void check_batch(std::int64_t points, const Options& options) const;
   Tally evaluate_points(const Evaluation& evaluation, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
@@ -195,6 +203,7 @@ class Model {
                          const Found& found) const;
 
   artifact::Metadata metadata_;
+  Device device_;
   DType dtype_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<Variable> variables_[4];

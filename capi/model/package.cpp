@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
 
 namespace neml2_capi::model {
@@ -22,6 +23,8 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
 
 // One row more than there is: the last again.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
+  if (!tensor.device().is_host())
+    return aoti::libtorch::joined({tensor, aoti::libtorch::part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
   const std::int64_t have = tensor.sizes()[0];
   const Dims row = tensor.sizes().last(tensor.ndim() - 1);
   Tensor out = Tensor::empty(tensor.dtype(), Dims{rows}.then(row));
@@ -34,7 +37,7 @@ Tensor padded(const Tensor& tensor, std::int64_t rows) {
 
 }  // namespace
 
-Package::Package(const std::filesystem::path& path, aoti::Runtime wanted)
+Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
     : name_(path.filename().string()), graph_(aoti::Graph::load(path, wanted)) {
   learn_inputs();
   learn_outputs();
@@ -94,9 +97,8 @@ Vector<Tensor> Package::filled(std::int64_t points, double value) const {
 void Package::learn_outputs() {
   const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
   const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
-  aoti::SingularInfo ignored;
-  const Vector<Tensor> a = graph_->run(filled(few, 0), &ignored);
-  const Vector<Tensor> b = graph_->run(filled(more, 0), &ignored);
+  const Vector<Tensor> a = run_from_host(filled(few, 0));
+  const Vector<Tensor> b = run_from_host(filled(more, 0));
   for (std::size_t i = 0; i < a.size(); ++i) {
     const Dims& sizes = a[i].sizes();
     const Dims& sizes_of_more = b[i].sizes();
@@ -107,6 +109,15 @@ void Package::learn_outputs() {
                        sizes_of_more.str(), " for ", more, ": expected one row per point in front, or no change."));
     outputs_.push_back({rows ? sizes.last(sizes.size() - 1) : sizes, rows, a[i].dtype()});
   }
+}
+
+Vector<Tensor> Package::run_from_host(Vector<Tensor> inputs) const {
+  const bool elsewhere = !device().is_host();
+  for (std::size_t i = 0; elsewhere && i < inputs.size(); ++i) inputs[i] = aoti::libtorch::moved(inputs[i], device());
+  aoti::SingularInfo ignored;
+  Vector<Tensor> outputs = graph_->run(std::move(inputs), &ignored);
+  for (std::size_t i = 0; elsewhere && i < outputs.size(); ++i) outputs[i] = aoti::libtorch::moved(outputs[i], {});
+  return outputs;
 }
 
 Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular) const {

@@ -13,7 +13,7 @@ namespace neml2_capi::model {
 class Package {
  public:
   // Load the package and run it twice on zeros, which tells the shape of each output: metadata does not know it.
-  Package(const std::filesystem::path& path, aoti::Runtime wanted);
+  Package(const std::filesystem::path& path, const aoti::Wanted& wanted);
 
   const std::string& name() const { return name_; }
   aoti::Runtime runtime() const { return graph_->runtime(); }
@@ -40,8 +40,14 @@ class Package {
   // The greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
 
-  // Inputs for `points` points, all of whose elements are `value`.
+  // Where its inputs and outputs are.
+  Device device() const { return graph_->device(); }
+
+  // Inputs for `points` points, all of whose elements are `value`; on the host.
   Vector<Tensor> filled(std::int64_t points, double value) const;
+
+  // Run once on inputs of the host, as filled() gives them; outputs come to the host.
+  Vector<Tensor> run_from_host(Vector<Tensor> inputs) const;
 
   // Run on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and

@@ -10,7 +10,7 @@
 #include "capi/newton/system.h"
 
 namespace neml2_capi::model {
-Scope::Scope(const artifact::Metadata& metadata, aoti::Runtime wanted)
+Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
     : leaf_(metadata.leaf), wanted_(wanted), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
 
 void Scope::note_dtype(const Package& package) {

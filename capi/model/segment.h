@@ -10,6 +10,7 @@
 
 #include "capi/artifact/metadata.h"
 #include "capi/model/block.h"
+#include "capi/model/device_newton.h"
 #include "capi/model/package.h"
 #include "capi/newton/newton.h"
 
@@ -27,7 +28,7 @@ struct Value {
 // The values and promoted parameters that the segments refer to, by position.
 class Scope {
  public:
-  Scope(const artifact::Metadata& metadata, aoti::Runtime wanted);
+  Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
 
   // The position of a value that will be there from now on: an input, or what a segment makes.
   std::size_t provide(const std::string& name);
@@ -51,7 +52,7 @@ class Scope {
 
  private:
   std::filesystem::path leaf_;
-  aoti::Runtime wanted_;
+  aoti::Wanted wanted_;
   DType dtype_;
   bool dtype_noted_ = false;
   std::vector<Value> values_;
@@ -91,6 +92,7 @@ struct Chunk {
   Vector<Tensor> parameters;  // one row per point, row-major
   newton::Settings newton;
   double substep_del_tol = 1e-6;
+  Device device;  // of all tensors
 
   // Which derivatives the segments are to find.
   bool by_values = false, by_parameters = false;
@@ -103,6 +105,7 @@ struct Chunk {
   Vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
   Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
+  DeviceOutcome on_device;  // instead of the above, but for the unknowns, where the processor does not read the device
 
   // Let go of all values, and of what they stand in.
   void release_values() {

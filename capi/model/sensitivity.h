@@ -36,6 +36,7 @@ class GivenSensitivity {
                     Directions& directions) const;
 
   const std::vector<PlacedPair>& pairs() const { return compiled_; }
+  bool is_iterative() const { return krylov_.has_value(); }
   std::vector<const Package*> packages() const;
 
  private:
@@ -59,6 +60,7 @@ class ParameterSensitivity {
   Vector<Block> run(const Operands& at, const Chunk& chunk) const;
 
   const std::vector<PlacedPair>& pairs() const { return pairs_; }
+  bool is_iterative() const { return krylov_.has_value(); }
   std::vector<const Package*> packages() const;
 
  private:

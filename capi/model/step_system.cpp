@@ -18,6 +18,7 @@ newton::Groups StepSystem::linearize(const newton::Groups& u) {
   aoti::SingularInfo info;
   newton::Groups outputs = row_major(packages_.step.run(points, inputs(u), &info));
   singular_ = by_point(info, points);
+  singular_on_device_ = std::move(info.on_device);
   const auto end = outputs.begin() + static_cast<std::ptrdiff_t>(u.size());
   step_.assign(outputs.begin(), end);
   if (!packages_.step_is_taken) return newton::Groups(end, outputs.end());

@@ -25,6 +25,7 @@ class StepSystem : public newton::System {
   newton::Groups residual(const newton::Groups& u) override;
   newton::Groups linearize(const newton::Groups& u) override;
   newton::Groups step(Vector<std::int32_t>& singular) override;
+  Vector<Tensor> singular_on_device() const override { return singular_on_device_; }
   void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
@@ -35,6 +36,7 @@ class StepSystem : public newton::System {
   Operands at_;
   newton::Groups step_;
   Vector<std::int32_t> singular_;
+  Vector<Tensor> singular_on_device_;
 };
 
 }  // namespace neml2_capi::model

@@ -28,6 +28,8 @@ class System {
   // The Newton step of the last linearize(), by a direct solve. `singular` receives one entry per point, not zero
   // where the operator of the point is singular.
   virtual Groups step(Vector<std::int32_t>& singular) = 0;
+  // The same of the last step() where the processor does not read the device: LAPACK's info of each linear solve.
+  virtual Vector<Tensor> singular_on_device() const { return {}; }
 
   // Go on with these rows only, in this order. The operator of the last linearize() is cut down too.
   virtual void keep(const Vector<std::int64_t>& rows) = 0;

@@ -48,6 +48,23 @@ inline const char* name_of(DType dtype) {
   return names[static_cast<std::int32_t>(dtype)];
 }
 
+// Where memory is.
+struct Device {
+  enum class Type : std::int8_t { cpu = NEML2_DEVICE_CPU, cuda = NEML2_DEVICE_CUDA };
+  Type type = Type::cpu;
+  // Memory of the CPU that is left to the operators of libtorch as that of another device is: see Runtime::tensors.
+  bool by_operators = false;
+  std::int16_t index = 0;
+
+  // The same to a caller, who does not see who computes.
+  Device as_seen() const noexcept { return {type, false, index}; }
+  // Does the processor read and write it?
+  bool is_host() const noexcept { return type == Type::cpu && !by_operators; }
+  // "cpu", "cuda:0"
+  std::string str() const { return type == Type::cpu ? "cpu" : "cuda:" + std::to_string(index); }
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
 // A short list of sizes or strides, kept in place: no allocation.
 class Dims {
  public:
@@ -197,9 +214,11 @@ class Storage {
     if (block_ && block_->confined) block_->confined = false;
   }
   // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
-  static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context) {
+  static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context, Device device = {}) {
     constexpr auto footprint = memory::SizeClass::of(sizeof(Block));
-    return Storage(new (memory::allocate(footprint)) Block{data, bytes, footprint, deleter, context});
+    Storage storage(new (memory::allocate(footprint)) Block{data, bytes, footprint, deleter, context});
+    storage.block_->device = device;
+    return storage;
   }
 
   static Storage wrap_confined(void* data, std::int64_t bytes) {
@@ -221,6 +240,7 @@ class Storage {
 
   void* data() const noexcept { return block_ ? block_->data : nullptr; }
   std::int64_t bytes() const noexcept { return block_ ? block_->bytes : 0; }
+  Device device() const noexcept { return block_ ? block_->device : Device(); }
 
  private:
   struct Block {
@@ -231,6 +251,7 @@ class Storage {
     void* context;
     std::int64_t uses = 1;  // counted through std::atomic_ref, unless
     bool confined = false;
+    Device device = {};
   };
   static_assert(sizeof(Block) <= memory::alignment);
 
@@ -260,6 +281,9 @@ class Storage {
 
   Block* block_ = nullptr;
 };
+
+// Makes a row-major copy of a tensor whose memory the processor does not read: set by what opens such a device.
+inline std::atomic<class Tensor (*)(const class Tensor&)> copy_on_device = nullptr;
 
 class Tensor {
  public:
@@ -313,6 +337,7 @@ class Tensor {
   std::int64_t numel() const noexcept { return sizes_.product(); }
   std::int64_t offset() const noexcept { return offset_; }
   const Storage& storage() const noexcept { return storage_; }
+  Device device() const noexcept { return storage_.device(); }
   void* data() const noexcept {
     return storage_.data() ? static_cast<char*>(storage_.data()) + offset_ * itemsize() : nullptr;
   }
@@ -353,13 +378,22 @@ class Tensor {
   void reset() noexcept { storage_ = Storage(); }
   // A row-major copy in storage of its own.
   Tensor copy() const {
+    if (!device().is_host()) return copy_on_device.load()(*this);
     Tensor out = empty(dtype_, sizes_);
     copy_to(out.data());
     return out;
   }
-  // Write the values to `destination` in row-major order.
+  // The same memory, taken for that of another device: see Device::by_operators.
+  Tensor as_on(Device device) const {
+    if (!storage_.data() || storage_.device() == device) return *this;
+    const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
+    return Tensor(Storage::wrap(storage_.data(), storage_.bytes(), give_back, new Storage(storage_), device), dtype_,
+                  sizes_, strides_, offset_);
+  }
+  // Write the values to `destination`, which is memory of the processor as theirs is, in row-major order.
   void copy_to(void* destination) const {
     if (numel() == 0) return;
+    if (!device().is_host()) throw std::logic_error("the processor would read memory of " + device().str());
     if (is_row_major()) {
       std::memcpy(destination, data(), static_cast<std::size_t>(numel() * itemsize()));
       return;

@@ -92,14 +92,14 @@ static void a_package_may_be_in_memory(const char *path) {
   size_t size = 0;
   neml2_graph *graph = NULL;
   char *content = read_bytes(path, &size);
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load_bytes(&graph, content, (int64_t)size / 2, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load_bytes(&graph, content, (int64_t)size / 2, NULL, NULL));
   CHECK_SAYS("the package in memory");
   CHECK_SAYS("truncated");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, content, -1, NULL));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, NULL, 1, NULL));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_graph_load_bytes(&graph, content, (int64_t)size, "torch"));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, content, -1, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, NULL, 1, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_graph_load_bytes(&graph, content, (int64_t)size, "torch", NULL));
   CHECK(graph == NULL);
-  REQUIRE_OK(neml2_graph_load_bytes(&graph, content, (int64_t)size, "builtin"));
+  REQUIRE_OK(neml2_graph_load_bytes(&graph, content, (int64_t)size, "builtin", NULL));
   memset(content, 0, size); /* it is not needed any more */
   free(content);
   inputs_and_outputs_are_named(graph);

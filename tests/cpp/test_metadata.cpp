@@ -246,8 +246,8 @@ void names_the_leaves_that_are_present() {
   a.write(sample);
   expect_error("dtype", NEML2_ERROR_UNSUPPORTED, "Present: cpu/float64", [&] { a.read("cpu", "float32"); });
   expect_error("device", NEML2_ERROR_UNSUPPORTED, "not compiled for cuda/float64", [&] { a.read("cuda:0"); });
-  fs::create_directories(a.root / "cuda" / "float64");
-  expect_error("cuda leaf", NEML2_ERROR_UNSUPPORTED, "are for the device 'cuda'", [&] { a.read("cuda"); });
+  fs::create_directories(a.root / "xpu" / "float64");
+  expect_error("xpu leaf", NEML2_ERROR_UNSUPPORTED, "are for the device 'xpu'", [&] { a.read("xpu"); });
   expect_error("family", NEML2_ERROR_UNSUPPORTED, "no device '../cpu'", [&] { a.read("../cpu"); });
   expect_error("type", NEML2_ERROR_UNSUPPORTED, "not 'int8'", [&] { a.read("cpu", "int8"); });
 }

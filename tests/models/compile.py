@@ -236,13 +236,13 @@ def toolchain() -> str:
     return answer.stdout + compiler.stdout
 
 
-def artifact(name: str) -> Path:
-    """The artifact of a model, compiled when it is not in the cache."""
+def artifact(name: str, device: str = "") -> Path:
+    """The artifact of a model, compiled when it is not in the cache; "cuda" needs a GPU."""
     recipe = RECIPES[name]
     content = [_text(recipe.input), recipe.model, recipe.options]
-    content += [choice for choice in (recipe.version, recipe.driver) if choice]
+    content += [choice for choice in (recipe.version, recipe.driver, device) if choice]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
-    options = [*chosen, *recipe.options]
+    options = [*chosen, *recipe.options, *(("--device", device) if device else ())]
     command = ["-m", "neml2.cli.aoti_compile", str(recipe.input), *options, "--output-dir"]
     folder = _cached(name, content, command, recipe.version)
     return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model

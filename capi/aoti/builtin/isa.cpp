@@ -170,9 +170,9 @@ constexpr const char* portable_command = "ATEN_CPU_CAPABILITY=avx2 TORCHINDUCTOR
 }  // namespace
 
 void check_machine(const Target& target) {
-  if (target.device != "cpu")
+  if (target.device != "cpu" && target.device != "cuda")
     unsupported(join("the package was compiled for the device \"", target.device,
-                     "\", and only \"cpu\" is supported: compile the model for the CPU"));
+                     "\", and only \"cpu\" and \"cuda\" are supported: compile the model for one of these"));
   utsname system{};
   uname(&system);
   if (target.machine != system.machine)

@@ -1,5 +1,6 @@
 #include "capi/aoti/libtorch/graph.h"
 
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "capi/aoti/builtin/serial_regions.h"
 #include "capi/aoti/container.h"
 #include "capi/aoti/libtorch/library.h"
+#include "capi/aoti/libtorch/stream.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/loaded_graph.h"
 #include "capi/error.h"
@@ -98,8 +100,11 @@ class LibtorchHandling final : public Handling {
 
 class LibtorchGraph final : public LoadedGraph {
  public:
-  LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, builtin::Image& image)
-      : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get()), calls_(std::move(calls)) {}
+  LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, builtin::Image& image,
+                Device device, std::unique_ptr<const KernelFolder> kernels)
+      : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get(), device, kernels->path()),
+        kernels_(std::move(kernels)),
+        calls_(std::move(calls)) {}
 
   Runtime runtime() const override { return Runtime::libtorch; }
 
@@ -113,25 +118,27 @@ class LibtorchGraph final : public LoadedGraph {
 
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
-    if (singular) singular->clear();
+    if (singular) *singular = {};
     const auto container = in_use();
     Vector<Tensor> given = inputs.take();
     naming_package(package(), [&] {
       HandleList in(given.size()), out(outputs.size());
       for (std::size_t i = 0; i < given.size(); ++i) in.set(i, handle_of(given[i]));
-      Run run{&calls_, singular, {}};
+      Run run{&calls_, singular, {}, !device().is_host()};
       const builtin::SerialRegions torch_serial(Library::get().openmp());
-      container->run(in.data(), in.size(), out.data(), out.size(), &run, has_integer_kernels());
+      const OnStream here(device());
+      container->run(in.data(), in.size(), out.data(), out.size(), &run, has_integer_kernels(), here.stream());
       for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         OwnedHandle output = out.take(i);
         if (!output.get()) throw std::runtime_error(join("output ", i, " was not returned"));
-        outputs[i] = new Tensor(owning(libtorch::take(std::move(output)), given));
+        outputs[i] = new Tensor(owning(libtorch::take(std::move(output), device().by_operators), given));
       }
     });
   }
 
  private:
+  std::unique_ptr<const KernelFolder> kernels_;  // kernels are loaded when they are first run
   std::vector<OperatorCall> calls_;
 };
 
@@ -159,8 +166,10 @@ builtin::Object bind(std::string_view bytes) {
 }
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
-                            builtin::Image& image) {
-  return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image);
+                            builtin::Image& image, Device device, const std::vector<KernelFile>& kernels) {
+  const OnStream here(device);  // a package makes its device the current one, and leaves it so
+  return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image, device,
+                                         std::make_unique<const KernelFolder>(kernels));
 }
 
 }  // namespace neml2_capi::aoti::libtorch

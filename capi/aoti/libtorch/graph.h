@@ -9,6 +9,7 @@
 #include "capi/aoti/builtin/elf.h"
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/graph.h"
+#include "capi/aoti/libtorch/kernel_folder.h"
 #include "capi/aoti/libtorch/operators.h"
 #include "capi/aoti/source.h"
 
@@ -19,6 +20,6 @@ namespace neml2_capi::aoti::libtorch {
 builtin::Object bind(std::string_view object);
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
-                            builtin::Image& image);
+                            builtin::Image& image, Device device, const std::vector<KernelFile>& kernels);
 
 }  // namespace neml2_capi::aoti::libtorch

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* file_name = "libtorch_cpu.so";
+constexpr const char* cuda_file_name = "libtorch_cuda.so";
 constexpr const char* variable = "NEML2_CAPI_LIBTORCH";
 constexpr std::uint64_t least = (2ULL << 56) | (10ULL << 48);
 
@@ -118,6 +119,12 @@ void Library::look_up_functions() {
   required(f.torch_new_string_handle, "torch_new_string_handle");
   optional(f.torch_new_stable_ivalue, "torch_new_stable_ivalue");
   optional(f.torch_exception_get_what_without_backtrace, "torch_exception_get_what_without_backtrace");
+  optional(f.aoti_torch_get_device_index, "aoti_torch_get_device_index");
+  optional(f.aoti_torch_empty_strided, "aoti_torch_empty_strided");
+  optional(f.aoti_torch_copy_, "aoti_torch_copy_");
+  optional(f.aoti_torch_item_bool, "aoti_torch_item_bool");
+  optional(f.aoti_torch_aten_fill__Scalar, "aoti_torch_aten_fill__Scalar");
+  optional(f.aoti_torch_aten_subtract_Tensor, "aoti_torch_aten_subtract_Tensor");
 
   const std::uint64_t packed = f.aoti_torch_abi_version ? f.aoti_torch_abi_version() : 0;
   version_ = packed ? version_text(packed) : "of an unknown version";
@@ -143,8 +150,42 @@ void Library::suggest(const std::filesystem::path& place) {
   suggested() = place;
 }
 
+const CudaFunctions& Library::cuda() const {
+  if (cuda_library_.load(std::memory_order_acquire)) return cuda_;
+  const std::lock_guard lock(mutex);
+  if (cuda_library_) return cuda_;
+  const auto refuse = [&](const std::string& what) {
+    return Error(NEML2_ERROR_UNSUPPORTED, cuda_file_name,
+                 join("libtorch ", version_, " at ", path_.string(), " cannot be used for CUDA: ", what,
+                      ". Install a torch that is built for CUDA"));
+  };
+  const fs::path file = path_.parent_path() / cuda_file_name;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) throw refuse(join("there is no ", cuda_file_name, " beside it"));
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) {
+    const char* reason = dlerror();
+    throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "no reason was given"));
+  }
+  std::string missing;
+  const auto look_up = [&](auto*& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function) missing += join(missing.empty() ? "" : ", ", name);
+  };
+  look_up(cuda_.aoti_torch_create_cuda_guard, "aoti_torch_create_cuda_guard");
+  look_up(cuda_.aoti_torch_delete_cuda_guard, "aoti_torch_delete_cuda_guard");
+  look_up(cuda_.aoti_torch_create_cuda_stream_guard, "aoti_torch_create_cuda_stream_guard");
+  look_up(cuda_.aoti_torch_delete_cuda_stream_guard, "aoti_torch_delete_cuda_stream_guard");
+  look_up(cuda_.aoti_torch_get_current_cuda_stream, "aoti_torch_get_current_cuda_stream");
+  if (!missing.empty()) throw refuse("it lacks " + missing);
+  cuda_library_.store(library, std::memory_order_release);
+  return cuda_;
+}
+
 std::uintptr_t Library::address_of(const std::string& name) const {
-  return reinterpret_cast<std::uintptr_t>(dlsym(library_, name.c_str()));
+  for (void* library : {library_, cuda_library_.load(std::memory_order_acquire)})
+    if (void* found = library ? dlsym(library, name.c_str()) : nullptr) return reinterpret_cast<std::uintptr_t>(found);
+  return 0;
 }
 
 std::string Library::reason() const {

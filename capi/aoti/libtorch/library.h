@@ -2,6 +2,7 @@
 // least_version on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -39,6 +40,26 @@ struct Functions {
   // These came with torch 2.13, and may be null.
   Status (*torch_new_stable_ivalue)(Cell**);
   const char* (*torch_exception_get_what_without_backtrace)();
+
+  // These are for algebra.h, and may be null.
+  Status (*aoti_torch_get_device_index)(Handle, std::int32_t*);
+  Status (*aoti_torch_empty_strided)(std::int64_t ndim, const std::int64_t* sizes, const std::int64_t* strides,
+                                     std::int32_t dtype, std::int32_t device_type, std::int32_t device_index, Handle*);
+  Status (*aoti_torch_copy_)(Handle destination, Handle source, std::int32_t non_blocking);
+  Status (*aoti_torch_item_bool)(Handle, bool*);
+  Status (*aoti_torch_aten_fill__Scalar)(Handle, double);
+  Status (*aoti_torch_aten_subtract_Tensor)(Handle, Handle, double alpha, Handle*);
+};
+
+// What is called of libtorch_cuda.so.
+struct CudaFunctions {
+  using Guard = struct CUDAGuardOpaque*;
+  using StreamGuard = struct CUDAStreamGuardOpaque*;
+  Status (*aoti_torch_create_cuda_guard)(std::int32_t device_index, Guard*);
+  Status (*aoti_torch_delete_cuda_guard)(Guard);
+  Status (*aoti_torch_create_cuda_stream_guard)(void* stream, std::int32_t device_index, StreamGuard*);
+  Status (*aoti_torch_delete_cuda_stream_guard)(StreamGuard);
+  Status (*aoti_torch_get_current_cuda_stream)(std::int32_t device_index, void** stream);
 };
 
 class Library {
@@ -59,7 +80,11 @@ class Library {
   const std::string& version() const { return version_; }  // "2.13.0"
   const builtin::OpenMP& openmp() const { return openmp_; }
 
-  // Where the function is; 0 where there is none.
+  // The functions for CUDA, whose library is opened when it is first needed. Throws Error NEML2_ERROR_UNSUPPORTED where
+  // this libtorch has none, or lacks some.
+  const CudaFunctions& cuda() const;
+
+  // Where the function is, in libtorch_cuda.so too where that was opened; 0 where there is none.
   std::uintptr_t address_of(const std::string& name) const;
   // Why the last call failed on this thread, where it says so; else empty.
   std::string reason() const;
@@ -71,6 +96,8 @@ class Library {
   std::filesystem::path path_;
   void* library_ = nullptr;
   Functions functions_{};
+  mutable std::atomic<void*> cuda_library_ = nullptr;
+  mutable CudaFunctions cuda_{};
   std::string version_;
   builtin::OpenMP openmp_;
 };

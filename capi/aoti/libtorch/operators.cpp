@@ -1,10 +1,10 @@
 #include "capi/aoti/libtorch/operators.h"
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 #include <utility>
 
+#include "capi/aoti/libtorch/cells.h"
 #include "capi/aoti/libtorch/schema.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/singular.h"
@@ -15,25 +15,6 @@ namespace {
 
 using builtin::Argument;
 using Kind = Argument::Kind;
-
-const Functions& torch() { return Library::get().functions(); }
-
-Cell cell_of(double value) { return std::bit_cast<Cell>(value); }
-Cell cell_of(std::int64_t value) { return static_cast<Cell>(value); }
-Cell cell_of(const void* handle) { return reinterpret_cast<Cell>(handle); }
-// What is narrower stands in the lowest bytes.
-Cell cell_of_int32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-// An argument that may be None: a pointer to the value, which libtorch deletes, or null.
-Cell boxed(Cell value) {
-  Cell* box = nullptr;
-  if (torch().torch_new_stable_ivalue)
-    expect(torch().torch_new_stable_ivalue(&box), "an optional argument");
-  else
-    box = new Cell;
-  *box = value;
-  return cell_of(box);
-}
 
 // Tensors and integers as they come from the package, in the order of the arguments.
 class Incoming {
@@ -52,14 +33,6 @@ class Incoming {
   std::int64_t* integers_;
   Handle* tensors_;
 };
-
-template <class Item>
-Cell list_of(std::int64_t size, Item&& item) {
-  List list = nullptr;
-  expect(torch().torch_new_list_reserve_size(static_cast<std::size_t>(size), &list), "a list argument");
-  for (std::int64_t i = 0; i < size; ++i) expect(torch().torch_list_push_back(list, item(i)), "a list argument");
-  return cell_of(list);
-}
 
 Cell tensor_list(const Slot& slot, Incoming& incoming) {
   const Argument& value = slot.value;
@@ -109,6 +82,12 @@ Cell argument_of(const Slot& slot, Incoming& incoming) {
 }
 
 void report(Run& run, Handle handle) {
+  if (run.leaves_on_device) {  // to read it would wait for the device
+    Handle copy = nullptr;
+    expect(torch().aoti_torch_new_tensor_handle(handle, &copy), "the info of a linear solve");
+    if (run.singular) run.singular->on_device.push_back(take(OwnedHandle(copy), true));
+    return;
+  }
   const Tensor info = borrow(handle).row_major();
   if (info.dtype() != DType::int32) throw std::runtime_error("the info of a linear solve is not int32");
   report_singular(run.singular, info.data_as<const std::int32_t>(), info.numel());

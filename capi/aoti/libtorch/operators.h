@@ -30,8 +30,9 @@ OperatorCall resolve(const builtin::OperatorNode& node);
 // What one run of a package carries: the opaque proxy executor of the AOTI runtime.
 struct Run {
   const std::vector<OperatorCall>* calls;
-  SingularInfo* singular;  // or null: nobody asked
-  std::string failure;     // why a call failed
+  SingularInfo* singular;         // or null: nobody asked
+  std::string failure;            // why a call failed
+  bool leaves_on_device = false;  // what linear solves tell: see SingularInfo::on_device
 };
 
 // Takes the place of aoti_torch_proxy_executor_call_function.

@@ -11,6 +11,7 @@ namespace {
 
 // The numbers of element types and devices are torch's, and part of its C ABI.
 constexpr std::int32_t cpu = builtin::cpu;
+constexpr std::int32_t cuda = 1;
 
 DType dtype_of(std::int32_t scalar_type) {
   for (const auto& [code, dtype] : builtin::scalar_types)
@@ -33,14 +34,23 @@ std::int64_t span_of(const Dims& sizes, const Dims& strides) {
   return last + 1;
 }
 
-Tensor wrap(Handle handle, Storage::Deleter deleter) {
+Device device_of(Handle handle, bool by_operators) {
   const Functions& torch = Library::get().functions();
-  std::int32_t device = 0, scalar_type = 0;
+  std::int32_t type = 0, index = 0;
+  expect(torch.aoti_torch_get_device_type(handle, &type), "the device of a tensor");
+  if (type == cpu) return {Device::Type::cpu, by_operators, 0};
+  if (type != cuda)
+    throw std::runtime_error(join("a tensor is on torch's device type ", type, "; the CPU and CUDA are known"));
+  expect(torch.aoti_torch_get_device_index(handle, &index), "the device of a tensor");
+  return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
+}
+
+Tensor wrap(Handle handle, Storage::Deleter deleter, bool by_operators) {
+  const Functions& torch = Library::get().functions();
+  std::int32_t scalar_type = 0;
   std::int64_t ndim = 0, *sizes = nullptr, *strides = nullptr;
   void* data = nullptr;
-  expect(torch.aoti_torch_get_device_type(handle, &device), "the device of a tensor");
-  if (device != cpu)
-    throw std::runtime_error(join("a tensor is on torch's device type ", device, "; only the CPU is supported"));
+  const Device device = device_of(handle, by_operators);
   expect(torch.aoti_torch_get_dtype(handle, &scalar_type), "the element type of a tensor");
   expect(torch.aoti_torch_get_dim(handle, &ndim), "the axes of a tensor");
   expect(torch.aoti_torch_get_sizes(handle, &sizes), "the sizes of a tensor");
@@ -50,7 +60,7 @@ Tensor wrap(Handle handle, Storage::Deleter deleter) {
   const Dims shape(std::span<const std::int64_t>(sizes, static_cast<std::size_t>(ndim)));
   const Dims steps(std::span<const std::int64_t>(strides, static_cast<std::size_t>(ndim)));
   const std::int64_t bytes = span_of(shape, steps) * itemsize(dtype);
-  return Tensor(Storage::wrap(data, bytes, deleter, handle), dtype, shape, steps);
+  return Tensor(Storage::wrap(data, bytes, deleter, handle, device), dtype, shape, steps);
 }
 
 }  // namespace
@@ -65,15 +75,19 @@ OwnedHandle handle_of(const Tensor& tensor) {
   Handle handle = nullptr;
   expect(Library::get().functions().aoti_torch_create_tensor_from_blob(
              tensor.data(), tensor.ndim(), tensor.sizes().data(), tensor.strides().data(), 0,
-             builtin::scalar_type_of(tensor.dtype()), cpu, 0, &handle),
+             builtin::scalar_type_of(tensor.dtype()), device_type_of(tensor.device()), device_index_of(tensor.device()),
+             &handle),
          "a view of a tensor");
   return OwnedHandle(handle);
 }
 
-Tensor borrow(Handle handle) { return wrap(handle, nullptr); }
+std::int32_t device_type_of(Device device) { return device.type == Device::Type::cuda ? cuda : cpu; }
+std::int32_t device_index_of(Device device) { return device.index; }
 
-Tensor take(OwnedHandle handle) {
-  Tensor tensor = wrap(handle.get(), delete_handle);
+Tensor borrow(Handle handle, bool by_operators) { return wrap(handle, nullptr, by_operators); }
+
+Tensor take(OwnedHandle handle, bool by_operators) {
+  Tensor tensor = wrap(handle.get(), delete_handle, by_operators);
   handle.release();
   return tensor;
 }

@@ -31,14 +31,18 @@ class OwnedHandle {
 // Throws std::runtime_error with libtorch's reason where the status is not 0.
 void expect(Status status, const char* what);
 
+// What torch's C ABI calls the type and the index of a device.
+std::int32_t device_type_of(Device device);
+std::int32_t device_index_of(Device device);
+
 // A view of the tensor's memory, which must outlive it.
 OwnedHandle handle_of(const Tensor& tensor);
 
-// A view of memory that the handle keeps alive. Throws std::runtime_error where it is not on the CPU, or of an element
-// type that this library does not know.
-Tensor borrow(Handle handle);
+// A view of memory that the handle keeps alive. `by_operators`: see Device. Throws std::runtime_error where it is on no
+// device, or of no element type, that this library knows.
+Tensor borrow(Handle handle, bool by_operators = false);
 
 // The same, with the handle's share of the memory.
-Tensor take(OwnedHandle handle);
+Tensor take(OwnedHandle handle, bool by_operators = false);
 
 }  // namespace neml2_capi::aoti::libtorch
