@@ -1,5 +1,5 @@
 /* What packages say of their inputs and outputs, packages in memory, and runs without guards; the argument is the folder
-   of the packages of tests/models/signatures.py. */
+   of the packages of tests/models/signatures.py. Without it there is nothing to test: 77 says that it was skipped. */
 #define _POSIX_C_SOURCE 200809L
 #include "files.h"
 #include "materials.h"
@@ -108,7 +108,8 @@ static void a_package_may_be_in_memory(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  const char *folder = argc > 1 ? argv[1] : ".";
+  if (argc != 2) return 77;
+  const char *folder = argv[1];
   char path[4096];
   snprintf(path, sizeof path, "%s/named.pt2", folder);
   a_package_may_be_in_memory(path);

@@ -50,8 +50,9 @@ static void a_package_may_be_in_memory(const std::string& folder) {
 }
 
 int main(int argc, char** argv) {
+  if (argc != 2) return 77;  // nothing to test: skipped
   return face::run([&] {
-    const std::string folder = argc > 1 ? argv[1] : ".";
+    const std::string folder = argv[1];
     a_package_may_be_in_memory(folder);
     guards_can_be_left_out(folder);
   });

@@ -10,6 +10,7 @@ program test_signatures
   character(:), allocatable :: errmsg
   character(4096) :: folder
 
+  if (command_argument_count() /= 1) stop 77  ! nothing to test: skipped
   call get_command_argument(1, folder)
   call a_package_may_be_in_memory()
   call inputs_and_outputs_are_described()
