@@ -20,9 +20,8 @@ os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
 
 import torch
 from graphs import compile_graph
+from torch import Tensor
 from torch.export import Dim
-
-Tensor = torch.Tensor
 
 
 class Named(torch.nn.Module):  # type: ignore[misc]

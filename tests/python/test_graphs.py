@@ -262,9 +262,8 @@ def test_numpy_has_bfloat16_with_ml_dtypes(signatures: Path) -> None:
 @both
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_a_package_is_loaded_from_its_bytes(runtime: str, kind: Any) -> None:
-    strain, modulus = np.full((3, 6), 1e-3), np.full(3, 200e3)
     file = Graph(PACKAGE, runtime)
-    modulus = modulus.reshape([-1, 1][: len(file.inputs[1].least)])
+    strain, modulus = np.full((3, 6), 1e-3), np.full([3, 1][: len(file.inputs[1].least)], 200e3)
     graph = Graph(kind(PACKAGE.read_bytes()), runtime)
     assert graph.runtime == runtime
     np.testing.assert_array_equal(graph(strain, modulus)[0], file(strain, modulus)[0])
