@@ -47,9 +47,11 @@ class Recorder : public Graph {
 
 }  // namespace
 
-std::shared_ptr<Graph> loaded(const std::filesystem::path& path, Runtime wanted) __asm__("__real_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path, Runtime wanted) __asm__("__wrap_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path, Runtime wanted) {
+std::shared_ptr<Graph> loaded(const std::filesystem::path& path,
+                              const Wanted& wanted) __asm__("__real_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path,
+                                 const Wanted& wanted) __asm__("__wrap_" NEML2_GRAPH_LOAD);
+std::shared_ptr<Graph> recording(const std::filesystem::path& path, const Wanted& wanted) {
   return std::make_shared<Recorder>(loaded(path, wanted));
 }
 
