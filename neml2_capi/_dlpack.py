@@ -13,8 +13,12 @@ _NEW, _TAKEN = b"dltensor_versioned", b"used_dltensor_versioned"
 _DELETER = 16
 
 
+# Of its own: what is declared on ctypes.pythonapi would hold for everybody.
+_python = ctypes.PyDLL(None)
+
+
 def _function(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(ctypes.pythonapi, name)
+    function = getattr(_python, name)
     function.restype, function.argtypes = result, arguments
     return function
 
@@ -27,9 +31,9 @@ _pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, 
 _rename = _function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 # In a destructor the capsule is no object any more: by its address.
 _PointerOfDying = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
-_pointer_of_dying = _PointerOfDying(("PyCapsule_GetPointer", ctypes.pythonapi))
+_pointer_of_dying = _PointerOfDying(("PyCapsule_GetPointer", _python))
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi)
+    ("PyCapsule_IsValid", _python)
 )
 
 

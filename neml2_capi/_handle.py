@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from neml2_capi._library import ffi, lib
-from neml2_capi.errors import FatalError
+from neml2_capi.errors import FatalError, check
 
 _Self = TypeVar("_Self", bound="Handle")
 
@@ -75,3 +75,10 @@ _KINDS = ("tensor", "graph", "model", "report", "call", "solve")
 _OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
 _FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}
 _FREE_BY_TYPE = {_OUT[kind]: _FREE[kind] for kind in _KINDS}
+
+
+def new_call(model: Handle) -> Any:
+    """A neml2_call of the model, owned; FatalError where that is closed."""
+    owner, held = owned("call"), model._open()  # held: another thread may close it meanwhile
+    check(lib.neml2_call_create(owner, held[0]))
+    return owner

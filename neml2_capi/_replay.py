@@ -27,12 +27,11 @@ from neml2_capi._evaluation import (
     Evaluation,
     Operation,
 )
-from neml2_capi._handle import Handle, owned
-from neml2_capi._library import lib
+from neml2_capi._handle import Handle, new_call
 from neml2_capi._places import Places
 from neml2_capi._tensor import Array, is_torch
 from neml2_capi._unrolled import unrolled
-from neml2_capi.errors import FatalError, check
+from neml2_capi.errors import FatalError
 from neml2_capi.logs import listening
 
 if TYPE_CHECKING:
@@ -178,8 +177,7 @@ class Replay:
 
         FatalError where no call can, or the arrays are large.
         """
-        owner = owned("call")
-        check(lib.neml2_call_create(owner, model._open()[0]))
+        owner = new_call(model)
         places = Places(model, owner[0])
         outputs = list(evaluation.outputs.values())
         batch = places.at("outputs", model.outputs.names[0]).batch_of(outputs[0])

@@ -45,10 +45,10 @@ def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = ""
     check(status)
 
 
-def runtime_of(function: Any, handle: Any) -> str:
-    """What neml2_model_runtime() or neml2_graph_runtime() say."""
+def runtime_of(function: Any, owner: Any) -> str:
+    """What neml2_model_runtime() or neml2_graph_runtime() say of what `owner` has."""
     name = ffi.new("const char **")
-    check(function(name, handle))
+    check(function(name, owner[0]))
     return text(name[0])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from neml2_capi._binding import Bound, Key, Place, Shape
 from neml2_capi._evaluation import check_mapping, failed_segment, kind_of_results
-from neml2_capi._handle import Handle, owned
+from neml2_capi._handle import Handle, new_call
 from neml2_capi._kinds import NUMPY, Kinds
 from neml2_capi._library import lib
 from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
@@ -83,12 +83,10 @@ class Call(Handle):
 
     def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
         """As Model.bind(), whose arguments are `groups`."""
-        owner = owned("call")
-        check(lib.neml2_call_create(owner, model._open()[0]))
-        super().__init__(owner)
+        super().__init__(new_call(model))
         self._model = model
         self._turn = threading.RLock()
-        self._places = Places(model, self._open()[0])
+        self._places = Places(model, self._pointer[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
         # What swap() bound: arrays, by where they fit and their identity, until others are bound.
         self._fits: dict[tuple[Key, int], Fit] = {}

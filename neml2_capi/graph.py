@@ -166,20 +166,20 @@ class Graph(Handle):
 
         Empty where the package has none.
         """
-        texts = ffi.new("const char *[2]")
-        check(lib.neml2_graph_call_spec(texts, texts + 1, self._open()[0]))
+        owner, texts = self._open(), ffi.new("const char *[2]")
+        check(lib.neml2_graph_call_spec(texts, texts + 1, owner[0]))
         return text(texts[0]), text(texts[1])
 
     @property
     def runtime(self) -> str:
         """What the graph runs on: "builtin" or "libtorch"."""
-        return runtime_of(lib.neml2_graph_runtime, self._open()[0])
+        return runtime_of(lib.neml2_graph_runtime, self._open())
 
     @property
     def device(self) -> str:
         """Where inputs and outputs are: "cpu", or "cuda:0"."""
-        kind, index = ffi.new("int32_t *"), ffi.new("int32_t *")
-        check(lib.neml2_graph_device(kind, index, self._open()[0]))
+        owner, kind, index = self._open(), ffi.new("int32_t *"), ffi.new("int32_t *")
+        check(lib.neml2_graph_device(kind, index, owner[0]))
         return device_text((kind[0], index[0]))
 
     @property

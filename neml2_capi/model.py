@@ -170,7 +170,7 @@ class Model(Handle):
         self._device = device[0], index[0]
         if device[0] != lib.NEML2_DEVICE_CPU:
             self._kind = TORCH
-        self._on_host = runtime_of(lib.neml2_model_runtime, owner[0]) != "tensors"
+        self._on_host = runtime_of(lib.neml2_model_runtime, owner) != "tensors"
         self._known_options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
@@ -199,7 +199,7 @@ class Model(Handle):
 
         "tensors" where all of the model does.
         """
-        return runtime_of(lib.neml2_model_runtime, self._open()[0])
+        return runtime_of(lib.neml2_model_runtime, self._open())
 
     @property
     def inputs(self) -> Variables:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import from_numpy
 
-from neml2_capi._handle import owned
+from neml2_capi._handle import new_call
 from neml2_capi._library import ffi, lib
 from neml2_capi.errors import check
 from neml2_capi.logs import listening
@@ -109,7 +109,7 @@ class Calls:
 
     def _new_call(self) -> _Call:
         """FatalError where the model is closed."""
-        owner, arrays = new_call(self._model), []
+        owner, arrays = transposing_call(self._model), []
         count = len(self._bindings) - len(self._results)
         if not self._copies:
             return _Call(owner, [-1] * len(self._bindings), [])
@@ -121,9 +121,8 @@ class Calls:
         return _Call(owner, [-1] * count, arrays)
 
 
-def new_call(model: Model) -> Any:
+def transposing_call(model: Model) -> Any:
     """A call that writes blocks transposed: (point, variable, output)."""
-    call = owned("call")
-    check(lib.neml2_call_create(call, model._open()[0]))
+    call = new_call(model)
     check(lib.neml2_call_set_block_order(call[0], lib.NEML2_INPUT_FIRST))
     return call

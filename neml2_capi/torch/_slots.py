@@ -13,7 +13,7 @@ from neml2_capi._tensor import Label, common_batch, dtype_code
 from neml2_capi._variables import Variable
 from neml2_capi.errors import FatalError, check
 from neml2_capi.model import Model
-from neml2_capi.torch._calls import Binding, new_call
+from neml2_capi.torch._calls import Binding, transposing_call
 
 Shape = tuple[int, ...]
 _KINDS = {
@@ -130,7 +130,8 @@ class Slots:
                     self._refuse(output, argument)
 
     def _refuse(self, output: Slot, argument: Slot) -> None:
-        instead, call = f"Or let {argument.name!r} require no gradient.", new_call(self.model)
+        instead = f"Or let {argument.name!r} require no gradient."
+        call = transposing_call(self.model)
         block = output.block(argument, 1, 0)
         try:  # was it not compiled?
             check(block.function(call[0], *block.names, ffi.NULL, *block.form))

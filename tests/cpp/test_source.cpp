@@ -40,9 +40,17 @@ void other_types_are_read() {
   expect_error(NEML2_ERROR_UNSUPPORTED, "complex64", [&] { read_signature(source); });
 }
 
-void other_devices_are_refused() {
+void the_device_is_read() {
   std::string source = source_of("elasticity");
   replace_all(source, "_expected_device_type = 0;", "_expected_device_type = 1;");
+  expect(read_signature(source).device == Device::Type::cuda, "all inputs on CUDA");
+  source.replace(source.find("_expected_device_type = 1;"), 26, "_expected_device_type = 0;");
+  expect_error(NEML2_ERROR_UNSUPPORTED, "input 1 on another device", [&] { read_signature(source); });
+}
+
+void other_devices_are_refused() {
+  std::string source = source_of("elasticity");
+  replace_all(source, "_expected_device_type = 0;", "_expected_device_type = 9;");
   expect_error(NEML2_ERROR_UNSUPPORTED, "input 0 on a device", [&] { read_signature(source); });
 }
 
@@ -75,6 +83,7 @@ int main() {
   sizes_and_types_are_read();
   inputs_that_no_kernel_reads_have_the_batch_too();
   other_types_are_read();
+  the_device_is_read();
   other_devices_are_refused();
   integer_kernels_are_noticed();
   damaged_text_does_no_harm();
