@@ -207,13 +207,13 @@ def test_history_before_the_first_time(artifacts: Artifacts, seen: list[dict[str
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The inputs of every evaluation."""
     inputs: list[dict[str, Any]] = []
-    run = Call.run
+    run = Call.__call__
 
-    def watched(call: Call) -> int:
+    def watched(call: Call) -> Mapping[str, Array]:
         inputs.append({name: np.array(value) for name, value in call.inputs.items()})
         return run(call)
 
-    monkeypatch.setattr(Call, "run", watched)
+    monkeypatch.setattr(Call, "__call__", watched)
     return inputs
 
 
@@ -222,7 +222,7 @@ def test_arrays_change_places_and_are_not_copied(
 ) -> None:
     calls: list[Call] = []
     arrays: list[dict[str, int]] = []
-    swap, run = Call.swap, Call.run
+    swap, run = Call.swap, Call.__call__
 
     def watched_swap(call: Call, history: str, current: str) -> None:
         group = call.outputs if current in call.outputs else call.inputs
@@ -233,13 +233,13 @@ def test_arrays_change_places_and_are_not_copied(
         np.testing.assert_array_equal(old, values[0])
         np.testing.assert_array_equal(new, values[1])
 
-    def watched_run(call: Call) -> int:
+    def watched_run(call: Call) -> Mapping[str, Array]:
         calls.append(call)
         arrays.append({n: id(a) for n, a in (*call.inputs.items(), *call.outputs.items())})
         return run(call)
 
     monkeypatch.setattr(Call, "swap", watched_swap)
-    monkeypatch.setattr(Call, "run", watched_run)
+    monkeypatch.setattr(Call, "__call__", watched_run)
     drive(viscoplastic, TIMES, {"strain": STRAIN})
     assert len(arrays) == len(TIMES) - 1
     assert len({id(call) for call in calls}) == 1  # bound once
