@@ -115,6 +115,7 @@ class Graph(Handle):
         """
         owner = owned("graph")
         self._package: str | bytes
+        place: tuple[Any, ...]
         if isinstance(package, (bytes, bytearray, memoryview)):
             self._package = bytes(package)
             place = ffi.from_buffer(self._package), len(self._package)
