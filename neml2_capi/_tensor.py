@@ -233,6 +233,7 @@ def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
     if (
         hasattr(value, "__dlpack_device__")
         and value.__dlpack_device__()[0] == lib.NEML2_DEVICE_CUDA
+        and _torch_has_cuda()
     ):
         return _wrap_device(out, value, label)
     return _wrap_numpy(out, _as_array(value, label, dtype), label)
@@ -302,6 +303,15 @@ def _wrap_device(out: Any, array: Any, label: Label) -> Any:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise label.refuse(f"cannot be shared: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
     return array
+
+
+def _torch_has_cuda() -> bool:
+    """Whether models can run there: without, what is on CUDA is refused as on any other device."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 def _current_stream() -> int:
