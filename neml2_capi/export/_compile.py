@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from neml2_capi._library import c_string, lib
+from neml2_capi._library import c_string, ffi, lib
 from neml2_capi.errors import FatalError, check
 from neml2_capi.export.targets import inductor_options
 
@@ -108,7 +108,7 @@ def _require_any_batch(program: Any) -> None:
 
 def _tell_what_is_missing(path: Path) -> None:
     try:
-        check(lib.neml2_graph_check(c_string(path)))
+        check(lib.neml2_graph_check_with(ffi.NULL, c_string(path), b"builtin"))
     except FatalError as error:
         warnings.warn(
             f"{path} was compiled, but it does not run here without libtorch: {error}",

@@ -23,10 +23,13 @@ from neml2_capi import Model
 
 Results = dict[tuple[str, ...], NDArray[np.float64]]
 
-# These take arguments: test_static_batch and test_tangents below, test_cycles in test_leaks.py.
-WITH_ARGUMENTS = {"test_static_batch", "test_tangents", "test_cycles"}
-C_TESTS = [path for path in sorted(TESTS.glob("c/test_*.c")) if path.stem not in WITH_ARGUMENTS]
-FORTRAN_TESTS = sorted(TESTS.glob("fortran/test_*.f90"))
+# These take arguments: test_static_batch and test_tangents below, test_cycles in test_leaks.py,
+# test_signatures in test_graphs.py.
+WITH_ARGUMENTS = {"test_static_batch", "test_tangents", "test_cycles", "test_signatures"}
+C_TESTS, FORTRAN_TESTS = (
+    [path for path in sorted(TESTS.glob(pattern)) if path.stem not in WITH_ARGUMENTS]
+    for pattern in ("c/test_*.c", "fortran/test_*.f90")
+)
 
 EXAMPLE_C = ROOT / "examples" / "c" / "example.c"
 EXAMPLE_FORTRAN = ROOT / "examples" / "fortran" / "example.f90"
