@@ -283,7 +283,8 @@ def exports() -> Path:
 
 def operators() -> Path:
     """The folder of what operators.py compiles."""
-    return _exported("the packages that call operators", MODELS / "operators.py")
+    scripts = MODELS / "operators.py", MODELS / "operator_schemas.py"
+    return _exported("the packages that call operators", *scripts)
 
 
 def surrogate() -> Path:
@@ -292,11 +293,11 @@ def surrogate() -> Path:
     return folder / "surrogate"
 
 
-def _exported(name: str, script: Path) -> Path:
+def _exported(name: str, script: Path, *modules: Path) -> Path:
     import neml2_capi.export
 
-    modules = sorted(Path(neml2_capi.export.__file__).parent.glob("*.py"))
-    content = [script.read_text(), *(module.read_text() for module in modules)]
+    package = sorted(Path(neml2_capi.export.__file__).parent.glob("*.py"))
+    content = [source.read_text() for source in (script, *modules, *package)]
     return _cached(name, content, [str(script)], python=sys.executable)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from compiling import skip_unless_allowed
 
 import neml2_capi
 
@@ -48,8 +49,8 @@ class Artifacts(Mapping[str, Path]):
         prebuilt = PREBUILT / name
         if prebuilt.is_dir():
             return prebuilt
-        if name in models.RECIPES and os.environ.get("NEML2_CAPI_COMPILE") == "0":
-            pytest.skip(f"{name} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+        if name in models.RECIPES:
+            skip_unless_allowed(name)
         return models.artifact(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -67,16 +68,14 @@ def artifacts() -> Artifacts:
 @pytest.fixture(scope="session")
 def graphs() -> Path:
     """The packages of tests/models/graphs.py."""
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the graphs would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the graphs")
     return models.graphs()
 
 
 @pytest.fixture(scope="session")
 def signatures() -> Path:
     """The packages of tests/models/signatures.py."""
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the signatures would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the signatures")
     return models.signatures()
 
 
@@ -84,8 +83,7 @@ def signatures() -> Path:
 def exported() -> Path:
     """What tests/models/exports.py writes."""
     pytest.importorskip("torch")
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the laws would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the laws")
     return models.exports()
 
 
@@ -93,8 +91,7 @@ def exported() -> Path:
 def surrogate() -> Path:
     """The artifact of examples/surrogate."""
     pytest.importorskip("torch")
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the surrogate would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the surrogate")
     return models.surrogate()
 
 

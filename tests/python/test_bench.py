@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compiling import skip_unless_allowed
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -39,8 +40,7 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
 
 def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
     pytest.importorskip("torch")
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("a network would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("a network")
     command = [sys.executable, str(ROOT / "benchmarks" / "packages.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr

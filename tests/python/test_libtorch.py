@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agreement, uncertainties
+from compiling import skip_unless_allowed
 from native import (
     CC,
     HOSTS,
@@ -55,8 +56,7 @@ except FatalError as missing:
 @pytest.fixture(scope="module")
 def networks() -> Path:
     """The packages of tests/models/networks.py."""
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the networks would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the networks")
     return models.networks()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiling import skip_unless_allowed
 from native import ROOT, TESTS, c_program, cpp_program, fortran_program, needs_fortran, run
 from numpy.typing import NDArray
 
@@ -32,20 +33,9 @@ from neml2_capi._library import ffi, lib
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 import compile as models
+from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE
 
 Array = NDArray[Any]
-LIBRARY = "neml2_capi_operators"
-SATURATE = (
-    f"{LIBRARY}::saturate(Tensor x, float scale=1.0, bool twice=False, int order=1) -> Tensor"
-)
-MODE = f"{LIBRARY}::saturate.mode(Tensor x, str mode) -> Tensor"
-COLLECT = (
-    f"{LIBRARY}::collect(Tensor x, int n, float f, bool b, str s, int[] axes, float[] weights, "
-    "bool[] flags, Tensor? missing=None, Tensor[]? more=None, Tensor?[]? some=None, SymInt m=3, "
-    "int? none=None) -> (Tensor, Tensor, Tensor)"
-)
-CURVE = f"{LIBRARY}::curve(Tensor x, float limit, float rate) -> Tensor"
-LIMIT, RATE = 100.0, 50.0  # of tests/models/operators.py
 
 
 def saturate(x: Array, scale: float, twice: bool, order: int) -> Array:
@@ -62,8 +52,7 @@ def curve(x: Array, limit: float, rate: float) -> Array:
 def packages() -> Path:
     """The packages of tests/models/operators.py."""
     pytest.importorskip("torch")
-    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
-        pytest.skip("the packages would have to be compiled, and NEML2_CAPI_COMPILE is 0")
+    skip_unless_allowed("the packages")
     return models.operators()
 
 
