@@ -48,6 +48,32 @@ Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
 
 }  // namespace
 
+// The shapes that the caller sees, and memory of their own; what is of points that failed becomes NaN.
+struct Model::Shaping {
+  const Dims& batch;
+  const std::int64_t points;
+  const Tensor failed;  // empty where none did
+  const Device device;
+
+  Tensor zeros(const Dims& sizes, DType dtype) const { return libtorch::filled(dtype, sizes, 0.0, device); }
+
+  // `rows` has one row per point, or one for all; nothing there is zero.
+  Tensor of(Tensor rows, const Variable& variable, bool batched) const {
+    const Dims wanted = (batched ? batch : Dims()).then(variable.point_shape);
+    if (!rows.data()) return zeros(wanted, variable.dtype);
+    const Dims flat{batched ? points : 1};
+    rows = libtorch::shaped(rows, Dims{rows.sizes()[0]}.then(variable.point_shape));
+    if (!(rows.sizes().first(1) == flat)) rows = libtorch::expanded(rows, flat.then(variable.point_shape)).row_major();
+    if (failed.data() && batched && is_floating(rows)) rows = select(rows, failed, false);
+    return libtorch::shaped(rows, wanted);
+  }
+
+  Tensor shaped_or_nan(const Tensor& rows, const Dims& point_shape, DType dtype) const {
+    const Dims sizes = batch.then(point_shape);
+    return rows.data() ? libtorch::shaped(rows, sizes) : libtorch::filled(dtype, sizes, nan, device);
+  }
+};
+
 void Model::require_device() const {
   for (const auto& segment : segments_)
     if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(segment.get())) implicit->require_device(device_);
@@ -120,80 +146,74 @@ DeviceResults Model::evaluate(const DeviceRequest& request, const Options& optio
   return results;
 }
 
-// Give results the shapes that the caller sees, and memory of their own; those of points that failed become NaN.
 void Model::mark_results(const DeviceRequest& request, const Chunk& chunk, DeviceResults& results) const {
-  const Dims& batch = request.batch;
   const DeviceOutcome& outcome = chunk.on_device;
+  const Shaping shaping{request.batch, chunk.points, outcome.any_failed ? outcome.failed() : Tensor(), device_};
   results.any_failed = outcome.any_failed;
-  const Tensor failed = outcome.any_failed ? outcome.failed() : Tensor();
-  const auto zeros = [&](const Dims& sizes, DType dtype) { return libtorch::filled(dtype, sizes, 0.0, device_); };
-  // `rows` has one row per point, or one for all; nothing there is zero.
-  const auto present = [&](Tensor rows, const Variable& variable, bool batched) {
-    const Dims wanted = (batched ? batch : Dims()).then(variable.point_shape);
-    if (!rows.data()) return zeros(wanted, variable.dtype);
-    const Dims flat{batched ? chunk.points : 1};
-    rows = libtorch::shaped(rows, Dims{rows.sizes()[0]}.then(variable.point_shape));
-    if (!(rows.sizes().first(1) == flat)) rows = libtorch::expanded(rows, flat.then(variable.point_shape)).row_major();
-    if (failed.data() && batched && is_floating(rows)) rows = select(rows, failed, false);
-    return libtorch::shaped(rows, wanted);
+  const Tensor status = mark_outputs(shaping, chunk, results.outputs);
+  mark_derivatives(shaping, request, results);
+
+  const auto report = [&](int kind, const Tensor& values) {
+    results.report[kind] = libtorch::shaped(values, request.batch);
   };
-
-  Tensor status = outcome.status;
-  const auto& outputs = variables(Kind::output);
-  results.outputs.resize(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Tensor& output = results.outputs[i];
-    const bool is_given =
-        std::any_of(chunk.values.begin(), chunk.values.end(),
-                    [&](const Tensor& value) {
-                      return &value - chunk.values.data() != static_cast<std::ptrdiff_t>(output_values_[i]) &&
-                             output.data() && value.storage().data() == output.storage().data();
-                    }) ||
-        std::any_of(chunk.parameters.begin(), chunk.parameters.end(),
-                    [&](const Tensor& parameter) {
-                      return output.data() && parameter.storage().data() == output.storage().data();
-                    }) ||
-        std::find(input_values_.begin(), input_values_.end(), output_values_[i]) != input_values_.end();
-    output = present(std::move(output), outputs[i], true);
-    if (is_given) output = output.copy();
-    if (!is_floating(output) || chunk.points == 0) continue;
-    const std::int64_t size = outputs[i].point_shape.product();
-    const Tensor bad = libtorch::negated(libtorch::finite(libtorch::shaped(output, {chunk.points, size})));
-    const Tensor here = libtorch::less(zeros({chunk.points}, DType::float64),
-                                       libtorch::sum(libtorch::converted(bad, DType::float64), {1}, false));
-    status = libtorch::choose(libtorch::both(here, libtorch::equal(status, NEML2_OK)), NEML2_NON_FINITE, status);
-  }
-
-  const Derivatives& derivatives = request.by_parameters ? by_parameters_ : by_inputs_;
-  const auto& by = variables(request.by_parameters ? Kind::parameter : Kind::input);
-  if (request.jvp) results.jvps.resize(outputs.size());
-  for (std::size_t i = 0; i < results.jvps.size(); ++i)
-    if (derivatives.of_output(i)) results.jvps[i] = present(std::move(results.jvps[i]), outputs[i], true);
-  if (request.vjp) results.adjoints.resize(by.size());
-  for (std::size_t i = 0; i < results.adjoints.size(); ++i)
-    if (derivatives.by_input(i)) results.adjoints[i] = present(std::move(results.adjoints[i]), by[i], true);
-  if (request.blocks) results.blocks.resize(derivatives.all().size());
-  for (std::size_t i = 0; i < results.blocks.size(); ++i) {
-    const Derivative& derivative = derivatives.all()[i];
-    const bool batched = derivative.batched || request.blocks_vary || chunk.points == 0;
-    results.blocks[i] = present(std::move(results.blocks[i]), derivative.block, batched);
-  }
-
-  const auto report = [&](int kind, const Tensor& values) { results.report[kind] = libtorch::shaped(values, batch); };
   report(NEML2_REPORT_STATUS, status);
   report(NEML2_REPORT_ITERATIONS, outcome.iterations);
   report(NEML2_REPORT_RESIDUAL_NORM, outcome.residual_norm);
   report(NEML2_REPORT_SUGGESTED_CUT, outcome.suggested_cut);
-  if (const std::int64_t miters = chunk.newton.miters; chunk.newton.keep_history)
+  if (chunk.newton.keep_history)
     results.report[NEML2_REPORT_RESIDUAL_HISTORY] =
-        outcome.history.data() ? libtorch::shaped(outcome.history, batch.then({miters}))
-                               : libtorch::filled(DType::float64, batch.then({miters}), nan, device_);
+        shaping.shaped_or_nan(outcome.history, {chunk.newton.miters}, DType::float64);
   results.unknowns.resize(unknown_values_.size());
   for (std::size_t i = 0; outcome.any_failed && i < unknown_values_.size(); ++i) {
-    const Dims sizes = batch.then(variables(Kind::unknown)[i].point_shape);
-    const Tensor& last = chunk.unknowns[unknown_values_[i]];
-    results.unknowns[i] = last.data() ? libtorch::shaped(last, sizes)
-                                      : libtorch::filled(variables(Kind::unknown)[i].dtype, sizes, nan, device_);
+    const Variable& unknown = variables(Kind::unknown)[i];
+    results.unknowns[i] = shaping.shaped_or_nan(chunk.unknowns[unknown_values_[i]], unknown.point_shape, unknown.dtype);
+  }
+}
+
+// Returns the status of each point, NON_FINITE among them.
+Tensor Model::mark_outputs(const Shaping& shaping, const Chunk& chunk, Vector<Tensor>& outputs) const {
+  Tensor status = chunk.on_device.status;
+  outputs.resize(output_values_.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Variable& variable = variables(Kind::output)[i];
+    const bool is_owned = owns_memory(chunk, output_values_[i]);
+    outputs[i] = shaping.of(std::move(outputs[i]), variable, true);
+    if (!is_owned) outputs[i] = outputs[i].copy();
+    if (!is_floating(outputs[i]) || chunk.points == 0) continue;
+    const Tensor vectors = libtorch::shaped(outputs[i], {chunk.points, variable.point_shape.product()});
+    const Tensor bad = libtorch::converted(libtorch::negated(libtorch::finite(vectors)), DType::float64);
+    const Tensor here = libtorch::less(shaping.zeros({chunk.points}, DType::float64), libtorch::sum(bad, {1}, false));
+    status = libtorch::choose(libtorch::both(here, libtorch::equal(status, NEML2_OK)), NEML2_NON_FINITE, status);
+  }
+  return status;
+}
+
+// False where the memory of a value is that of an input, a parameter or another value, too.
+bool Model::owns_memory(const Chunk& chunk, std::size_t value) const {
+  const Tensor& own = chunk.values[value];
+  if (std::find(input_values_.begin(), input_values_.end(), value) != input_values_.end()) return false;
+  const auto shares = [&](const Tensor& other) {
+    return &other != &own && own.data() && other.storage().data() == own.storage().data();
+  };
+  return std::none_of(chunk.values.begin(), chunk.values.end(), shares) &&
+         std::none_of(chunk.parameters.begin(), chunk.parameters.end(), shares);
+}
+
+void Model::mark_derivatives(const Shaping& shaping, const DeviceRequest& request, DeviceResults& results) const {
+  const Derivatives& derivatives = request.by_parameters ? by_parameters_ : by_inputs_;
+  const auto& outputs = variables(Kind::output);
+  const auto& by = variables(request.by_parameters ? Kind::parameter : Kind::input);
+  if (request.jvp) results.jvps.resize(outputs.size());
+  for (std::size_t i = 0; i < results.jvps.size(); ++i)
+    if (derivatives.of_output(i)) results.jvps[i] = shaping.of(std::move(results.jvps[i]), outputs[i], true);
+  if (request.vjp) results.adjoints.resize(by.size());
+  for (std::size_t i = 0; i < results.adjoints.size(); ++i)
+    if (derivatives.by_input(i)) results.adjoints[i] = shaping.of(std::move(results.adjoints[i]), by[i], true);
+  if (request.blocks) results.blocks.resize(derivatives.all().size());
+  for (std::size_t i = 0; i < results.blocks.size(); ++i) {
+    const Derivative& derivative = derivatives.all()[i];
+    const bool batched = derivative.batched || request.blocks_vary || shaping.points == 0;
+    results.blocks[i] = shaping.of(std::move(results.blocks[i]), derivative.block, batched);
   }
 }
 

@@ -165,7 +165,11 @@ class Model {
   void note_batches();
   void tell(double seconds) const;
   void require_device() const;
+  struct Shaping;
   void mark_results(const DeviceRequest& request, const Chunk& chunk, DeviceResults& results) const;
+  Tensor mark_outputs(const Shaping& shaping, const Chunk& chunk, Vector<Tensor>& outputs) const;
+  bool owns_memory(const Chunk& chunk, std::size_t value) const;
+  void mark_derivatives(const Shaping& shaping, const DeviceRequest& request, DeviceResults& results) const;
   void check_batch(std::int64_t points, const Options& options) const;
   Tally evaluate_points(const Evaluation& evaluation, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
