@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -697,8 +698,12 @@ class Model(Handle):
         parameter, tensor = self._parameters[index], owned("tensor")
         # The array stays alive in `source` while the library copies it.
         source = wrap(tensor, value, self._parameters.labels[index], parameter.dtype)
-        with _SETTING, self._replays.forgotten():
-            check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
+        with _SETTING:
+            # Where the batch stays, what is remembered of evaluations stays true.
+            shape = () if isinstance(value, float) else getattr(value, "shape", None)
+            stays = shape == self._view(index).shape
+            with nullcontext() if stays else self._replays.forgotten():
+                check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
         del source
 
     @property

@@ -247,6 +247,18 @@ def test_a_parameter_that_is_set_counts_from_then_on(
         model.forward({"strain": STRAIN})
 
 
+@pytest.mark.parametrize("kind", [float, np.array])
+def test_a_parameter_that_keeps_its_shape_keeps_what_is_replayed(
+    model: Model, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    modulus = float(model.named_parameters()["E"])
+    first = replayed(lambda: model.forward({"strain": STRAIN}), monkeypatch)["stress"]
+    model.set_parameter("E", kind(2 * modulus))
+    monkeypatch.setattr(Model, "_evaluate", lambda *_: pytest.fail("this was not replayed"))
+    second = model.forward({"strain": STRAIN})["stress"]
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-14)
+
+
 def test_each_point_has_the_block_of_its_own_parameter(artifacts: Artifacts) -> None:
     model = Model(artifacts["elasticity_parameters"])
     inputs = recorded("elasticity_parameters", "in")
