@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "neml2_capi.h"
@@ -32,5 +33,8 @@ std::string join(const Parts&... parts) {
   (out << ... << parts);
   return out.str();
 }
+
+// Add one more name to a list for a message: "a, b, c".
+inline void add_name(std::string& names, std::string_view name) { names.append(names.empty() ? "" : ", ").append(name); }
 
 }  // namespace neml2_capi

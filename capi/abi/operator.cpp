@@ -153,7 +153,7 @@ int32_t neml2_operator_call_find(int64_t* index, const neml2_operator_call* call
     std::string names;
     for (std::int64_t i = 0; i < std::ssize(value.arguments()); ++i) {
       const std::string& known = parameter_of(value, i).name;
-      names += (names.empty() ? "" : ", ") + known;
+      add_name(names, known);
       if (known != wanted) continue;
       *index = i;
       return NEML2_OK;

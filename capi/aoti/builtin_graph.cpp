@@ -162,7 +162,7 @@ void resolve_builtin(const builtin::Object& object, const Signature& signature, 
     return;
   }
   std::string list;
-  for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
+  for (const std::string& name : missing) add_name(list, name);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("the package calls what the built-in runtime does not have: ", list, ". Run it on libtorch, ",
                    lacks_operators ? "or register a function for the operator (neml2_operator_register) before it is "

@@ -31,7 +31,7 @@ void replace(std::vector<PackagedConstant>& constants, const Constant& value, bo
   });
   if (found == constants.end()) {
     std::string names;
-    for (const PackagedConstant& each : constants) names += join(names.empty() ? "" : ", ", each.name);
+    for (const PackagedConstant& each : constants) add_name(names, each.name);
     throw Error(NEML2_ERROR_NAME, value.name,
                 join("The graph has no constant '", value.name, "'; it has ", names.empty() ? "none" : names,
                      ". Small ones (8 elements or fewer), and those whose elements are all equal, may have become "

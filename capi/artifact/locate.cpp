@@ -24,7 +24,7 @@ bool is_family(const std::string& name) {
 std::string listed(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) add_name(text, name);
   return text.empty() ? "none" : text;
 }
 

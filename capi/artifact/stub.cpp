@@ -52,7 +52,7 @@ const nmhit::Node& find_model(const nmhit::Node& root, const fs::path& stub, con
     const std::string type = text_of(*model, "type");
     if (type == "AOTIModel") {
       compiled.push_back(model);
-      names += (names.empty() ? "" : ", ") + model->path();
+      add_name(names, model->path());
     }
     if (model->path() != name) continue;
     if (type != "AOTIModel")

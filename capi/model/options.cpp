@@ -21,7 +21,7 @@ constexpr const char* capsule_variable = "NEML2_CAPI_CAPSULE";
 const Options::Info& find(std::string_view name, bool text) {
   std::string names;
   for (const Options::Info& info : Options::all()) {
-    names += join(names.empty() ? "" : ", ", info.name);
+    add_name(names, info.name);
     if (name != info.name) continue;
     if ((info.choices != nullptr) == text) return info;
     throw Error(

@@ -26,7 +26,7 @@ std::size_t Scope::require(const std::string& name, const std::string& who) cons
   const auto it = positions_.find(name);
   if (it != positions_.end()) return it->second;
   std::string names;
-  for (const Value& value : values_) names += (names.empty() ? "" : ", ") + value.name;
+  for (const Value& value : values_) add_name(names, value.name);
   throw Error(NEML2_ERROR_ARTIFACT, name,
               join("The metadata asks for '", name, "' as ", who,
                    ", but no input and no earlier segment has this name. There are: ", names,

@@ -192,7 +192,7 @@ void check_processor(const Target& target, const std::vector<std::string>& produ
   const Names missing = missing_of(needed);
   if (missing.empty()) return;
   std::string list;
-  for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
+  for (const std::string& name : missing) add_name(list, name);
   unsupported(join("the package was compiled for a processor with ", list,
                    ", which this one lacks. A portable package is made with: ", portable_command));
 }

@@ -66,7 +66,7 @@ void require_algebra(Device device) {
   const Functions& f = torch();
   std::string missing;
   const auto require = [&](bool there, const char* name) {
-    if (!there) missing += join(missing.empty() ? "" : ", ", name);
+    if (!there) add_name(missing, name);
   };
   require(f.aoti_torch_get_device_index, "aoti_torch_get_device_index");
   require(f.aoti_torch_empty_strided, "aoti_torch_empty_strided");

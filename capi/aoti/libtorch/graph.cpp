@@ -158,7 +158,7 @@ builtin::Object bind(std::string_view bytes) {
     if (import.required && address_of(import.name) == 0) missing.insert(import.name);
   if (missing.empty()) return object;
   std::string list;
-  for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
+  for (const std::string& name : missing) add_name(list, name);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("the package calls what libtorch ", library.version(), " at ", library.path().string(),
                    " does not have: ", list,

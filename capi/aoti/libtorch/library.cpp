@@ -99,7 +99,7 @@ void Library::look_up_functions() {
   std::string missing;
   const auto required = [&](auto*& function, const char* name) {
     optional(function, name);
-    if (!function) missing += join(missing.empty() ? "" : ", ", name);
+    if (!function) add_name(missing, name);
   };
   Functions& f = functions_;
   required(f.aoti_torch_abi_version, "aoti_torch_abi_version");
@@ -170,7 +170,7 @@ const CudaFunctions& Library::cuda() const {
   std::string missing;
   const auto look_up = [&](auto*& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (!function) missing += join(missing.empty() ? "" : ", ", name);
+    if (!function) add_name(missing, name);
   };
   look_up(cuda_.aoti_torch_create_cuda_guard, "aoti_torch_create_cuda_guard");
   look_up(cuda_.aoti_torch_delete_cuda_guard, "aoti_torch_delete_cuda_guard");
