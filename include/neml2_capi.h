@@ -56,6 +56,7 @@
  *   Graphs              any AOTInductor package, alone
  *   Operators           functions of yours that packages call
  *   Devices             models and graphs on CUDA
+ *   Schedulers          models whose points are spread over several devices, or processes over those of a node
  *   Log                 what the solvers and the loader have to tell: Newton's history, for example
  *
  * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
@@ -172,6 +173,16 @@ NEML2_CAPI int32_t neml2_error_message(char *buffer, int64_t capacity, int64_t *
  *  Errors: it cannot fail. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_error_subject(char *buffer, int64_t capacity, int64_t *needed);
 
+/** How many errors this thread's last failed call met: 1, or more where a scheduler's devices failed side by side; 0 where
+ *  none failed yet. They are in the order of their points.
+ *  Errors: it cannot fail. Threads: any. Since 1.0. */
+NEML2_CAPI int64_t neml2_error_count(void);
+
+/** The status of one of those errors, and its message as neml2_error_message() copies it. The status of the call is
+ *  positive where that of each is: the same call may succeed with a smaller step.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_error_part(int32_t *status, char *buffer, int64_t capacity, int64_t *needed, int64_t index);
+
 /** For those who write a face in another language, or a solver: record an error of this thread that was found outside
  *  of the library, so that it is read like the others. `subject` and `message` are copied, and NULL is empty. Returns
  *  `status`, which must not be NEML2_OK.
@@ -206,6 +217,9 @@ typedef struct neml2_graph neml2_graph;
 
 /** One call of an operator that is a function of yours; it lives while the function runs. */
 typedef struct neml2_operator_call neml2_operator_call;
+
+/** Devices over which a model spreads its points. */
+typedef struct neml2_scheduler neml2_scheduler;
 
 /** Element types. */
 enum {
@@ -1048,6 +1062,88 @@ NEML2_CAPI int32_t neml2_operator_call_output(neml2_operator_call *call, int64_t
  *  stream again.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_stream_use(int32_t index, void *stream);
+
+/* ---------------------------------------------------------------------------------------------
+ * Schedulers
+ *
+ * A model that is loaded with a scheduler spreads the points of every evaluation over its devices, in sub-batches, and is
+ * otherwise a model like any other: calls, evaluations over tensors, parameters, options and reports are the same.
+ *
+ *     neml2_scheduler *scheduler = NULL;
+ *     neml2_scheduler_create(&scheduler);
+ *     neml2_scheduler_add(scheduler, "cpu", NULL, 512, 0, 1.0);
+ *     neml2_scheduler_add(scheduler, "cuda:0", NULL, 4096, 8192, 2.0);
+ *     neml2_model_load_scheduled(&model, "aoti/viscoplastic", NULL, NULL, scheduler);
+ *     neml2_scheduler_free(&scheduler);
+ *
+ * Where a scheduler has one device, the calling thread evaluates sub-batch after sub-batch on it. Where it has several,
+ * each has a thread of its own, and the next sub-batch goes to the device of the highest priority that has capacity
+ * left: the points that it evaluates or that wait for it, and those of its next sub-batch, are at most its capacity.
+ * Sub-batches are chunked once more inside, by the option `chunk`. Any number of threads may evaluate at once, and share
+ * the devices.
+ *
+ * Results are gathered where the inputs are, on the host or on a CUDA device. Values of parameters are those of the model, on all devices; those
+ * that vary by point are sliced with the points. Adjoints that are one value for many points are summed in the order
+ * of the points, whatever device had them. Which device evaluates a point depends on when they are ready: results
+ * differ by as much as those of the devices do.
+ *
+ * Points that fail are those of the whole batch, as without a scheduler. A sub-batch that cannot be evaluated (RUNTIME,
+ * MEMORY) ends the evaluation: nothing new is begun, and what is under way is waited for; the model is as good as
+ * before. One such error is returned as it is. Of several the worst is, and neml2_error_part() tells all; sub-batches
+ * whose points failed are among them.
+ *
+ * A model of several devices cannot be solved by the caller (neml2_solve_begin()), and takes no fixed batches that its
+ * sub-batches are no multiples of.
+ * ------------------------------------------------------------------------------------------- */
+
+/** A scheduler without devices. Owned.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_scheduler_create(neml2_scheduler **out);
+
+/** Add a device: "cpu", "cuda" or "cuda:1", and a runtime as in neml2_model_load_with(), or NULL. `batch_size` is the
+ *  number of points of a sub-batch; 0, which is for a scheduler of one device only, has no bound. `capacity` is the
+ *  number of points that the device may be given at once, at least `batch_size`, so that the next sub-batch waits while
+ *  one is evaluated; 0: twice `batch_size`. Of devices with capacity left that of the greatest `priority`, any finite
+ *  number, is given the next one, and the first that was added where they are equal. ARGUMENT where a number is out of
+ *  bounds, where the device and runtime are there already, or where the CPU is: two would contend for its cores. (To
+ *  compare runtimes, the CPU may be there once for each that is named.)
+ *  Errors: none more. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_scheduler_add(neml2_scheduler *scheduler, const char *device, const char *runtime,
+                                       int64_t batch_size, int64_t capacity, double priority);
+
+/** How many devices there are.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_scheduler_count(int64_t *out, const neml2_scheduler *scheduler);
+
+/** What was added as number `index`, with the capacity that it has. Any out-parameter may be NULL; the texts are
+ *  borrowed from `scheduler` until it is changed, and `runtime` is "auto" where it was NULL.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_scheduler_info(const char **device, const char **runtime, int64_t *batch_size,
+                                        int64_t *capacity, double *priority, const neml2_scheduler *scheduler,
+                                        int64_t index);
+
+/** For a process of many on one node, as MPI's: keep one device, that of number `local_rank` modulo their count.
+ *  `local_rank` counts the `local_size` processes of this node from 0. Several processes may share a device; ARGUMENT
+ *  where there are fewer processes than devices, since some would be idle: start more, or add fewer devices. Nothing
+ *  here is linked with MPI; neml2_capi_mpi.h and neml2_capi_mpi.f90, and neml2_capi.mpi in Python, ask it for both numbers.
+ *  Errors: none more. Threads: one. Since 1.0. */
+NEML2_CAPI int32_t neml2_scheduler_keep_rank(neml2_scheduler *scheduler, int64_t local_rank, int64_t local_size);
+
+/** Free the handle and set it to NULL. Models that were loaded with it keep what they need.
+ *  Errors: it cannot fail. Threads: one. Since 1.0. */
+NEML2_CAPI void neml2_scheduler_free(neml2_scheduler **scheduler);
+
+/** Load an artifact, or where `name` is not NULL the model of a stub, for all devices of a scheduler, of which there must
+ *  be one: ARGUMENT. `path`, `name` and `dtype` as in neml2_model_load_with(). The artifact must have a folder for
+ *  each kind of device. Later changes of `scheduler` do not count. Owned.
+ *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_load_scheduled(neml2_model **out, const char *path, const char *name, const char *dtype,
+                                              const neml2_scheduler *scheduler);
+
+/** How many points device `index` of a model's scheduler has evaluated since it was loaded: what a batch size or a
+ *  priority is worth. ARGUMENT where the model has no such device.
+ *  Errors: none more. Threads: any. Since 1.0. */
+NEML2_CAPI int32_t neml2_model_points_evaluated(int64_t *out, const neml2_model *model, int64_t index);
 
 /* ---------------------------------------------------------------------------------------------
  * Log
