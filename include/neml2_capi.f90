@@ -58,7 +58,8 @@
 !
 ! More advanced: directional derivatives (bind_tangent with bind_jvp, bind_cotangent with bind_adjoint); evaluation with
 ! tensors of any batch shape (neml2_model%forward, jvp, vjp, jacobian); a Newton loop of your own (neml2_solve); and any
-! AOTInductor package, not only NEML2's (neml2_graph). neml2_log_next takes what the solvers have to tell.
+! AOTInductor package, not only NEML2's (neml2_graph); points spread over several devices (neml2_scheduler).
+! neml2_log_next takes what the solvers have to tell.
 !
 !
 ! CONVENTIONS
@@ -106,9 +107,11 @@ module neml2_capi
   private
 
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
+  public :: neml2_scheduler
   public :: neml2_abi_version, neml2_version, neml2_artifact_describe
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
+  public :: neml2_error_count, neml2_error_part
   public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
   public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare, neml2_stream_use
   public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
@@ -249,9 +252,11 @@ module neml2_capi
   contains
     procedure :: load => model_load
     procedure :: load_stub => model_load_stub
+    procedure :: load_scheduled => model_load_scheduled
     procedure :: is_loaded => model_is_loaded
     procedure :: runtime => model_runtime
     procedure :: device => model_device
+    procedure :: points_evaluated => model_points_evaluated
     procedure :: dtype => model_dtype
     procedure :: variable_count => model_variable_count
     procedure :: variable_find => model_variable_find
@@ -413,6 +418,24 @@ module neml2_capi
     end subroutine
   end interface
 
+  ! Devices over which a model spreads its points; in neml2_capi.h see "Schedulers":
+  !
+  !     call scheduler%create()
+  !     call scheduler%add("cpu", 512)
+  !     call scheduler%add("cuda:0", 4096, capacity=8192, priority=2.0_real64)
+  !     call model%load_scheduled("aoti/viscoplastic", scheduler, stat)
+  type, extends(object) :: neml2_scheduler
+  contains
+    procedure :: create => scheduler_create
+    generic :: add => add_int32, add_int64
+    procedure :: count => scheduler_count
+    procedure :: info => scheduler_info
+    procedure :: keep_rank => scheduler_keep_rank
+    generic :: assignment(=) => scheduler_assign
+    procedure, private :: add_int32, add_int64
+    procedure, private :: scheduler_assign
+  end type neml2_scheduler
+
   ! What a subroutine that is an operator is given, until it returns. Arguments are counted from 1, in the order of the
   ! schema. In neml2_capi.h see "Operators".
   type :: neml2_operator_call
@@ -511,12 +534,14 @@ module neml2_capi
   procedure(free_handle), bind(c, name="neml2_report_free") :: c_report_free
   procedure(free_handle), bind(c, name="neml2_solve_free") :: c_solve_free
   procedure(free_handle), bind(c, name="neml2_graph_free") :: c_graph_free
+  procedure(free_handle), bind(c, name="neml2_scheduler_free") :: c_scheduler_free
   procedure(read_text), bind(c, name="neml2_error_message") :: c_error_message
   procedure(read_text), bind(c, name="neml2_error_subject") :: c_error_subject
   procedure(count_kind), bind(c, name="neml2_model_variable_count") :: c_model_variable_count
   procedure(count_kind), bind(c, name="neml2_model_derivative_count") :: c_model_derivative_count
   procedure(count_all), bind(c, name="neml2_model_history_count") :: c_model_history_count
   procedure(count_all), bind(c, name="neml2_model_option_count") :: c_model_option_count
+  procedure(count_all), bind(c, name="neml2_scheduler_count") :: c_scheduler_count
   procedure(bind_by_name), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
   procedure(bind_by_name), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
   procedure(bind_by_name), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
@@ -541,6 +566,18 @@ module neml2_capi
     end function
     integer(int32) function c_error_status() bind(c, name="neml2_error_status")
       import
+    end function
+    ! How many errors this thread's last failed call met: 1, or more where devices of a scheduler failed side by side; 0
+    ! where none failed yet.
+    integer(int64) function neml2_error_count() bind(c, name="neml2_error_count")
+      import
+    end function
+    integer(int32) function c_error_part(status, buffer, capacity, needed, index) bind(c, name="neml2_error_part")
+      import
+      integer(int32), intent(inout) :: status
+      character(kind=c_char), intent(inout) :: buffer(*)
+      integer(int64), value :: capacity, index
+      integer(int64), intent(inout) :: needed
     end function
     integer(int32) function c_error_record(status, subject, message) bind(c, name="neml2_error_record")
       import
@@ -681,6 +718,48 @@ module neml2_capi
       type(c_ptr), intent(inout) :: out
       character(kind=c_char), intent(in) :: path(*)
       character(kind=c_char), intent(in), optional :: name(*), device(*), dtype(*), runtime(*)
+    end function
+    integer(int32) function c_model_load_scheduled(out, path, name, dtype, scheduler) &
+      bind(c, name="neml2_model_load_scheduled")
+      import
+      type(c_ptr), intent(inout) :: out
+      character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in), optional :: name(*), dtype(*)
+      type(c_ptr), value :: scheduler
+    end function
+    integer(int32) function c_model_points_evaluated(out, model, index) bind(c, name="neml2_model_points_evaluated")
+      import
+      integer(int64), intent(inout) :: out
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
+      import
+      type(c_ptr), intent(inout) :: out
+    end function
+    integer(int32) function c_scheduler_add(scheduler, device, runtime, batch_size, capacity, priority) &
+      bind(c, name="neml2_scheduler_add")
+      import
+      type(c_ptr), value :: scheduler
+      character(kind=c_char), intent(in) :: device(*)
+      character(kind=c_char), intent(in), optional :: runtime(*)
+      integer(int64), value :: batch_size, capacity
+      real(real64), value :: priority
+    end function
+    integer(int32) function c_scheduler_info(device, runtime, batch_size, capacity, priority, scheduler, index) &
+      bind(c, name="neml2_scheduler_info")
+      import
+      type(c_ptr), intent(inout) :: device, runtime
+      integer(int64), intent(inout) :: batch_size, capacity
+      real(real64), intent(inout) :: priority
+      type(c_ptr), value :: scheduler
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_scheduler_keep_rank(scheduler, local_rank, local_size) &
+      bind(c, name="neml2_scheduler_keep_rank")
+      import
+      type(c_ptr), value :: scheduler
+      integer(int64), value :: local_rank, local_size
     end function
     integer(int32) function c_model_runtime(out, model) bind(c, name="neml2_model_runtime")
       import
@@ -1075,6 +1154,29 @@ contains
     call neml2_error_subject(subject)
     text = subject
   end subroutine neml2_get_error_subject
+
+  ! The status and the message of one of the neml2_error_count() errors, which are in the order of their points. The
+  ! status of the call is positive where that of each is. neml2_error_argument where there are fewer.
+  subroutine neml2_error_part(index, status, message, stat, errmsg)
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: status
+    character(:), allocatable, intent(inout) :: message
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: needed
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    needed = 1
+    outcome = c_error_part(status, nothing, 0_int64, needed, index - 1)
+    if (outcome == neml2_ok) then
+      allocate (character(kind=c_char, len=needed) :: buffer)
+      outcome = c_error_part(status, buffer, needed, needed, index - 1)
+      message = buffer(:len(buffer) - 1)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_error_part
 
   ! Record an error of this thread that a solver of yours found, so that it is read like the others. `status` is not
   ! neml2_ok.
@@ -1582,6 +1684,12 @@ contains
     call share(left%shared, right%shared)
   end subroutine solve_assign
 
+  impure elemental subroutine scheduler_assign(left, right)
+    class(neml2_scheduler), intent(inout) :: left
+    class(neml2_scheduler), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine scheduler_assign
+
   ! Own a handle of the library, in place of what was there; NULL sets nothing.
   subroutine take(self, handle, free)
     class(object), intent(inout) :: self
@@ -1673,6 +1781,40 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_load_stub
+
+  ! Load an artifact, or where `name` is given the model of a stub, for all devices of a scheduler, of which there must be
+  ! one at least: neml2_error_argument. Later changes of `scheduler` do not count.
+  subroutine model_load_scheduled(self, path, scheduler, stat, errmsg, name, dtype)
+    class(neml2_model), intent(inout) :: self
+    character(*), intent(in) :: path
+    type(neml2_scheduler), intent(in) :: scheduler
+    character(*), intent(in), optional :: name, dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char, len=:), allocatable :: c_name, c_dtype
+    type(c_ptr) :: loaded
+    loaded = c_null_ptr
+    call terminate(name, c_name)
+    call terminate(dtype, c_dtype)
+    outcome = c_model_load_scheduled(loaded, c_text(path), c_name, c_dtype, c_handle(scheduler))
+    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_load_scheduled
+
+  ! How many points a device of the model's scheduler has evaluated since it was loaded.
+  subroutine model_points_evaluated(self, index, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_points_evaluated(count, c_handle(self), index - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_points_evaluated
 
   ! What the packages of the model run on: "builtin", or "libtorch" where one of them does.
   subroutine model_runtime(self, runtime, stat, errmsg)
@@ -4265,6 +4407,122 @@ contains
     view%shared%system = system
     call given%solver(view, stat)
   end function call_solver
+
+  ! ------------------------------------------------------------------------------------------
+  ! Schedulers
+  !
+  ! neml2_error_argument for a number out of its bounds, and where no scheduler was created.
+  ! ------------------------------------------------------------------------------------------
+
+  ! A scheduler without devices.
+  subroutine scheduler_create(self, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: created
+    created = c_null_ptr
+    outcome = c_scheduler_create(created)
+    if (outcome == neml2_ok) call take(self, created, c_scheduler_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_create
+
+  ! Add "cpu", "cuda" or "cuda:1". `batch_size` is the number of points of a sub-batch; 0, where there is one device only,
+  ! has no bound. `capacity` is the number of points that the device may be given at once: twice batch_size, unless given.
+  ! Of devices with capacity left that of the greatest `priority`, else 1, is given the next sub-batch. `runtime` is as
+  ! for a model.
+  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime)
+    class(neml2_scheduler), intent(inout) :: self
+    character(*), intent(in) :: device
+    integer(int64), intent(in) :: batch_size
+    integer(int64), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    character(*), intent(in), optional :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: at_once
+    real(real64) :: rank
+    character(kind=c_char, len=:), allocatable :: c_runtime
+    at_once = 0
+    if (present(capacity)) at_once = capacity
+    rank = 1
+    if (present(priority)) rank = priority
+    call terminate(runtime, c_runtime)
+    outcome = c_scheduler_add(c_handle(self), c_text(device), c_runtime, batch_size, at_once, rank)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int64
+
+  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime)
+    class(neml2_scheduler), intent(inout) :: self
+    character(*), intent(in) :: device
+    integer(int32), intent(in) :: batch_size
+    integer(int32), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    character(*), intent(in), optional :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: at_once
+    at_once = 0
+    if (present(capacity)) at_once = capacity
+    call add_int64(self, device, int(batch_size, int64), outcome, capacity=at_once, priority=priority, runtime=runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int32
+
+  ! How many devices there are.
+  subroutine scheduler_count(self, count, stat, errmsg)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_scheduler_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_count
+
+  ! What was added, with the capacity that it has; the runtime is "auto" where none was given.
+  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: device
+    integer(int64), intent(inout), optional :: batch_size, capacity
+    real(real64), intent(inout), optional :: priority
+    character(:), allocatable, intent(inout), optional :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: device_text, runtime_text
+    integer(int64) :: sizes(2)
+    real(real64) :: rank
+    outcome = c_scheduler_info(device_text, runtime_text, sizes(1), sizes(2), rank, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      call read_c(device_text, device)
+      if (present(runtime)) call read_c(runtime_text, runtime)
+      if (present(batch_size)) batch_size = sizes(1)
+      if (present(capacity)) capacity = sizes(2)
+      if (present(priority)) priority = rank
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_info
+
+  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number modulo
+  ! their count. neml2_error_argument where there are fewer processes than devices.
+  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: local_rank, local_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_keep_rank
 
   ! ------------------------------------------------------------------------------------------
   ! Text and shapes

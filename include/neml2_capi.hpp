@@ -36,11 +36,12 @@
  *
  * WHAT TO READ
  *
- *   Model   an artifact: evaluate it with tensors, ask what it has, change parameters and options
- *   Call    all that a finite-element host needs: arrays bound by name once, blocks of points again and again
- *   Tensor  an n-dimensional array: own, wrapped, shared, exchanged through DLPack
- *   Solve   your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
- *   Graph   any AOTInductor package, alone
+ *   Model      an artifact: evaluate it with tensors, ask what it has, change parameters and options
+ *   Call       all that a finite-element host needs: arrays bound by name once, blocks of points again and again
+ *   Tensor     an n-dimensional array: own, wrapped, shared, exchanged through DLPack
+ *   Solve      your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
+ *   Graph      any AOTInductor package, alone
+ *   Scheduler  devices over which a model spreads its points
  *
  * An implicit host binds the history too, lets the variables of a point interleave in one array of states, and asks
  * for the consistent tangent in the order of its stiffness:
@@ -64,7 +65,7 @@
  *             and what to do; subject() names the variable, option or file. What is recoverable, a positive status, is
  *             a result: run() returns it and Result has it, since a host that cuts its steps asks after every one.
  *             Those who want it thrown call run_or_throw() or Result::or_throw(): then recoverable() of the Error is
- *             true. All that is not noexcept can throw std::bad_alloc too.
+ *             true. Where devices of a Scheduler failed side by side, the Error is an AggregateError. All that is not noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
  *             storage. get() lends the handle to a C function; Tensor, Graph, Model and Report take one over, and
  *             release() gives it up, but for a Model's, which its calls share. An object that was moved from refuses
@@ -141,6 +142,19 @@ class Error : public std::runtime_error {
   std::shared_ptr<const std::string> subject_; /* an exception must be copied without throwing */
 };
 
+/** Several errors of one call, where devices of a Scheduler failed side by side; recoverable() if each is. */
+class AggregateError : public Error {
+ public:
+  AggregateError(int32_t status, const std::string& subject, const std::string& message, std::vector<Error> errors)
+      : Error(status, subject, message), errors_(std::make_shared<const std::vector<Error>>(std::move(errors))) {}
+
+  /** All of them, in the order of their points. */
+  const std::vector<Error>& errors() const noexcept { return *errors_; }
+
+ private:
+  std::shared_ptr<const std::vector<Error>> errors_;
+};
+
 namespace detail {
 
 /* The text that a function copies to a buffer, capacity and needed size. */
@@ -154,18 +168,41 @@ std::string text(Copy&& copy) {
   return result;
 }
 
+/* What is thrown for one error or several. */
+[[noreturn]] inline void throw_error(int32_t status, const std::string& subject, const std::string& message,
+                                     std::vector<Error> errors) {
+  if (errors.size() > 1) throw AggregateError(status, subject, message, std::move(errors));
+  throw Error(status, subject, message);
+}
+
+/* The errors of this thread's last failed call, where they are several. */
+inline std::vector<Error> last_errors() {
+  std::vector<Error> errors;
+  const int64_t count = neml2_error_count();
+  for (int64_t i = 0; count > 1 && i < count; ++i) {
+    int32_t status = NEML2_OK;
+    const std::string message = text([&](char* buffer, int64_t capacity, int64_t* needed) {
+      static_cast<void>(neml2_error_part(&status, buffer, capacity, needed, i));
+    });
+    errors.emplace_back(status, "", message);
+  }
+  return errors;
+}
+
 /* The last error of this thread. */
-inline Error last_error(int32_t status) { return {status, text(neml2_error_subject), text(neml2_error_message)}; }
+[[noreturn]] inline void throw_last_error(int32_t status) {
+  throw_error(status, text(neml2_error_subject), text(neml2_error_message), last_errors());
+}
 
 /* What is fatal is thrown; NEML2_OK or what is recoverable is returned. */
 inline int32_t checked(int32_t status) {
-  if (status < NEML2_OK) throw last_error(status);
+  if (status < NEML2_OK) throw_last_error(status);
   return status;
 }
 
 /* What has no result unless all is well throws what is recoverable, too. */
 inline void completed(int32_t status) {
-  if (status != NEML2_OK) throw last_error(status);
+  if (status != NEML2_OK) throw_last_error(status);
 }
 
 /* What a function gives through its first parameter. */
@@ -820,10 +857,11 @@ struct Result {
   Tensors outputs;           /**< of each output, at("stress"); values of failed points are NaN */
   Tensors derivatives;       /**< where they were asked for */
   Report report;
+  std::vector<Error> errors; /**< of each sub-batch of a Scheduler whose points failed, where they are several */
 
   /** Throw an Error that is recoverable() where a point failed. */
   Result& or_throw() & {
-    if (status != NEML2_OK) throw Error(status, "", message);
+    if (status != NEML2_OK) detail::throw_error(status, "", message, errors);
     return *this;
   }
   Result or_throw() && { return std::move(or_throw()); }
@@ -863,6 +901,61 @@ struct Option {
   std::string choices; /**< separated by spaces, "*" for any text; empty for a number */
 };
 
+/** Devices over which a model spreads its points, each in sub-batches of its own size; the section Schedulers of
+ *  neml2_capi.h says more:
+ *
+ *     neml2::Scheduler devices;
+ *     devices.add("cpu", 512).add("cuda:0", 4096, 8192, 2.0);
+ *     const neml2::Model model("aoti/viscoplastic", devices);
+ */
+class Scheduler : public detail::Handle<neml2_scheduler, neml2_scheduler_free> {
+ public:
+  /** What was added, with the capacity that it has. */
+  struct Entry {
+    std::string device;
+    int64_t batch_size, capacity;
+    double priority;
+    std::string runtime; /**< "auto" where none was given */
+  };
+
+  /** Without devices. */
+  Scheduler() : Handle(detail::made(neml2_scheduler_create)) {}
+
+  /** Take over a handle of the C library. */
+  explicit Scheduler(neml2_scheduler* owned) noexcept : Handle(owned) {}
+
+  /** Add "cpu", "cuda" or "cuda:1". `batch_size` is the number of points of a sub-batch; 0, where there is one device only,
+   *  has no bound. `capacity` is the number of points that the device may be given at once; 0: twice `batch_size`. Of
+   *  devices with capacity left that of the greatest `priority` is given the next sub-batch. `runtime` as for a Model. */
+  Scheduler& add(const std::string& device, int64_t batch_size = 0, int64_t capacity = 0, double priority = 1.0,
+                 const std::string& runtime = "auto") {
+    detail::checked(neml2_scheduler_add(get(), device.c_str(), runtime.c_str(), batch_size, capacity, priority));
+    return *this;
+  }
+
+  /** What was added, in that order. */
+  std::vector<Entry> entries() const {
+    std::vector<Entry> list;
+    for (int64_t i = 0, n = detail::made(neml2_scheduler_count, get()); i < n; ++i) {
+      const char *device = nullptr, *runtime = nullptr;
+      Entry entry{};
+      detail::checked(
+          neml2_scheduler_info(&device, &runtime, &entry.batch_size, &entry.capacity, &entry.priority, get(), i));
+      entry.device = device;
+      entry.runtime = runtime;
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }
+
+  /** For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
+   *  modulo their count. NEML2_ERROR_ARGUMENT where there are fewer processes than devices. */
+  Scheduler& keep_rank(int64_t local_rank, int64_t local_size) {
+    detail::checked(neml2_scheduler_keep_rank(get(), local_rank, local_size));
+    return *this;
+  }
+};
+
 class System;
 
 /** A compiled material model. Any number of threads may use it at once. */
@@ -877,6 +970,10 @@ class Model {
   Model(const std::string& path, const std::string& device, const std::string& dtype, const std::string& runtime)
       : Model(detail::made(neml2_model_load_with, path.c_str(), nullptr, device.c_str(), dtype.c_str(),
                            runtime.c_str())) {}
+
+  /** The same for all devices of a scheduler, whose later changes do not count. */
+  Model(const std::string& path, const Scheduler& scheduler, const std::string& dtype = "float64")
+      : Model(detail::made(neml2_model_load_scheduled, path.c_str(), nullptr, dtype.c_str(), scheduler.get())) {}
 
   /** Take over a handle of the C library. */
   explicit Model(neml2_model* owned) : handle_(owned, [](neml2_model* handle) { neml2_model_free(&handle); }) {}
@@ -893,6 +990,9 @@ class Model {
 
   /** Where its inputs, parameters and results are. */
   Device device() const { return detail::device_of(neml2_model_device, get()); }
+
+  /** How many points a device of the model's scheduler has evaluated since it was loaded. */
+  int64_t points_evaluated(int64_t index) const { return detail::made(neml2_model_points_evaluated, get(), index); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
@@ -1099,7 +1199,10 @@ class Model {
     result.outputs.receive(out);
     result.derivatives.receive(more);
     result.report = Report(report);
-    if (result.status != NEML2_OK) result.message = detail::text(neml2_error_message);
+    if (result.status != NEML2_OK) {
+      result.message = detail::text(neml2_error_message);
+      result.errors = detail::last_errors();
+    }
     return result;
   }
 
@@ -1137,6 +1240,12 @@ inline Model load_model(const std::string& stub, const std::string& name, const 
                         const std::string& dtype, const std::string& runtime) {
   return Model(
       detail::made(neml2_model_load_with, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str(), runtime.c_str()));
+}
+
+/** The same for all devices of a scheduler. */
+inline Model load_model(const std::string& stub, const std::string& name, const Scheduler& scheduler,
+                        const std::string& dtype = "float64") {
+  return Model(detail::made(neml2_model_load_scheduled, stub.c_str(), name.c_str(), dtype.c_str(), scheduler.get()));
 }
 
 /** What the artifact at `path` holds, as a JSON document; no package is loaded. */
@@ -1243,9 +1352,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   }
 
   /** The same for those who take failed points for an error: it is recoverable(). */
-  void run_or_throw(int64_t npoints) {
-    if (const int32_t status = run(npoints); status != NEML2_OK) throw detail::last_error(status);
-  }
+  void run_or_throw(int64_t npoints) { detail::completed(run(npoints)); }
 
  private:
   friend class Solve;
