@@ -23,6 +23,7 @@ from neml2_capi.errors import (
 from neml2_capi.graph import Graph, GraphInput, GraphOutput
 from neml2_capi.model import Model
 from neml2_capi.operators import operator, register_operator, unregister_operator
+from neml2_capi.scheduler import Device, Scheduler
 from neml2_capi.stub import CompiledModel, load_model
 
 __version__ = _version()
@@ -32,6 +33,7 @@ __all__ = [
     "Call",
     "CompiledModel",
     "ConvergenceError",
+    "Device",
     "Error",
     "FatalError",
     "Graph",
@@ -39,6 +41,7 @@ __all__ = [
     "GraphOutput",
     "Model",
     "Results",
+    "Scheduler",
     "StepError",
     "Tensor",
     "UnknownNameError",

@@ -14,11 +14,9 @@ from neml2_capi._library import ffi, lib
 from neml2_capi._tensor import Tensor, as_numpy, on_host
 from neml2_capi._variables import Derivative, Variables
 from neml2_capi.errors import (
-    ConvergenceError,
     FatalError,
-    caused,
     check,
-    last_message,
+    last_failure,
     unknown_name,
 )
 
@@ -180,12 +178,10 @@ class NativeReport:
         return values
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        message = last_message()
+        failure = last_failure(status)
         good = on_host(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
         converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
-        error = ConvergenceError(
-            message,
-            status,
+        raise failure.unconverged(
             failed_segment(self._model, good, unknowns),
             report=self.arrays(),
             converged_mask=self.hand_out(converged._open(), converged._source),
@@ -193,7 +189,6 @@ class NativeReport:
             derivatives=named,
             unknowns=unknowns,
         )
-        raise caused(error)
 
     def _get(self, kind: int) -> Any:
         tensor = owned("tensor")

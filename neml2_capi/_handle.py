@@ -71,7 +71,7 @@ def owned(kind: str) -> Any:
     return ffi.gc(ffi.new(_OUT[kind]), _FREE[kind])
 
 
-_KINDS = ("tensor", "graph", "model", "report", "call", "solve")
+_KINDS = ("tensor", "graph", "model", "report", "call", "solve", "scheduler")
 _OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
 _FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}
 _FREE_BY_TYPE = {_OUT[kind]: _FREE[kind] for kind in _KINDS}

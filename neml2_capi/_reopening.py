@@ -11,6 +11,7 @@ from neml2_capi._tensor import Tensor
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
+    from neml2_capi.scheduler import Device
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
@@ -29,6 +30,8 @@ class Source(NamedTuple):
     device: str | None
     dtype: str | None
     runtime: str = "auto"
+    #: Those of the scheduler, if there is one.
+    devices: tuple[Device, ...] | None = None
 
 
 class Setting(NamedTuple):

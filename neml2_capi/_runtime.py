@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from neml2_capi._library import c_string, ffi, lib, text
@@ -29,19 +29,24 @@ def _suggest() -> None:
 
 
 def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = "") -> None:
-    """Call a function of the library that takes a runtime last.
+    """Call a function of the library that takes a runtime last, as load_for() does."""
+    load_for([runtime], lambda: function(*arguments, c_string(runtime)), package)
+
+
+def load_for(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes = "") -> None:
+    """Make a call of the library that loads for these runtimes.
 
     libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
     has are told then.
     """
-    if runtime in ("libtorch", "tensors"):
+    if not {"libtorch", "tensors"}.isdisjoint(runtimes):
         _suggest()
-    status = function(*arguments, c_string(runtime))
+    status = call()
     if status == lib.NEML2_ERROR_UNSUPPORTED and any(cure in last_message() for cure in _CURABLE):
         _suggest()
         if package:
             _declare_operators(package)
-        status = function(*arguments, c_string(runtime))
+        status = call()
     check(status)
 
 

@@ -17,7 +17,7 @@ from neml2_capi._kinds import NUMPY, Kinds
 from neml2_capi._library import lib
 from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
 from neml2_capi._tensor import Array, Tensor, common_batch
-from neml2_capi.errors import ConvergenceError, FatalError, caused, check, last_message
+from neml2_capi.errors import FatalError, check, last_failure
 from neml2_capi.logs import listening
 
 if TYPE_CHECKING:
@@ -328,16 +328,13 @@ class Call(Handle):
     def _raise_failed(self, status: int) -> NoReturn:
         """ConvergenceError of the last run."""
         good = np.asarray(self._bound["report", "status"][1].array <= _NON_FINITE)
-        error = ConvergenceError(
-            last_message(),
-            status,
+        raise last_failure(status).unconverged(
             failed_segment(self._model, good, {}),
             report=self.report,
             converged_mask=self._handed_out(good),
             outputs=self.outputs,
             derivatives=self.derivatives or self.jvps or self.adjoints or None,
         )
-        raise caused(error)
 
 
 def _with_defaults(model: Model, groups: Mapping[str, Any]) -> dict[str, Any]:

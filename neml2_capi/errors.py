@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from neml2_capi._library import ffi, lib
 from neml2_capi.logs import drain, listening
 
 __all__ = [
+    "AggregateConvergenceError",
     "AggregateError",
+    "AggregateFatalError",
     "ConvergenceError",
     "Error",
     "FatalError",
@@ -19,6 +21,7 @@ __all__ = [
     "caused",
     "check",
     "complete",
+    "last_failure",
     "last_message",
     "remember_cause",
     "unknown_name",
@@ -26,6 +29,7 @@ __all__ = [
 
 
 _E = TypeVar("_E", bound="Error")
+_A = TypeVar("_A", bound="AggregateError")
 
 
 class Error(RuntimeError):
@@ -90,7 +94,8 @@ class ConvergenceError(Error):
         derivatives: Mapping[str, Any] | None = None,
         unknowns: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(message, lib.NEML2_NOT_CONVERGED if status is None else status, subject)
+        code = lib.NEML2_NOT_CONVERGED if status is None else status
+        Error.__init__(self, message, code, subject)
         self.report = {} if report is None else report
         self.converged_mask = converged_mask
         self.outputs = {} if outputs is None else outputs
@@ -99,9 +104,13 @@ class ConvergenceError(Error):
 
 
 class AggregateError(Error):
-    """Several evaluations failed at once; recoverable only if each failure is."""
+    """Several evaluations failed at once; recoverable only if each failure is.
 
-    #: The failures, in the order of the evaluations.
+    What a model with a scheduler raises, where several of its sub-batches failed, is a
+    ConvergenceError too where all that failed are points, else a FatalError.
+    """
+
+    #: The failures, in the order of the evaluations: of a scheduler's, of their points.
     errors: tuple[Exception, ...]
 
     def __init__(self, errors: Iterable[Exception]) -> None:
@@ -122,12 +131,62 @@ class AggregateError(Error):
         return type(self), (self.errors,)
 
 
+class AggregateFatalError(FatalError, AggregateError):
+    """Several sub-batches of a scheduler failed, and one at least could not be evaluated."""
+
+    def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
+        Error.__init__(self, message, status, subject)
+
+    __reduce__ = Error.__reduce__
+
+
+class AggregateConvergenceError(ConvergenceError, AggregateError):
+    """Points failed in several sub-batches of a scheduler. What it holds is that of all points."""
+
+    __reduce__ = Error.__reduce__
+
+
+class Failure(NamedTuple):
+    """What the library said of a call that did not return NEML2_OK."""
+
+    status: int
+    subject: str
+    message: str
+    #: Each of several errors; else empty.
+    errors: tuple[Error, ...]
+
+    def fatal(self) -> FatalError:
+        """The error of a call that could not be made."""
+        if self.errors:
+            return self._with_errors(AggregateFatalError(self.message, self.status, self.subject))
+        return _fatal(self.message, self.status, self.subject)
+
+    def unconverged(self, subject: str = "", **known: Any) -> ConvergenceError:
+        """That of a call in which points failed; `known` is what a ConvergenceError has."""
+        if self.errors:
+            several = AggregateConvergenceError(self.message, self.status, subject, **known)
+            return self._with_errors(several)
+        return caused(ConvergenceError(self.message, self.status, subject, **known))
+
+    def _with_errors(self, error: _A) -> _A:
+        error.errors = self.errors
+        error.__cause__ = next(filter(None, (one.__cause__ for one in self.errors)), None)
+        return error
+
+
+def _fatal(message: str, status: int, subject: str = "") -> FatalError:
+    kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
+    return caused(kind(message, status, subject))
+
+
 def check(status: int) -> int:
     """`status`, unless it is negative: then the exception for this thread's last error.
 
     What the library has to tell of the call is logged first.
     """
-    error = _last_error() if status < 0 else None  # a handler of the log may call the library
+    error = (
+        last_failure(status).fatal() if status < 0 else None
+    )  # a handler of the log may call the library
     if status or listening:
         drain()
     if error is not None:
@@ -137,9 +196,10 @@ def check(status: int) -> int:
 
 def complete(status: int) -> None:
     """check(), for a call that has no results unless it went well."""
-    message = last_message() if status > 0 else ""
-    if check(status) > 0:
-        raise caused(ConvergenceError(message, status))
+    failure = last_failure(status) if status > 0 else None
+    check(status)
+    if failure is not None:
+        raise failure.unconverged()
 
 
 # Exceptions in functions that the library called, with what it was told of each: few are waiting.
@@ -177,17 +237,28 @@ def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameEr
 
 def last_message() -> str:
     """What the library said of this thread's last call that did not return NEML2_OK."""
-    return _last(lib.neml2_error_message)
+    return read_text(lib.neml2_error_message)
 
 
-def _last_error() -> FatalError:
-    status = lib.neml2_error_status()
-    kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
-    return caused(kind(last_message(), status, _last(lib.neml2_error_subject)))
+def last_failure(status: int) -> Failure:
+    """All that the library said of it; `status` is what it returned."""
+    count = lib.neml2_error_count()
+    parts = [_part(index) for index in range(count)] if count > 1 else []
+    return Failure(status, read_text(lib.neml2_error_subject), last_message(), tuple(parts))
 
 
-def _last(read: Any) -> str:
-    return read_text(read)
+def _part(index: int) -> Error:
+    """One of several errors."""
+    status = ffi.new("int32_t *")
+
+    def read(buffer: Any, capacity: int, needed: Any) -> int:
+        outcome: int = lib.neml2_error_part(status, buffer, capacity, needed, index)
+        return outcome
+
+    message = read_text(read)
+    if status[0] < 0:
+        return _fatal(message, status[0])
+    return caused(ConvergenceError(message, status[0]))
 
 
 def read_text(read: Any, *arguments: Any) -> str:
@@ -198,6 +269,6 @@ def read_text(read: Any, *arguments: Any) -> str:
     if status >= 0:
         status = read(buffer, len(buffer), ffi.NULL, *arguments)
     if status < 0:  # without a look at the log, whose handlers may meet errors of their own
-        raise _last_error()
+        raise last_failure(status).fatal()
     message: str = ffi.string(buffer).decode("utf-8", "replace")
     return message

@@ -30,7 +30,7 @@ from neml2_capi._options import Options, read_options
 from neml2_capi._parameters import Parameters
 from neml2_capi._reopening import Source, absolute, reopened, setting_of
 from neml2_capi._replay import Replays
-from neml2_capi._runtime import load, runtime_of
+from neml2_capi._runtime import load, load_for, runtime_of
 from neml2_capi._tensor import DTYPE_NAMES, device_text, wrap
 from neml2_capi._typing import A, Arrays, Blocks, Others, Plains
 from neml2_capi._variables import (
@@ -43,6 +43,7 @@ from neml2_capi._variables import (
 )
 from neml2_capi.errors import FatalError, check, read_text
 from neml2_capi.logs import drain
+from neml2_capi.scheduler import Scheduler, not_a_scheduler
 
 if TYPE_CHECKING:
     from neml2_capi.call import Call
@@ -100,6 +101,7 @@ class Model(Handle):
         *,
         engine: str = "native",
         runtime: str = "auto",
+        scheduler: Scheduler | None = None,
     ) -> None:
         """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
 
@@ -117,10 +119,12 @@ class Model(Handle):
         "auto", libtorch for those only of which the built-in runtime lacks something; "tensors",
         libtorch, and Newton's method and the chain rule by its operators, too, as on CUDA. With the
         engine "python" it is always the built-in one.
+        `scheduler` spreads the points over devices, and is given in place of `device` and
+        `runtime`; what becomes of it later does not count.
         FatalError where it cannot be loaded; the message says why.
         """
         where = absolute(artifact_root)
-        self._load_from(Source(where, None, *_target(device, dtype), runtime))
+        self._load_from(_source(where, None, device, dtype, runtime, scheduler))
 
     def _load_from(self, source: Source) -> None:
         others = set(vars(self))
@@ -131,8 +135,16 @@ class Model(Handle):
 
     def _load(self, source: Source) -> None:
         owner = owned("model")
-        *target, runtime = source
-        load(lib.neml2_model_load_with, runtime, owner, *map(c_string, target))
+        if source.devices is None:
+            *target, runtime = source[:-1]
+            load(lib.neml2_model_load_with, runtime, owner, *map(c_string, target))
+        else:
+            scheduler = Scheduler(source.devices)._open()
+            names = [c_string(name) for name in (source.path, source.name, source.dtype)]
+            load_for(
+                [device.runtime for device in source.devices],
+                lambda: lib.neml2_model_load_scheduled(owner, *names, scheduler[0]),
+            )
         self._introspect(owner)
 
     @classmethod
@@ -144,13 +156,14 @@ class Model(Handle):
         dtype: Any = None,
         *,
         runtime: str = "auto",
+        scheduler: Scheduler | None = None,
     ) -> _Self:
         """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
-        What an older stub says of the solver holds.
+        What an older stub says of the solver holds. The other arguments are as in Model.
         """
         model = cls.__new__(cls)
-        model._load_from(Source(absolute(stub), name, *_target(device, dtype), runtime))
+        model._load_from(_source(absolute(stub), name, device, dtype, runtime, scheduler))
         return model
 
     def _introspect(self, owner: Any) -> None:
@@ -201,6 +214,24 @@ class Model(Handle):
         "tensors" where all of the model does.
         """
         return runtime_of(lib.neml2_model_runtime, self._open())
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """A copy of the scheduler that the model was loaded with; None without one."""
+        return None if self._source.devices is None else Scheduler(self._source.devices)
+
+    @property
+    def points_evaluated(self) -> tuple[int, ...]:
+        """How many points each device of the scheduler has evaluated since the model was loaded.
+
+        What a batch size or a priority is worth can be told by it. Without a scheduler it is empty.
+        """
+        owner, count = self._open(), ffi.new("int64_t *")
+        counts = []
+        for index in range(len(self._source.devices or ())):
+            check(lib.neml2_model_points_evaluated(count, owner[0], index))
+            counts.append(count[0])
+        return tuple(counts)
 
     @property
     def inputs(self) -> Variables:
@@ -743,6 +774,25 @@ class Model(Handle):
                 "substep_del_tol": substep_del_tol,
             }
         )
+
+
+def _source(
+    path: str, name: str | None, device: Any, dtype: Any, runtime: str, scheduler: Scheduler | None
+) -> Source:
+    """Where a model comes from, by the arguments of Model()."""
+    target = _target(device, dtype)
+    if scheduler is None:
+        return Source(path, name, *target, runtime)
+    if not isinstance(scheduler, Scheduler):
+        raise not_a_scheduler(scheduler)
+    if target[0] is not None or runtime != "auto":
+        raise FatalError(
+            "the devices and their runtimes are those of the scheduler: leave "
+            f"{'device' if target[0] else 'runtime'} out",
+            lib.NEML2_ERROR_ARGUMENT,
+            "device" if target[0] else "runtime",
+        )
+    return Source(path, name, *target, devices=scheduler.devices)
 
 
 def _target(device: Any, dtype: Any) -> tuple[str | None, str | None]:

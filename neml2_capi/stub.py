@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from neml2_capi.model import Model
+from neml2_capi.scheduler import Scheduler
 
 __all__ = ["CompiledModel", "load_model"]
 
@@ -36,10 +37,16 @@ class CompiledModel:
 
 
 def load_model(
-    stub: str | os.PathLike[str], name: str, device: Any = None, dtype: Any = None
+    stub: str | os.PathLike[str],
+    name: str,
+    device: Any = None,
+    dtype: Any = None,
+    *,
+    scheduler: Scheduler | None = None,
 ) -> CompiledModel:
     """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
-    `device` and `dtype` are as in Model. FatalError where there is no such file or model.
+    `device`, `dtype` and `scheduler` are as in Model. FatalError where there is no such file or
+    model.
     """
-    return CompiledModel(Model.from_stub(stub, name, device, dtype))
+    return CompiledModel(Model.from_stub(stub, name, device, dtype, scheduler=scheduler))

@@ -11,18 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model, Results, drive
+from neml2_capi._toml import Node
 from neml2_capi._variables import Variable
 from neml2_capi.cli.components import column as column_name
 from neml2_capi.cli.components import components, point_shape
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
-from neml2_capi.cli.toml_file import Node, read
+from neml2_capi.cli.toml_file import read
 from neml2_capi.driver.record import REPORTED
+from neml2_capi.scheduler import scheduler_of
 
 Array = NDArray[np.float64]
 
 FORMATS = ("npz", "csv")
 _SECTIONS = (
-    *("artifact", "dtype", "times", "forces", "initial", "parameters", "options", "step"),
+    *(
+        "artifact",
+        "dtype",
+        "scheduler",
+        "times",
+        "forces",
+        "initial",
+        "parameters",
+        "options",
+        "step",
+    ),
     *("output", "plot"),
 )
 
@@ -92,8 +104,9 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
         "the path of an artifact, relative to this file"
     )
     dtype = document["dtype"].text() if "dtype" in document else None
+    scheduler = scheduler_of(document["scheduler"]) if "scheduler" in document else None
     with document["artifact"].blamed():
-        model = Model(artifact, dtype=dtype)
+        model = Model(artifact, dtype=dtype, scheduler=scheduler)
     times, time = _times(document.required("times", "the table [times]"), model)
     run = Run(
         file,

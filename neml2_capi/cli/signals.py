@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neml2_capi._toml import Node
 from neml2_capi._variables import Variable
 from neml2_capi.cli.columns import read_columns
-from neml2_capi.cli.toml_file import Node
 
 Array = NDArray[np.float64]
 #: Of a time, a number or one for each point, (*B).

@@ -68,6 +68,10 @@ def _sections(model: Model) -> Iterator[str]:
         yield f"# {name} = {json.dumps(model.options[name])}\n"
     yield '# capsule = "failed"   # a folder for calls that fail, which neml2-capi replay reads\n'
     yield (
+        "\n# For many points: sub-batches, on one device or a list of them, devices = [{ ... }].\n"
+        '# [scheduler]\n# device = "cpu"\n# batch_size = 512\n'
+    )
+    yield (
         "\n[step]\n"
         "# A step where points do not converge is cut, down to this fraction; 1 never cuts.\n"
         "# least = 0.001\n"

@@ -46,6 +46,13 @@ class PythonModel(Model):
                 lib.NEML2_ERROR_UNSUPPORTED,
                 "runtime",
             )
+        if source.devices is not None:
+            raise FatalError(
+                "the Python engine has no scheduler: leave scheduler= out, or load the model "
+                "without engine='python'",
+                lib.NEML2_ERROR_UNSUPPORTED,
+                "scheduler",
+            )
         engine = Engine(source.path, source.device, source.dtype)
         self._owner = self._pointer = [engine]
         self._inputs, self._outputs = engine.inputs, engine.outputs

@@ -10,6 +10,7 @@ import torch
 
 from neml2_capi._kinds import TORCH
 from neml2_capi.model import Model as _Model
+from neml2_capi.scheduler import Scheduler
 from neml2_capi.stub import CompiledModel
 
 Given = Mapping[str, Any]
@@ -60,7 +61,12 @@ class Model(_Model):
 
 
 def load_model(
-    stub: str | os.PathLike[str], name: str, device: Any = None, dtype: Any = None
+    stub: str | os.PathLike[str],
+    name: str,
+    device: Any = None,
+    dtype: Any = None,
+    *,
+    scheduler: Scheduler | None = None,
 ) -> CompiledModel:
     """neml2_capi.load_model() with torch tensors as results."""
-    return CompiledModel(Model.from_stub(stub, name, device, dtype))
+    return CompiledModel(Model.from_stub(stub, name, device, dtype, scheduler=scheduler))

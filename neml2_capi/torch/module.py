@@ -13,6 +13,7 @@ from neml2_capi._evaluation import check_mapping
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError, unknown_name
 from neml2_capi.model import Model as _Model
+from neml2_capi.scheduler import Scheduler
 from neml2_capi.torch._autograd import evaluate
 from neml2_capi.torch._linearization import Linearization
 from neml2_capi.torch._slots import Slot
@@ -59,8 +60,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         *,
         device: Any = None,
         dtype: Any = None,
+        scheduler: Scheduler | None = None,
     ) -> None:
-        """Wrap a Model, or load the artifact at a path, with `device` and `dtype` as in Model.
+        """Wrap a Model, or load the artifact at a path; `device` to `scheduler` are as in Model.
 
         `parameters` are the names of those that can be trained, all by default; the others become
         buffers. All have the model's values, copied. `outputs` are the names of those that
@@ -69,7 +71,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         """
         super().__init__()
         if not isinstance(model, _Model):
-            model = Model(model, device, dtype)
+            model = Model(model, device, dtype, scheduler=scheduler)
         trained = set(range(len(model.parameters)))
         if parameters is not None:
             trained = {model.parameters.resolve(name) for name in parameters}
