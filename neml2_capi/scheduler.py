@@ -150,8 +150,11 @@ def scheduler_of(table: Node) -> Scheduler:
     scheduler = Scheduler(())
     for node in nodes:
         device = _device(node)
-        with node.blamed():
+        try:
             scheduler._add(device)
+        except FatalError as error:
+            key = node.find(error.subject) or node
+            raise key.refuse(str(error), error.status) from error
     return scheduler
 
 

@@ -18,6 +18,8 @@ PACKAGE = {
         "Model",
         "load_model",
         "CompiledModel",
+        "Scheduler",
+        "Device",
         "_parameters.Parameters",
         "_options.Options",
         "Variable",

@@ -12,7 +12,7 @@ import click
 import numpy as np
 from rich.text import Text
 
-from neml2_capi import Model
+from neml2_capi import Model, Scheduler
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, table
 from neml2_capi.cli.states import plausible
@@ -49,6 +49,13 @@ _STATES = 64  # different ones, which are repeated
     "depends on them; made-up ones are small strains from rest.",
 )
 @click.option(
+    "--scheduler",
+    "devices",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="Spread the points over devices, as the table [scheduler] of a file says.",
+)
+@click.option(
     "--seconds", default=0.2, show_default=True, help="To spend on each number, at the least."
 )
 @options.as_json
@@ -59,6 +66,7 @@ def bench_command(
     threads: Sequence[int],
     wanted: Sequence[str],
     inputs: Path | None,
+    devices: Path | None,
     seconds: float,
     as_json: bool,
 ) -> None:
@@ -67,7 +75,8 @@ def bench_command(
     Microseconds per point of each operation, by the number of points in a call and of threads: the
     least of some samples, calls from Python included.
     """
-    with Model(path, dtype=dtype) as model:
+    scheduler = Scheduler.from_toml(devices) if devices else None
+    with Model(path, dtype=dtype, scheduler=scheduler) as model:
         state = _states(model, inputs) if inputs else plausible(model, _STATES)
         known = available(model, state)
         for name in wanted:

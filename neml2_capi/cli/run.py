@@ -163,6 +163,13 @@ def _write(run: Run, results: Results, columns: Mapping[str, NDArray[Any]]) -> N
         np.savez(stream, **arrays)
 
 
+def _points(run: Run) -> list[list[Any]]:
+    """The devices of the scheduler, and how many points each has evaluated."""
+    devices = run.model.scheduler.devices if run.model.scheduler else ()
+    names = [f"{device.device} ({device.runtime})" for device in devices]
+    return [list(pair) for pair in zip(names, run.model.points_evaluated, strict=True)]
+
+
 def _summary(
     run: Run,
     results: Results,
@@ -179,6 +186,7 @@ def _summary(
         "substeps": int(results["substeps"].sum()),
         "seconds": seconds,
         "output": str(run.output) if run.output else None,
+        "points": _points(run),
         "results": {name: list(np.shape(value)) for name, value in results.items()},
         "last": {name: _known(columns[name][-1]) for name in columns},
     }
@@ -204,6 +212,8 @@ def _show(run: Run, results: Results, columns: Mapping[str, NDArray[Any]], secon
     if len(shown) > len(moving):
         still = ", ".join(name for name in shown if name not in moving)
         screen.print(Text(f"0 at all times: {still}"), soft_wrap=True)
+    for name, points in _points(run):
+        screen.print(Text(f"{points} points evaluated on {name}"), soft_wrap=True)
     where = f"written to {run.output}" if run.output else "not written: there is no [output] file"
     screen.print(Text(f"{len(results)} arrays, {where}"), soft_wrap=True)
 

@@ -51,7 +51,7 @@ class Model(_Model):
 
     @property
     def device(self) -> Any:
-        """Where the model runs, a torch.device."""
+        """Where the model runs, a torch.device; of a scheduler, the first one."""
         return torch.device(super().device)
 
     @property

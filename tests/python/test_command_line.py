@@ -511,6 +511,17 @@ def test_bench_takes_states_from_a_file(artifacts: Artifacts, tmp_path: Path) ->
     assert "is not an npz file" in error("bench", artifacts[name], "--inputs", file)
 
 
+def test_bench_takes_a_scheduler_from_a_file(artifacts: Artifacts, tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("[scheduler]\ndevice = 'cpu'\nbatch_size = 2\n")
+    told = json.loads(
+        answer("bench", artifacts["elasticity"], *QUICK, "--scheduler", file, "--json")
+    )
+    assert told["timings"]
+    file.write_text("[scheduler]\ndevice = 'cpu'\nbatch = 2\n")
+    assert "batch_size" in error("bench", artifacts["elasticity"], "--scheduler", file)
+
+
 def test_bench_leaves_out_what_an_artifact_cannot_do(artifacts: Artifacts) -> None:
     told = json.loads(answer("bench", artifacts["grains"], *QUICK, "--json"))
     assert {t["operation"] for t in told["timings"]} == {"forward", "jvp", "jacobian"}

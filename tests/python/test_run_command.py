@@ -246,6 +246,19 @@ def test_a_dotted_parameter_needs_no_quotes(write: Write) -> None:
         np.testing.assert_allclose(again["stress"], 2.0 * found["stress"], rtol=1e-14)
 
 
+def test_a_scheduler_spreads_the_points(write: Write) -> None:
+    body = RAMP + "[parameters]\nyield_stress = [110.0, 210.0, 310.0]\n"
+    expected = results_of(write(body, "combined_hardening"))
+    file = write(body + "[scheduler]\ndevice = 'cpu'\nbatch_size = 2\n", "combined_hardening")
+    equal(results_of(file), expected)
+    equal(results_of(file, "--set", "scheduler.batch_size=1"), expected)
+    told = json.loads(answer("run", file, "--json"))
+    assert told["points"] == [["cpu (auto)", 60]]
+    assert "60 points evaluated on cpu (auto)" in answer("run", file)
+    said = error("run", file, "--set", "scheduler.capacity=1")
+    assert f"{file}: scheduler.capacity: " in said
+
+
 # ------------------------------------------------------------------------------------------------
 # What is written
 # ------------------------------------------------------------------------------------------------

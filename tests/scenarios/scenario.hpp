@@ -50,10 +50,12 @@ int run(Scenario&& scenario) {
   return CHECK_RESULT();
 }
 
-inline neml2::Model load(const std::string& name) {
+inline std::string artifact(const std::string& name) {
   const char* folder = std::getenv("NEML2_TEST_ARTIFACTS");
-  return neml2::Model((folder ? folder : "examples/artifacts") + ("/" + name));
+  return (folder ? folder : "examples/artifacts") + ("/" + name);
 }
+
+inline neml2::Model load(const std::string& name) { return neml2::Model(artifact(name)); }
 
 inline std::vector<Tensor6> elastic_strains(int n) {
   std::vector<Tensor6> strain(static_cast<std::size_t>(n));

@@ -28,8 +28,12 @@ STATE: dict[str, slice | int] = {
 }
 
 
+def artifact(name: str) -> Path:
+    return Path(os.environ["NEML2_TEST_ARTIFACTS"]) / name
+
+
 def load(name: str) -> Model:
-    return Model(Path(os.environ["NEML2_TEST_ARTIFACTS"]) / name)
+    return Model(artifact(name))
 
 
 def elastic_strains(points: int) -> Array:

@@ -30,6 +30,9 @@ call = model.bind({"strain": strain}, {"stress": strain}, derivative=True)  # er
 number: str = call.run()  # error: assignment
 neml2_capi.drive(model, [0.0, 1.0], strain)  # error: arg-type
 neml2_capi.load_model("aoti/elasticity_aoti.i")  # error: call-arg
+neml2_capi.Scheduler("cpu", "512")  # error: arg-type
+neml2_capi.Device("cpu", batch=512)  # error: call-arg
+Model("aoti/elasticity", scheduler="cpu")  # error: arg-type
 neml2_capi.models  # error: attr-defined
 error = neml2_capi.ConvergenceError("text")
 error.mask  # error: attr-defined

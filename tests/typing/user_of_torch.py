@@ -31,6 +31,8 @@ def evaluate_in_torch(folder: Path, strain: torch.Tensor) -> torch.Tensor:
 
 def train(folder: Path, strain: torch.Tensor, measured: torch.Tensor) -> float:
     material = Module(folder, parameters=["E"], outputs=["stress"])
+    other = Module(folder, scheduler=neml2_capi.Scheduler("cpu", 512))
+    print(other.model.points_evaluated)
     optimizer = torch.optim.Adam(material.parameters(), lr=1e-2)
     outputs = material({"strain": strain}, t=torch.tensor(1.0))
     assert_type(outputs, dict[str, torch.Tensor])

@@ -17,6 +17,7 @@ from neml2_capi import (
     Call,
     CompiledModel,
     ConvergenceError,
+    Device,
     Error,
     FatalError,
     Graph,
@@ -24,6 +25,7 @@ from neml2_capi import (
     GraphOutput,
     Model,
     Results,
+    Scheduler,
     StepError,
     Tensor,
     UnknownNameError,
@@ -50,6 +52,17 @@ def load(folder: Path) -> Model:
         print(history.input, history.age, history.output or history.current)
     print(model.describe()["leaf"], {d.output: d.shape for d in model.derivatives})
     return copy.deepcopy(model)
+
+
+def scheduled(folder: Path, rank: int) -> Model:
+    scheduler = Scheduler([Device("cpu", 512), Device("cuda:0", batch_size=4096, priority=2.0)])
+    devices: tuple[Device, ...] = scheduler.keep_rank(rank, 2).devices
+    print([(d.device, d.runtime, d.batch_size, d.capacity, d.priority) for d in devices])
+    model = Model(folder / "viscoplastic", scheduler=Scheduler.from_toml(folder / "node.toml"))
+    assert_type(model.scheduler, Scheduler | None)
+    assert_type(model.points_evaluated, tuple[int, ...])
+    load_model(folder / "elasticity_aoti.i", "elasticity", scheduler=Scheduler("cpu", 512))
+    return model
 
 
 def settings(model: Model) -> None:
