@@ -182,9 +182,9 @@ class Model(Handle):
         device, index = ffi.new("int32_t *"), ffi.new("int32_t *")
         check(lib.neml2_model_device(device, index, owner[0]))
         self._device = device[0], index[0]
-        scheduled = self._source.devices is not None  # which takes arrays of the host, too
-        if device[0] != lib.NEML2_DEVICE_CPU and not scheduled:
+        if device[0] != lib.NEML2_DEVICE_CPU:
             self._kind = TORCH
+        scheduled = self._source.devices is not None
         self._on_host = scheduled or runtime_of(lib.neml2_model_runtime, owner) != "tensors"
         self._known_options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
@@ -339,7 +339,7 @@ class Model(Handle):
 
     @property
     def device(self) -> Any:
-        """Where the model runs: "cpu", or "cuda:0"; of a scheduler, the first device."""
+        """Where the model runs: "cpu", also with a scheduler, or "cuda:0"."""
         return device_text(self._device)
 
     @property
@@ -717,8 +717,7 @@ class Model(Handle):
         handle, owner = self._open(), owned("tensor")
         name = self._parameters.names[index].encode()
         check(lib.neml2_model_parameter_get(owner, handle[0], name))
-        kind = self._kind if self._device[0] == lib.NEML2_DEVICE_CPU else TORCH
-        return kind.hand_out(owner)
+        return self._kind.hand_out(owner)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).

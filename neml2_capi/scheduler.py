@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from neml2_capi._handle import Handle, owned
 from neml2_capi._library import c_string, ffi, lib, text
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Device", "Scheduler"]
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """A device of a scheduler: what it is, and how many points it is given.
 
     Of devices with capacity left that of the greatest `priority` is given the next sub-batch, and
@@ -54,9 +52,13 @@ class Scheduler(Handle):
     """
 
     def __init__(
-        self, devices: str | Iterable[Device], batch_size: int = 0, *, runtime: str = "auto"
+        self,
+        devices: str | Device | Iterable[Device],
+        batch_size: int = 0,
+        *,
+        runtime: str = "auto",
     ) -> None:
-        """A scheduler of several devices, or of one by its name: Scheduler("cpu", 512).
+        """A scheduler of several devices, or of one, which may be a name: Scheduler("cpu", 512).
 
         `batch_size` and `runtime` are for one by its name. FatalError names what does not fit.
         """
@@ -71,7 +73,7 @@ class Scheduler(Handle):
                 lib.NEML2_ERROR_ARGUMENT,
                 "batch_size" if batch_size else "runtime",
             )
-        for device in devices:
+        for device in [devices] if isinstance(devices, Device) else devices:
             self._add(device)
 
     def _add(self, device: Device) -> None:

@@ -66,7 +66,7 @@ def test_a_scheduler_has_the_devices_that_it_was_given() -> None:
         Device("cuda:0", 4096, 8192, 2.0, "auto"),
     )
     assert eval(repr(scheduler)).devices == scheduler.devices
-    assert Scheduler("cpu").devices == (Device("cpu"),)
+    assert Scheduler("cpu").devices == Scheduler(Device("cpu")).devices == (Device("cpu"),)
     one = Scheduler("cpu", batch_size=np.int64(8), runtime="builtin")
     assert one.devices == (Device("cpu", 8, 16, runtime="builtin"),)
 
