@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "neml2_capi.h"
 
@@ -25,6 +26,22 @@ class Error : public std::runtime_error {
   std::int32_t status_;
   std::string subject_;
 };
+
+// Several errors that one call met side by side: as an error it is the worst, and its message tells all.
+class AggregateError : public Error {
+ public:
+  // At least one, in the order in which they are told. A fatal one is worse than any that is recoverable; of the
+  // fatal ones the first counts.
+  explicit AggregateError(std::vector<Error> errors);
+
+  const std::vector<Error>& errors() const noexcept { return errors_; }
+
+ private:
+  std::vector<Error> errors_;
+};
+
+// The exception in flight.
+Error current_error();
 
 // A message from pieces: join("expected ", n, " inputs").
 template <class... Parts>

@@ -259,12 +259,12 @@ NEML2_CAPI int32_t neml2_model_load_with(neml2_model **out, const char *path, co
                                          const char *dtype, const char *runtime);
 
 /** What the packages of the model run on: "builtin", or "libtorch" where one of them does, or "tensors" for all of the
- *  model, see neml2_model_load_with(). Borrowed, for good.
+ *  model, see neml2_model_load_with(); of a model with a scheduler, on its first device. Borrowed, for good.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_runtime(const char **out, const neml2_model *model);
 
 /** Where the inputs, parameters and results of the model are: NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA, and which of the
- *  CUDA devices. Either may be NULL.
+ *  CUDA devices. Either may be NULL. A model with a scheduler is on the CPU, and takes inputs of any device.
  *  Errors: none more. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_device(int32_t *type, int32_t *index, const neml2_model *model);
 
@@ -1082,15 +1082,17 @@ NEML2_CAPI int32_t neml2_stream_use(int32_t index, void *stream);
  * Sub-batches are chunked once more inside, by the option `chunk`. Any number of threads may evaluate at once, and share
  * the devices.
  *
- * Results are gathered where the inputs are, on the host or on a CUDA device. Values of parameters are those of the model, on all devices; those
- * that vary by point are sliced with the points. Adjoints that are one value for many points are summed in the order
- * of the points, whatever device had them. Which device evaluates a point depends on when they are ready: results
- * differ by as much as those of the devices do.
+ * Results are gathered where the inputs are, on the host or on a CUDA device. Values of parameters are those of the
+ * model, on all devices; those that vary by point are sliced with the points. Adjoints that are one value for many
+ * points are summed in the order of the points, whatever device had them. Which device evaluates a point depends on when
+ * they are ready: results differ by as much as those of the devices do. With the option convergence = batch, a sub-batch
+ * converges as a whole.
  *
- * Points that fail are those of the whole batch, as without a scheduler. A sub-batch that cannot be evaluated (RUNTIME,
- * MEMORY) ends the evaluation: nothing new is begun, and what is under way is waited for; the model is as good as
- * before. One such error is returned as it is. Of several the worst is, and neml2_error_part() tells all; sub-batches
- * whose points failed are among them.
+ * Points that fail are those of the whole batch, as without a scheduler, and neml2_error_part() tells of each sub-batch
+ * that has some. A sub-batch that cannot be evaluated (RUNTIME, MEMORY) ends the evaluation: nothing new is begun, and
+ * what is under way is waited for; the model is as good as before, and results of some points may have been written. One
+ * such error is returned as it is. Of several the worst is, and neml2_error_part() tells all; sub-batches whose points
+ * failed are among them.
  *
  * A model of several devices cannot be solved by the caller (neml2_solve_begin()), and takes no fixed batches that its
  * sub-batches are no multiples of.
@@ -1101,13 +1103,13 @@ NEML2_CAPI int32_t neml2_stream_use(int32_t index, void *stream);
 NEML2_CAPI int32_t neml2_scheduler_create(neml2_scheduler **out);
 
 /** Add a device: "cpu", "cuda" or "cuda:1", and a runtime as in neml2_model_load_with(), or NULL. `batch_size` is the
- *  number of points of a sub-batch; 0, which is for a scheduler of one device only, has no bound. `capacity` is the
- *  number of points that the device may be given at once, at least `batch_size`, so that the next sub-batch waits while
- *  one is evaluated; 0: twice `batch_size`. Of devices with capacity left that of the greatest `priority`, any finite
- *  number, is given the next one, and the first that was added where they are equal. ARGUMENT where a number is out of
- *  bounds, where the device and runtime are there already, or where the CPU is: two would contend for its cores. (To
- *  compare runtimes, the CPU may be there once for each that is named.)
- *  Errors: none more. Threads: one. Since 1.0. */
+ *  number of points of a sub-batch; 0, which is for a model of one device only, has no bound. `capacity` is the number
+ *  of points that the device may be given at once, at least `batch_size`, so that the next sub-batch waits while one is
+ *  evaluated; 0: twice `batch_size`. Of devices with capacity left that of the greatest `priority`, any finite number,
+ *  is given the next one, and the first that was added where they are equal. ARGUMENT where a number is out of bounds,
+ *  or where the device is there already: two would contend for it. (To compare runtimes, the CPU may be there once for
+ *  each of those that are named, "builtin", "libtorch" and "tensors".)
+ *  Errors: NAME, UNSUPPORTED. Threads: one. Since 1.0. */
 NEML2_CAPI int32_t neml2_scheduler_add(neml2_scheduler *scheduler, const char *device, const char *runtime,
                                        int64_t batch_size, int64_t capacity, double priority);
 
@@ -1133,9 +1135,9 @@ NEML2_CAPI int32_t neml2_scheduler_keep_rank(neml2_scheduler *scheduler, int64_t
  *  Errors: it cannot fail. Threads: one. Since 1.0. */
 NEML2_CAPI void neml2_scheduler_free(neml2_scheduler **scheduler);
 
-/** Load an artifact, or where `name` is not NULL the model of a stub, for all devices of a scheduler, of which there must
- *  be one: ARGUMENT. `path`, `name` and `dtype` as in neml2_model_load_with(). The artifact must have a folder for
- *  each kind of device. Later changes of `scheduler` do not count. Owned.
+/** Load an artifact, or where `name` is not NULL the model of a stub, for all devices of a scheduler. `path`, `name` and
+ *  `dtype` as in neml2_model_load_with(). The artifact must have a folder for each kind of device. ARGUMENT where there is
+ *  no device, or several and one has the batch size 0. Later changes of `scheduler` do not count. Owned.
  *  Errors: NAME, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. Since 1.0. */
 NEML2_CAPI int32_t neml2_model_load_scheduled(neml2_model **out, const char *path, const char *name, const char *dtype,
                                               const neml2_scheduler *scheduler);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "capi/aoti/libtorch/algebra.h"
+#include "capi/aoti/libtorch/stream.h"
 #include "capi/exec/log.h"
 #include "capi/model/broadcast.h"
 
@@ -21,7 +23,8 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
     throw Error(NEML2_ERROR_SHAPE, variable.name,
                 join("The ", kind, " '", variable.name, "' has the shape ", tensor.sizes().str(),
                      "; expected batch axes and then ", point.str(), "."));
-  if (tensor.device().as_seen() != device.as_seen())
+  const bool is_there = tensor.device().as_seen() == device.as_seen();
+  if (!is_there && !origin)
     throw Error(NEML2_ERROR_UNSUPPORTED, variable.name,
                 join("The ", kind, " '", variable.name, "' is on ", tensor.device().str(), ", and the model on ",
                      device.str(), ". Move it there first, or load the model there."));
@@ -32,7 +35,9 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
                 join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
                      ", which does not broadcast with the batch ", batch.str(), " of those before it."));
   batch = *common;
-  tensors.push_back(tensor.as_on(device));
+  const aoti::libtorch::OnStream there(is_there ? Device() : tensor.device());
+  tensors.push_back(is_there ? tensor.as_on(device) : aoti::libtorch::moved(tensor, device));
+  if (!is_there && origin->is_host()) *origin = tensor.device();
   batches.push_back(own);
 }
 
@@ -64,8 +69,8 @@ void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
   }
 }
 
-Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch) {
-  Arguments given{model.variables(Kind::input), "input", model.device()};
+Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch, Device* origin) {
+  Arguments given{model.variables(Kind::input), "input", model.device(), origin};
   for (std::size_t i = 0; i < given.variables.size(); ++i) {
     if (!handles[i])
       throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
@@ -77,8 +82,8 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
 }
 
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
-                           Dims& batch) {
-  Arguments promoted{model.variables(Kind::parameter), "parameter", model.device()};
+                           Dims& batch, Device* origin) {
+  Arguments promoted{model.variables(Kind::parameter), "parameter", model.device(), origin};
   for (std::size_t i = 0; i < stored.size(); ++i)
     promoted.add(handles && handles[i] ? handles[i]->value : stored[i], batch);
   return promoted;

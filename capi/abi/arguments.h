@@ -12,7 +12,8 @@ namespace neml2_capi::abi {
 struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
-  Device device = {};  // that they must be on
+  Device device = {};        // that they must be on; unless
+  Device* origin = nullptr;  // is there: others are copied, and the first device that they come from is told here
   Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
 
@@ -27,10 +28,10 @@ struct Arguments {
 };
 
 // All inputs; throws NEML2_ERROR_MISSING where one is not there.
-Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch);
+Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch, Device* origin = nullptr);
 // All parameters: those of `handles`, which may be null, and else the stored ones.
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
-                           Dims& batch);
+                           Dims& batch, Device* origin = nullptr);
 
 // Results of an evaluation, one tensor per variable or derivative; empty where there is none.
 struct Results {

@@ -6,10 +6,11 @@
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
-  explicit neml2_call(std::shared_ptr<const neml2_capi::model::Model> shared)
-      : model(std::move(shared)), evaluation(*model), overrides(evaluation.parameters.size()) {}
+  explicit neml2_call(const neml2_model& of)
+      : model(of.value), dispatch(of.dispatch), evaluation(*model), overrides(evaluation.parameters.size()) {}
 
   std::shared_ptr<const neml2_capi::model::Model> model;
+  std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler
   neml2_capi::model::Evaluation evaluation;
   std::vector<neml2_capi::model::Points> overrides;  // of parameters
   neml2_capi::model::Snapshot snapshot;              // options and the other parameters, when the last run began
@@ -108,7 +109,7 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
   return guarded([&] {
     required(out, "out");
     require_host(*required(model, "model").value, "A call is");
-    *out = new neml2_call(model->value);
+    *out = new neml2_call(*model);
     return NEML2_OK;
   });
 }
@@ -228,8 +229,13 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     model::Evaluation& evaluation = call->evaluation;
     const model::Options& options = call->snapshot.options;
     if (model.take(call->snapshot)) call->checked_points = -1;
+    const model::Dispatch* dispatch = call->dispatch.get();
     const bool same = call->checked_points == npoints;
-    if (same && call->prepared) return conclude(model.repeat(*call->prepared, evaluation), npoints);
+    if (same && call->prepared) {
+      const model::Tally tally = model.repeat(*call->prepared, evaluation);
+      if (dispatch) dispatch->count(0, npoints);
+      return conclude(tally, npoints);
+    }
     if (!same) {
       call->checked_points = -1;
       call->prepared.reset();
@@ -238,7 +244,12 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     if (!complete(*call, npoints, call->snapshot, evaluation)) return NEML2_OK;
     if (!same) evaluation.copies = model::inputs_to_copy(model, evaluation, options.miters());
     call->checked_points = npoints;
+    if (dispatch && !dispatch->whole(npoints)) {
+      const model::Dispatch::Outcome outcome = dispatch->evaluate(evaluation, options);
+      return conclude(outcome.tally, npoints, outcome.parts);
+    }
     const model::Tally tally = model.evaluate(evaluation, options);
+    if (dispatch) dispatch->count(0, npoints);
     call->prepared = model.prepare(evaluation, options);
     return conclude(tally, npoints);
   });
@@ -248,6 +259,7 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
   return guarded([&] {
     required(out, "out");
     model::Evaluation evaluation = required(call, "call").evaluation;
+    if (call->dispatch) call->dispatch->require_solvable();
     model::Snapshot snapshot;
     call->model->take(snapshot);
     complete(*call, npoints, snapshot, evaluation);

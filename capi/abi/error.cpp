@@ -1,8 +1,8 @@
 // Version, and the last error of each thread.
+#include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
-#include <stdexcept>
+#include <iterator>
+#include <vector>
 
 #include "capi/abi/guard.h"
 #include "capi/exec/log.h"
@@ -14,6 +14,7 @@ struct LastError {
   std::int32_t status = NEML2_OK;
   std::string message;
   std::string subject;
+  std::vector<Error> parts;  // where there are several
   std::int64_t count = 0;
 };
 
@@ -22,12 +23,16 @@ LastError& last_error() {
   return error;
 }
 
-std::int32_t record(std::int32_t status, const char* message, const char* subject) noexcept {
+std::int32_t record(std::int32_t status, const char* message, const char* subject,
+                    const std::vector<Error>& parts = {}) noexcept {
   try {
-    last_error().status = status;
-    ++last_error().count;
-    last_error().message = message;
-    last_error().subject = subject;
+    LastError& last = last_error();
+    last.status = status;
+    ++last.count;
+    last.parts.clear();
+    last.message = message;
+    last.subject = subject;
+    last.parts = parts;
   } catch (...) {
     // Out of memory for the message: the status still tells.
   }
@@ -36,19 +41,14 @@ std::int32_t record(std::int32_t status, const char* message, const char* subjec
 
 }  // namespace
 
-std::int32_t record_exception() noexcept {
+std::int32_t record_exception() noexcept try { throw; } catch (const AggregateError& error) {
+  return record(error.status(), error.what(), error.subject().c_str(), error.errors());
+} catch (...) {
   try {
-    throw;
-  } catch (const Error& error) {
+    const Error error = current_error();
     return record(error.status(), error.what(), error.subject().c_str());
-  } catch (const std::bad_alloc&) {
-    return record(NEML2_ERROR_MEMORY, "Out of memory. Evaluate fewer points at once.", "");
-  } catch (const std::length_error& error) {
-    return record(NEML2_ERROR_SHAPE, error.what(), "");
-  } catch (const std::exception& error) {
-    return record(NEML2_ERROR_INTERNAL, error.what(), "");
   } catch (...) {
-    return record(NEML2_ERROR_INTERNAL, "An exception of an unknown type.", "");
+    return record(NEML2_ERROR_MEMORY, "Out of memory.", "");
   }
 }
 
@@ -65,13 +65,14 @@ std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capac
   return NEML2_OK;
 }
 
-std::int32_t record_recoverable(std::int32_t status, const std::string& message) {
+std::int32_t record_recoverable(std::int32_t status, const std::string& message, const std::vector<Error>& parts) {
   log::write(status == NEML2_NON_FINITE ? log::Channel::model : log::Channel::newton, log::Level::warning, message);
-  return record(status, message.c_str(), "");
+  return record(status, message.c_str(), "", parts);
 }
 
 }  // namespace neml2_capi::abi
 
+using namespace neml2_capi;
 using namespace neml2_capi::abi;
 
 int32_t neml2_abi_version(void) { return NEML2_ABI_VERSION; }
@@ -86,6 +87,26 @@ int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
 
 int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
   return copy_text(last_error().subject, buffer, capacity, needed);
+}
+
+int64_t neml2_error_count(void) {
+  const LastError& last = last_error();
+  if (last.status == NEML2_OK) return 0;
+  return std::max<std::int64_t>(std::ssize(last.parts), 1);
+}
+
+int32_t neml2_error_part(int32_t* status, char* buffer, int64_t capacity, int64_t* needed, int64_t index) {
+  return guarded([&] {
+    const LastError& last = last_error();
+    const std::int64_t count = neml2_error_count();
+    if (index < 0 || index >= count)
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The last failed call met ", count, " errors; there is none at ", index, "."));
+    const bool whole = last.parts.empty();
+    const std::string message = whole ? last.message : last.parts[static_cast<std::size_t>(index)].what();
+    if (status) *status = whole ? last.status : last.parts[static_cast<std::size_t>(index)].status();
+    return copy_text(message, buffer, capacity, needed);
+  });
 }
 
 int32_t neml2_error_record(int32_t status, const char* subject, const char* message) {

@@ -39,6 +39,13 @@ Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
   return sum;
 }
 
+template <class Tensors>
+void move_to(Device device, Tensors& tensors) {
+  const aoti::libtorch::OnStream there(device);
+  for (Tensor& tensor : tensors)
+    if (tensor.data()) tensor = aoti::libtorch::moved(tensor, device);
+}
+
 // What an evaluation with tensors is asked for; what is null is not.
 struct Request {
   neml2_tensor** outputs = nullptr;
@@ -120,15 +127,19 @@ std::int32_t evaluate(const Request& request) {
   const bool differentiates = request.jvps || request.adjoints || request.blocks;
   if (differentiates) require_derivatives(target, request.kind);
 
+  // A scheduler takes tensors of any device, and gives results back there.
+  const model::Dispatch* dispatch = request.model->dispatch.get();
+  Device origin;
+  Device* const from = dispatch ? &origin : nullptr;
   Dims batch;
-  Arguments given = given_inputs(target, request.inputs, batch);
+  Arguments given = given_inputs(target, request.inputs, batch, from);
   model::Snapshot snapshot;
   target.take(snapshot);
   const model::Options& options = snapshot.options;
-  Arguments promoted = given_parameters(target, request.parameters, snapshot.parameters, batch);
-  Arguments tangents{target.variables(Kind::input), "tangent of", target.device()};
+  Arguments promoted = given_parameters(target, request.parameters, snapshot.parameters, batch, from);
+  Arguments tangents{target.variables(Kind::input), "tangent of", target.device(), from};
   tangents.add_present(request.tangents, batch);
-  Arguments cotangents{target.variables(Kind::output), "cotangent of", target.device()};
+  Arguments cotangents{target.variables(Kind::output), "cotangent of", target.device(), from};
   cotangents.add_present(request.cotangents, batch);
   if (!target.device().is_host())
     return evaluate_on_device(request, target, options, batch, given, promoted, tangents, cotangents);
@@ -161,10 +172,16 @@ std::int32_t evaluate(const Request& request) {
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
   if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.miters());
-  const model::Tally tally = target.evaluate(evaluation, options);
+  const model::Dispatch::Outcome outcome = dispatch
+                                               ? dispatch->evaluate(evaluation, options)
+                                               : model::Dispatch::Outcome{target.evaluate(evaluation, options), {}};
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
   if (request.report) reported = finished(std::move(reported), target, batch);
+  if (!origin.is_host()) {
+    for (Results* results : {&values, &jvps, &adjoints, &blocks}) move_to(origin, results->tensors);
+    if (request.report) move_to(origin, reported->tensors), move_to(origin, reported->unknowns);
+  }
   // All of them, or none where memory ends.
   std::vector<Handles> handles;
   for (Results* results : {&values, &jvps, &adjoints, &blocks})
@@ -172,7 +189,7 @@ std::int32_t evaluate(const Request& request) {
   std::size_t k = 0;
   for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
   if (request.report) *request.report = reported.release();
-  return conclude(tally, evaluation.points);
+  return conclude(outcome.tally, evaluation.points, outcome.parts);
 }
 
 }  // namespace
@@ -194,10 +211,10 @@ void require_host(const model::Model& model, const char* what) {
                    "CPU and the runtime \"auto\"."));
 }
 
-std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
+std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::vector<Error>& parts) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  return record_recoverable(worst, tally.message(points));
+  return record_recoverable(worst, tally.message(points), parts);
 }
 
 }  // namespace neml2_capi::abi

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "capi/error.h"
 #include "capi/exec/floating_point.h"
@@ -13,8 +14,8 @@ namespace neml2_capi::abi {
 // Record the exception in flight as this thread's last error, and return its status.
 std::int32_t record_exception() noexcept;
 
-// Record that a call returned a positive status.
-std::int32_t record_recoverable(std::int32_t status, const std::string& message);
+// Record that a call returned a positive status; `parts`, where several parts of it did, each with its own.
+std::int32_t record_recoverable(std::int32_t status, const std::string& message, const std::vector<Error>& parts = {});
 
 // How many errors this thread has recorded, and the message of the last one.
 std::int64_t errors_recorded();

@@ -6,7 +6,7 @@
 
 #include "capi/abi/guard.h"
 #include "capi/aoti/graph.h"
-#include "capi/model/model.h"
+#include "capi/model/dispatch.h"
 #include "capi/tensor/tensor.h"
 
 struct neml2_tensor {
@@ -18,7 +18,8 @@ struct neml2_graph {
 };
 
 struct neml2_model {
-  std::shared_ptr<neml2_capi::model::Model> value;
+  std::shared_ptr<neml2_capi::model::Model> value;                   // of several devices, that of the first
+  std::shared_ptr<const neml2_capi::model::Dispatch> dispatch = {};  // null without a scheduler
 };
 
 struct neml2_report {
@@ -61,7 +62,8 @@ void require_derivatives(const model::Model& model, model::Kind kind);
 // Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, where the model computes over tensors of a device.
 void require_host(const model::Model& model, const char* what);
 
-// The status of an evaluation; one that is positive is recorded with a message that says what failed.
-std::int32_t conclude(const model::Tally& tally, std::int64_t points);
+// The status of an evaluation; one that is positive is recorded with a message that says what failed, and in which
+// `parts` of it.
+std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::vector<Error>& parts = {});
 
 }  // namespace neml2_capi::abi

@@ -12,6 +12,7 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   const std::shared_ptr<model::Model>& target = required(handle, "model").value;
   required(inputs, "inputs");
   require_host(*target, "A solve is");
+  if (handle->dispatch) handle->dispatch->require_solvable();
   auto tensors = std::make_unique<neml2_solve::Tensors>();
   tensors->model = target;
   Dims& batch = tensors->batch;

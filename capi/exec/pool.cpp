@@ -1,8 +1,6 @@
 #include "capi/exec/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,16 +12,10 @@
 #include <thread>
 
 #include "capi/exec/floating_point.h"
+#include "capi/exec/worker.h"
 
 namespace neml2_capi::exec {
 namespace {
-
-cpu_set_t processors_of_this_thread() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  return set;
-}
 
 class Pool {
  public:
@@ -49,14 +41,10 @@ class Pool {
  private:
   // How many of `wanted` workers there are: the system may refuse threads.
   int start_workers(int wanted) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the host's threads
     try {
-      for (; workers_ < wanted; ++workers_) std::thread([this] { live(); }).detach();
+      for (; workers_ < wanted; ++workers_) start_thread([this] { live(); }).detach();
     } catch (const std::system_error&) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return vacancies_at_start_ = std::min(wanted, workers_);
   }
 
@@ -70,7 +58,7 @@ class Pool {
       Job& job = *job_;
       const cpu_set_t wanted = processors_;
       lock.unlock();
-      if (!CPU_EQUAL(&mine, &wanted) && sched_setaffinity(0, sizeof(wanted), &wanted) == 0) mine = wanted;
+      move_to(wanted, mine);
       {
         const DefaultFloatingPoint environment;
         job.work();

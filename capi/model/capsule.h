@@ -34,4 +34,19 @@ class Capsule {
   Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty where the caller has an array
 };
 
+// What `run` returns for the evaluation, watched where the options name a folder for capsules.
+template <class Run>
+Tally with_capsule(const Model& model, const Evaluation& evaluation, const Options& options, Run&& run) {
+  if (!options.capsule()) return run(evaluation);
+  Capsule capsule(model, evaluation, options);
+  try {
+    const Tally tally = run(capsule.evaluation());
+    capsule.end(tally);
+    return tally;
+  } catch (const Error& error) {
+    capsule.end(error);
+    throw;
+  }
+}
+
 }  // namespace neml2_capi::model

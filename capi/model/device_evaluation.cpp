@@ -87,14 +87,7 @@ void Model::require_device() const {
 
 DeviceResults Model::evaluate(const DeviceRequest& request, const Options& options) const {
   const std::int64_t points = request.batch.product();
-  if (options.whole_batch())
-    throw Error(NEML2_ERROR_UNSUPPORTED, "convergence",
-                join("The option convergence = batch is not there on the device ", device_.str(),
-                     " (runtime \"tensors\"): set convergence = point."));
-  if (points > greatest_batch_)
-    throw Error(NEML2_ERROR_SHAPE, "batch",
-                join("On the device ", device_.str(), " all points run at once, and the packages take at most ",
-                     greatest_batch_, "; got ", points, ". Evaluate fewer points at a time."));
+  check_batch(points, options);
   for (const std::size_t index : uniform_parameters_) {
     const Variable& parameter = variables(Kind::parameter)[index];
     if (request.parameters[index].numel() == parameter.point_shape.product()) continue;

@@ -20,6 +20,14 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
     throw Error(NEML2_ERROR_SHAPE, limiting_package_,
                 join(limiting_package_, " was compiled for a fixed batch of ", baked_batch_, " points; got ", points,
                      ". Evaluate a multiple of ", baked_batch_, ", or compile the model with --dynamic-batch."));
+  if (options.whole_batch() && !device_.is_host())
+    throw Error(NEML2_ERROR_UNSUPPORTED, "convergence",
+                join("The option convergence = batch is not there on the device ", device_.str(),
+                     " (runtime \"tensors\"): set convergence = point."));
+  if (!device_.is_host() && points > greatest_batch_)
+    throw Error(NEML2_ERROR_SHAPE, "batch",
+                join("On the device ", device_.str(), " all points run at once, and the packages take at most ",
+                     greatest_batch_, "; got ", points, ". Evaluate fewer points at a time."));
   if (options.whole_batch() && points > greatest_batch_)
     throw Error(NEML2_ERROR_SHAPE, "convergence",
                 join("With the option convergence = batch all points run at once, and the packages take at most ",
@@ -210,29 +218,27 @@ int Model::threads_for(std::int64_t points, const Options& options) const {
 }
 
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {
-  check_batch(evaluation.points, options);
+  check_batch(evaluation, options, evaluation.points);
   if (evaluation.points == 0) {
     clear_sums(evaluation);
     return {};
   }
-  if (!options.capsule()) return evaluate_points(evaluation, options);
-  Capsule capsule(*this, evaluation, options);
-  try {
-    const Tally tally = evaluate_points(capsule.evaluation(), options);
-    capsule.end(tally);
-    return tally;
-  } catch (const Error& error) {
-    capsule.end(error);
-    throw;
-  }
+  return with_capsule(*this, evaluation, options,
+                      [&](const Evaluation& watched) { return evaluate_points(watched, options); });
+}
+
+// In fixed batches a parameter may be refused anywhere: before the first point is written.
+void Model::check_batch(const Evaluation& evaluation, const Options& options, std::int64_t size) const {
+  check_batch(std::min(size, evaluation.points), options);
+  if (evaluation.points > size) check_batch(evaluation.points % size, options);  // the last ones
+  if (baked_batch_ != 0 && !uniform_parameters_.empty())
+    for (std::int64_t begin = 0; begin < evaluation.points;)
+      begin = end_of_chunk(begin, baked_batch_, evaluation, options);
 }
 
 Tally Model::evaluate_points(const Evaluation& evaluation, const Options& options) const {
   const int threads = threads_for(evaluation.points, options);
   const std::int64_t size = chunk_size(evaluation.points, options, threads);
-  // In fixed batches a parameter may be refused anywhere: before the first point is written.
-  if (baked_batch_ != 0 && !uniform_parameters_.empty())
-    for (std::int64_t begin = 0; begin < evaluation.points;) begin = end_of_chunk(begin, size, evaluation, options);
   if (evaluation.points <= size) return evaluate_at_once(evaluation, options, threads > 1);
   return Work(*this, evaluation, options, size).run(threads);
 }

@@ -116,6 +116,7 @@ void Model::tell(double seconds) const {
 Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
     : metadata_(std::move(metadata)), device_(wanted.device.value_or(Device())), options_(metadata_.solver) {
   device_.by_operators = device_.is_host() && wanted.runtime == aoti::Runtime::tensors;
+  home_ = device_;
   const aoti::libtorch::OnStream here(device_);
   if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
@@ -291,6 +292,12 @@ std::vector<Model::History> Model::histories() const {
   return all;
 }
 
+void Model::keep_on_host() {
+  for (Tensor& parameter : parameters_)
+    if (!parameter.device().is_host()) parameter = aoti::libtorch::moved(parameter, {});
+  home_ = {};
+}
+
 Tensor Model::parameter(std::size_t index) const {
   const std::shared_lock lock(mutex_);
   return parameters_[index];
@@ -307,12 +314,11 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
     throw Error(NEML2_ERROR_SHAPE, parameter.name,
                 join("The parameter '", parameter.name, "' takes the shape (*batch, *", parameter.point_shape.str(),
                      "); got ", value.sizes().str(), "."));
-  const aoti::libtorch::OnStream here(device_);
-  const Tensor copy =
-      device_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, device_);
+  const aoti::libtorch::OnStream here(home_.is_host() ? value.device() : home_);
+  const Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, home_);
   const std::unique_lock lock(mutex_);
   Tensor& stored = parameters_[index];
-  if (stored.sizes() == copy.sizes() && device_.is_host())
+  if (stored.sizes() == copy.sizes() && home_.is_host())
     copy.copy_to(stored.data());
   else if (stored.sizes() == copy.sizes())
     aoti::libtorch::assign(stored, copy);
@@ -325,7 +331,7 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
 bool Model::take(Snapshot& snapshot) const {
   Vector<Tensor>& copies = snapshot.parameters;
   const std::shared_lock lock(mutex_);
-  if (snapshot.settings == settings_ && device_.is_host()) {
+  if (snapshot.settings == settings_ && home_.is_host()) {
     for (std::size_t i = 0; i < copies.size(); ++i) parameters_[i].copy_to(copies[i].data());
     return false;
   }

@@ -47,6 +47,11 @@ struct Tally {
     reason = why;
     reason_at = point;
   }
+  // Count the points from `begin` on, instead of from 0.
+  void shift(std::int64_t begin) {
+    for (std::int64_t& each : first) each += begin;
+    reason_at += begin;
+  }
   // Those of other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at);
@@ -109,7 +114,11 @@ class Model {
   aoti::Runtime runtime() const;
 
   // Where inputs, parameters and results are.
-  Device device() const { return device_; }
+  Device device() const { return home_; }
+  // Where the packages run: another one, where a scheduler moves what they take and return.
+  Device compute_device() const { return device_; }
+  // What a scheduler spreads over devices is on the host. To be called before others know the model.
+  void keep_on_host();
 
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables(Kind kind) const { return variables_[static_cast<std::size_t>(kind)]; }
@@ -142,6 +151,15 @@ class Model {
   // Any number of threads may evaluate at once. The arrays must have passed inputs_to_copy().
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
+  // The same in two steps, for a scheduler: throw NEML2_ERROR_SHAPE or _UNSUPPORTED where the points cannot be evaluated
+  // at most `size` at once, and evaluate some, at least one, without a capsule.
+  void check_batch(const Evaluation& evaluation, const Options& options, std::int64_t size) const;
+  Tally evaluate_points(const Evaluation& evaluation, const Options& options) const;
+
+  // The number of points that is compiled in, and the package that has it; 0 where any will do.
+  std::int64_t baked_batch() const { return baked_batch_; }
+  const std::string& limiting_package() const { return limiting_package_; }
+
   // The same over tensors of the model's device, where the processor does not read it: see device_evaluation.h.
   DeviceResults evaluate(const DeviceRequest& request, const Options& options) const;
 
@@ -171,7 +189,6 @@ class Model {
   bool owns_memory(const Chunk& chunk, std::size_t value) const;
   void mark_derivatives(const Shaping& shaping, const DeviceRequest& request, DeviceResults& results) const;
   void check_batch(std::int64_t points, const Options& options) const;
-  Tally evaluate_points(const Evaluation& evaluation, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
   std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
@@ -207,7 +224,8 @@ class Model {
                          const Found& found) const;
 
   artifact::Metadata metadata_;
-  Device device_;
+  Device device_;  // of the packages
+  Device home_;    // of parameters and of all that is given
   DType dtype_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<Variable> variables_[4];
