@@ -88,6 +88,10 @@ class Dispatch::Spread {
       : dispatch_(dispatch), model_(*dispatch.primary()), whole_(evaluation), options_(options) {
     make_room(whole_.adjoints, Kind::input);
     make_room(whole_.parameter_adjoints, Kind::parameter);
+    // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller's.
+    for (const Variable& unknown : model_.variables(Kind::unknown))
+      if (whole_.unknowns)
+        iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));
   }
 
   void evaluate(const exec::Scheduler::SubBatch& of) {
@@ -195,8 +199,7 @@ class Dispatch::Spread {
       if (!unknowns[i].data()) continue;
       Tensor& all = whole_.unknowns->at(i);
       if (!all.data()) {
-        const Variable& unknown = model_.variables(Kind::unknown)[i];
-        all = Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape));
+        all = iterates_[i];
         fill_nan(all.data_as<char>(), all.dtype(), all.numel());
       }
       const std::int64_t bytes_per_point = unknowns[i].numel() / of.count * unknowns[i].itemsize();
@@ -208,6 +211,7 @@ class Dispatch::Spread {
   const Model& model_;
   Evaluation whole_;  // with a row per point in the place of each sum
   Vector<Tensor> sums_;
+  Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;
 
   std::mutex mutex_;  // guards what follows

@@ -74,6 +74,31 @@ static void of_operators(void) {
   CHECK(!tensors && !integers && !reals && !text);
 }
 
+static void of_schedulers(const char *root, const neml2_model *model) {
+  neml2_scheduler *scheduler = NULL;
+  neml2_model *out = NULL;
+  int64_t count = 0;
+  int32_t status = 0;
+  REFUSED(neml2_scheduler_create(NULL));
+  REQUIRE_OK(neml2_scheduler_create(&scheduler));
+  REFUSED(neml2_scheduler_add(NULL, "cpu", NULL, 1, 0, 1.0));
+  REFUSED(neml2_scheduler_add(scheduler, NULL, NULL, 1, 0, 1.0));
+  REFUSED(neml2_scheduler_count(NULL, scheduler));
+  REFUSED(neml2_scheduler_count(&count, NULL));
+  REFUSED(neml2_scheduler_info(NULL, NULL, NULL, NULL, NULL, NULL, 0));
+  REFUSED(neml2_scheduler_keep_rank(NULL, 0, 1));
+  REFUSED(neml2_model_load_scheduled(NULL, root, NULL, NULL, scheduler));
+  REFUSED(neml2_model_load_scheduled(&out, NULL, NULL, NULL, scheduler));
+  REFUSED(neml2_model_load_scheduled(&out, root, NULL, NULL, NULL));
+  REFUSED(neml2_model_points_evaluated(NULL, model, 0));
+  REFUSED(neml2_model_points_evaluated(&count, NULL, 0));
+  REFUSED(neml2_error_part(&status, NULL, 0, NULL, 7));
+  CHECK(!out);
+  neml2_scheduler_free(NULL);
+  neml2_scheduler_free(&scheduler);
+  neml2_scheduler_free(&scheduler);
+}
+
 static void of_models(const char *root) {
   neml2_model *model = load(root), *out = NULL;
   neml2_tensor *tensor = NULL, *value = NULL;
@@ -92,6 +117,7 @@ static void of_models(const char *root) {
   REFUSED(neml2_libtorch_suggest(NULL));
   REFUSED(neml2_operator_declare(NULL));
   of_operators();
+  of_schedulers(root, model);
   REFUSED(neml2_model_load_stub(NULL, "stub.i", "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, NULL, "model", NULL, NULL));
   REFUSED(neml2_model_load_stub(&out, "stub.i", NULL, NULL, NULL));

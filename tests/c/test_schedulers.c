@@ -1,0 +1,351 @@
+/* A model with a scheduler gives what it gives without one. Where NEML2_CAPI_LIBTORCH is set, the built-in provider and
+ * libtorch share the points, too.
+ *   test_schedulers [DISPATCHES] */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <unistd.h>
+
+#include "materials.h"
+
+enum { N = 40, STEPS = 3 };
+
+static neml2_scheduler *create(void) {
+  neml2_scheduler *scheduler = NULL;
+  REQUIRE_OK(neml2_scheduler_create(&scheduler));
+  return scheduler;
+}
+
+static neml2_model *load_over(const char *root, neml2_scheduler *scheduler) {
+  neml2_model *model = NULL;
+  REQUIRE_OK(neml2_model_load_scheduled(&model, root, NULL, NULL, scheduler));
+  neml2_scheduler_free(&scheduler);
+  return model;
+}
+
+static neml2_model *load_in_sub_batches(const char *root, int64_t batch_size) {
+  neml2_scheduler *scheduler = create();
+  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", NULL, batch_size, 0, 1.0));
+  return load_over(root, scheduler);
+}
+
+static int64_t points_evaluated(const neml2_model *model, int64_t index) {
+  int64_t points = -1;
+  CHECK_OK(neml2_model_points_evaluated(&points, model, index));
+  return points;
+}
+
+static void what_was_added_is_told(void) {
+  neml2_scheduler *scheduler = create();
+  const char *device = NULL, *runtime = NULL;
+  int64_t count = -1, batch_size = -1, capacity = -1;
+  double priority = 0;
+  CHECK_OK(neml2_scheduler_count(&count, scheduler));
+  CHECK(count == 0);
+  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 512, 0, 1.5));
+  CHECK_OK(neml2_scheduler_add(scheduler, "cuda:1", "tensors", 4096, 5000, -2.0));
+  CHECK_OK(neml2_scheduler_count(&count, scheduler));
+  CHECK(count == 2);
+  CHECK_OK(neml2_scheduler_info(&device, &runtime, &batch_size, &capacity, &priority, scheduler, 0));
+  CHECK(strcmp(device, "cpu") == 0 && strcmp(runtime, "auto") == 0);
+  CHECK(batch_size == 512 && capacity == 1024 && priority == 1.5);
+  CHECK_OK(neml2_scheduler_info(&device, &runtime, &batch_size, &capacity, &priority, scheduler, 1));
+  CHECK(strcmp(device, "cuda:1") == 0 && strcmp(runtime, "tensors") == 0);
+  CHECK(batch_size == 4096 && capacity == 5000 && priority == -2.0);
+  CHECK_OK(neml2_scheduler_info(NULL, NULL, NULL, NULL, NULL, scheduler, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_info(NULL, NULL, NULL, NULL, NULL, scheduler, 2));
+  neml2_scheduler_free(&scheduler);
+  CHECK(!scheduler);
+}
+
+static void what_cannot_be_added_is_refused(void) {
+  neml2_scheduler *scheduler = create();
+  int64_t count = -1;
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, -1, 0, 1.0));
+  CHECK_ABOUT("batch_size");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 9, 1.0));
+  CHECK_ABOUT("capacity");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, -1, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, INFINITY));
+  CHECK_ABOUT("priority");
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_scheduler_add(scheduler, "gpu", NULL, 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_scheduler_add(scheduler, "cpu", "torch", 10, 0, 1.0));
+  CHECK_OK(neml2_scheduler_add(scheduler, "cuda", NULL, 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cuda:0", "libtorch", 10, 0, 1.0));
+  CHECK_ABOUT("device");
+  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", "builtin", 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, 1.0));
+  CHECK_SAYS("cpu (runtime builtin) already");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", "builtin", 20, 0, 2.0));
+  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", "libtorch", 10, 0, 1.0));
+  CHECK_OK(neml2_scheduler_count(&count, scheduler));
+  CHECK(count == 3);
+  neml2_scheduler_free(&scheduler);
+}
+
+static void a_model_needs_devices_with_batch_sizes(void) {
+  neml2_scheduler *scheduler = create();
+  neml2_model *model = NULL;
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_load_scheduled(&model, artifact("elasticity"), NULL, NULL, scheduler));
+  CHECK_ABOUT("scheduler");
+  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, 1.0));
+  CHECK_OK(neml2_scheduler_add(scheduler, "cuda", NULL, 0, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_load_scheduled(&model, artifact("elasticity"), NULL, NULL, scheduler));
+  CHECK_ABOUT("batch_size");
+  CHECK_SAYS("cuda");
+  CHECK(!model);
+  neml2_scheduler_free(&scheduler);
+}
+
+static void a_process_keeps_one_device(void) {
+  const char *expected[5] = {"cuda:0", "cuda:1", "cpu", "cuda:0", "cuda:1"};
+  for (int64_t rank = 0; rank < 5; ++rank) {
+    neml2_scheduler *scheduler = create();
+    const char *device = NULL;
+    int64_t count = 0;
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, 0, 1));
+    CHECK_OK(neml2_scheduler_add(scheduler, "cuda:0", NULL, 0, 0, 1.0));
+    CHECK_OK(neml2_scheduler_add(scheduler, "cuda:1", NULL, 0, 0, 1.0));
+    CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 0, 0, 1.0));
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, rank, rank));
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, -1, 5));
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, 0, 2));
+    CHECK_SAYS("3 devices and this node 2 processes");
+    CHECK_OK(neml2_scheduler_keep_rank(scheduler, rank, 5));
+    CHECK_OK(neml2_scheduler_count(&count, scheduler));
+    CHECK_OK(neml2_scheduler_info(&device, NULL, NULL, NULL, NULL, scheduler, 0));
+    CHECK(count == 1 && strcmp(device, expected[rank]) == 0);
+    neml2_scheduler_free(&scheduler);
+  }
+}
+
+/* Two histories of the same points, compared after each step. */
+static void check_histories(const neml2_model *model, const neml2_model *expected, double tolerance) {
+  viscoplastic_block a = viscoplastic_create(N), b = viscoplastic_create(N);
+  neml2_call *call = viscoplastic_call(model, &a, 0), *other = viscoplastic_call(expected, &b, 0);
+  for (int k = 1; k <= STEPS; ++k) {
+    viscoplastic_load(&a, k);
+    viscoplastic_load(&b, k);
+    CHECK_OK(neml2_call_run(call, N));
+    CHECK_OK(neml2_call_run(other, N));
+    if (tolerance == 0) {
+      CHECK_SAME(STATE_SIZE * N, a.state, b.state);
+      CHECK_SAME(N, a.residual_norm, b.residual_norm);
+      CHECK_SAME(N, a.iterations, b.iterations);
+    } else {
+      CHECK_NEAR(STATE_SIZE * N, a.state, b.state, tolerance);
+    }
+    CHECK_SAME(N, a.status, b.status);
+    viscoplastic_accept(&a);
+    viscoplastic_accept(&b);
+  }
+  neml2_call_free(&call);
+  neml2_call_free(&other);
+  viscoplastic_free(&a);
+  viscoplastic_free(&b);
+}
+
+static void one_device_gives_the_same(void) {
+  neml2_model *alone = load(artifact("viscoplastic"));
+  for (int64_t size = 0; size <= N + 1; size += size < 9 ? 1 : 8) {
+    neml2_model *model = load_in_sub_batches(artifact("viscoplastic"), size);
+    check_histories(model, alone, 0);
+    CHECK(points_evaluated(model, 0) == STEPS * N);
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points_evaluated(&(int64_t){0}, model, 1));
+    neml2_model_free(&model);
+  }
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points_evaluated(&(int64_t){0}, alone, 0));
+  CHECK_ABOUT("model");
+  neml2_model_free(&alone);
+}
+
+/* A call that runs again evaluates its points again, and counts them. */
+static void repeated_calls_are_counted(int64_t batch_size) {
+  neml2_model *model = load_in_sub_batches(artifact("elasticity"), batch_size);
+  double strain[6 * N], stress[6 * N], expected[6 * N];
+  neml2_call *call = NULL;
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  for (int run = 1; run <= 5; ++run) {
+    some_strains(N, strain);
+    for (int i = 0; i < 6 * N; ++i) strain[i] *= run;
+    hooke(N, YOUNG, strain, expected);
+    CHECK_OK(neml2_call_run(call, N));
+    CHECK_NEAR(6 * N, stress, expected, 1e-12);
+    CHECK(points_evaluated(model, 0) == run * N);
+  }
+  CHECK_OK(neml2_call_run(call, 0));
+  neml2_call_free(&call);
+  CHECK_ELASTICITY(model);
+  neml2_model_free(&model);
+}
+
+static void a_parameter_is_that_of_the_model(void) {
+  const double modulus = 100e3;
+  neml2_model *model = load_in_sub_batches(artifact("elasticity"), 2);
+  neml2_tensor *value = tensor_over(&modulus, 0, NULL);
+  CHECK_OK(neml2_model_parameter_set(model, "elasticity.E", value));
+  CHECK_ELASTICITY_WITH(model, modulus);
+  neml2_tensor_free(&value);
+  neml2_model_free(&model);
+}
+
+/* Part `index` of the last error. */
+static void check_part(int64_t index, int32_t expected, const char *text) {
+  char message[1024] = "";
+  int32_t status = NEML2_OK;
+  CHECK_OK(neml2_error_part(&status, message, sizeof message, NULL, index));
+  CHECK(status == expected);
+  if (!strstr(message, text)) fprintf(stderr, "  it lacks %s: %s\n", text, message);
+  CHECK(strstr(message, text) != NULL);
+}
+
+static void failed_points_are_told_by_sub_batch(void) {
+  neml2_model *model = load_in_sub_batches(artifact("viscoplastic"), 10);
+  viscoplastic_block b = viscoplastic_create(N);
+  neml2_call *call = viscoplastic_call(model, &b, 0);
+  viscoplastic_load(&b, 5);
+  b.strain[6 * 12] = b.strain[6 * 15] = b.strain[6 * 31] = NAN;
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
+  CHECK_SAYS("3 of 40 points did not converge (the first is point 12)");
+  CHECK(neml2_error_count() == 2);
+  check_part(0, NEML2_NOT_CONVERGED, "points 10 to 19 on cpu (builtin): 2 of 10 points did not converge");
+  check_part(1, NEML2_NOT_CONVERGED, "points 30 to 39 on cpu (builtin): 1 of 10 points did not converge");
+  for (int p = 0; p < N; ++p) CHECK((b.status[p] != NEML2_OK) == (p == 12 || p == 15 || p == 31));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_error_part(NULL, NULL, 0, NULL, 2));
+  /* That is an error itself, and the only one now. */
+  CHECK(neml2_error_count() == 1);
+  check_part(0, NEML2_ERROR_ARGUMENT, "there is none at 2");
+
+  b.strain[6 * 12] = b.strain[6 * 15] = 0;
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
+  CHECK(neml2_error_count() == 1);
+  check_part(0, NEML2_NOT_CONVERGED, "1 of 10 points");
+  b.strain[6 * 31] = 0;
+  CHECK_OK(neml2_call_run(call, N));
+  neml2_call_free(&call);
+  viscoplastic_free(&b);
+  neml2_model_free(&model);
+}
+
+static void a_solve_is_for_one_device(neml2_model *model, int32_t expected) {
+  viscoplastic_block b = viscoplastic_create(N);
+  neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL};
+  neml2_call *call = viscoplastic_call(model, &b, 0);
+  neml2_solve *solve = NULL;
+  viscoplastic_tensors(model, &b, inputs);
+  CHECK_STATUS(expected, neml2_solve_begin(&solve, model, inputs, NULL));
+  neml2_solve_free(&solve);
+  CHECK_STATUS(expected, neml2_solve_begin_call(&solve, call, N));
+  if (expected != NEML2_OK) CHECK_SAYS("without a scheduler");
+  neml2_solve_free(&solve);
+  for (int i = 0; i < VISCOPLASTIC_INPUTS; ++i) neml2_tensor_free(&inputs[i]);
+  neml2_call_free(&call);
+  viscoplastic_free(&b);
+}
+
+/* ---- The built-in provider and libtorch ---- */
+
+static neml2_model *load_hybrid(const char *root, int64_t builtin_size, const char *other, int64_t other_size) {
+  neml2_scheduler *scheduler = create();
+  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", "builtin", builtin_size, 0, 1.0));
+  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", other, other_size, 0, 1.0));
+  return load_over(root, scheduler);
+}
+
+static void runtimes_share_the_points(const char *other) {
+  neml2_model *alone = load(artifact("viscoplastic"));
+  for (int64_t size = 1; size <= N; size += size < 4 ? 1 : 12) {
+    neml2_model *model = load_hybrid(artifact("viscoplastic"), size, other, 7);
+    check_histories(model, alone, 1e-9);
+    CHECK(points_evaluated(model, 0) + points_evaluated(model, 1) == STEPS * N);
+    neml2_model_free(&model);
+  }
+  neml2_model_free(&alone);
+}
+
+typedef struct {
+  const neml2_model *model;
+  int64_t runs, good, failed, other;
+} worker;
+
+static void *dispatch_again_and_again(void *argument) {
+  worker *w = argument;
+  viscoplastic_block b = viscoplastic_create(4);
+  neml2_call *call = viscoplastic_call(w->model, &b, 0);
+  viscoplastic_load(&b, 1);
+  for (int64_t k = 0; k < w->runs; ++k) {
+    const double kept = b.strain[6 * (k % 4)];
+    if (k % 3 == 0) b.strain[6 * (k % 4)] = NAN;
+    const int32_t status = neml2_call_run(call, 4);
+    if (status == NEML2_OK) ++w->good;
+    if (status == NEML2_NOT_CONVERGED) ++w->failed;
+    if (status < NEML2_OK) ++w->other;
+    b.strain[6 * (k % 4)] = kept;
+  }
+  neml2_call_free(&call);
+  viscoplastic_free(&b);
+  return NULL;
+}
+
+static int64_t resident_kib(void) {
+  long long pages = 0;
+  FILE *memory = fopen("/proc/self/statm", "r");
+  if (!memory || fscanf(memory, "%*d %lld", &pages) != 1) exit(2);
+  fclose(memory);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Several threads at once, some of whose points fail: all end, and memory stays as it is. */
+static void dispatches_leave_nothing_behind(neml2_model *model, int64_t dispatches) {
+  enum { THREADS = 3 };
+  int64_t before = 0;
+  for (int round = 0; round < 2; ++round) { /* the first fills the caches */
+    pthread_t threads[THREADS];
+    worker workers[THREADS];
+    before = resident_kib();
+    for (int i = 0; i < THREADS; ++i) {
+      workers[i] = (worker){model, (round == 0 ? dispatches / 5 : dispatches) / THREADS + 1, 0, 0, 0};
+      pthread_create(&threads[i], NULL, dispatch_again_and_again, &workers[i]);
+    }
+    for (int i = 0; i < THREADS; ++i) {
+      pthread_join(threads[i], NULL);
+      CHECK(workers[i].failed == (workers[i].runs + 2) / 3 && workers[i].other == 0);
+      CHECK(workers[i].good == workers[i].runs - workers[i].failed);
+    }
+  }
+  printf("resident before %lld KiB, after %lld dispatches %lld KiB\n", (long long)before, (long long)dispatches,
+         (long long)resident_kib());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(resident_kib() - before < 1024);
+#endif
+}
+
+int main(int argc, char **argv) {
+  const char *place = getenv("NEML2_CAPI_LIBTORCH");
+  const int64_t dispatches = argc > 1 ? atoll(argv[1]) : 10000;
+  neml2_model *model = NULL;
+  what_was_added_is_told();
+  what_cannot_be_added_is_refused();
+  a_model_needs_devices_with_batch_sizes();
+  a_process_keeps_one_device();
+  one_device_gives_the_same();
+  repeated_calls_are_counted(0);
+  repeated_calls_are_counted(N);
+  repeated_calls_are_counted(7);
+  a_parameter_is_that_of_the_model();
+  failed_points_are_told_by_sub_batch();
+  model = load_in_sub_batches(artifact("viscoplastic"), 3);
+  a_solve_is_for_one_device(model, NEML2_OK);
+  dispatches_leave_nothing_behind(model, dispatches);
+  neml2_model_free(&model);
+  if (place && *place) {
+    runtimes_share_the_points("libtorch");
+    runtimes_share_the_points("tensors");
+    model = load_hybrid(artifact("viscoplastic"), 1, "libtorch", 2);
+    a_solve_is_for_one_device(model, NEML2_ERROR_UNSUPPORTED);
+    dispatches_leave_nothing_behind(model, dispatches);
+    neml2_model_free(&model);
+  }
+  return CHECK_RESULT();
+}
