@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,18 +60,23 @@ std::string file_name(std::string_view name) {
   return plain;
 }
 
-// A file of its own in `folder`; its name goes to `path`. Returns -1 where that is not possible, or not executable.
-int create_in(const std::string& folder, std::string_view name, std::string_view content, std::string& path) {
-  std::string wanted = folder + "/neml2-" + file_name(name) + "-XXXXXX.so";
-  const int descriptor = mkostemps(wanted.data(), 3, O_CLOEXEC);
-  if (descriptor < 0) return -1;
-  if (write_all(descriptor, content) && is_executable(descriptor)) {
-    path = wanted;
-    return descriptor;
-  }
-  unlink(wanted.c_str());
-  close(descriptor);
-  return -1;
+// A new file in `folder`; its name goes to `path`. -1 where that is not possible.
+int create_in(const std::string& folder, std::string_view name, std::string& path) {
+  path = folder + "/neml2-" + file_name(name) + "-XXXXXX.so";
+  return mkostemps(path.data(), 3, O_CLOEXEC);
+}
+
+// A file in `folder` that no name leads to, where the file system has such files.
+int create_nameless_in(const std::string& folder, std::string_view) {
+  return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+}
+
+// The same by a name that it has for a moment, while it is empty.
+int create_and_unlink_in(const std::string& folder, std::string_view name) {
+  std::string path;
+  const int descriptor = create_in(folder, name, path);
+  if (descriptor >= 0) unlink(path.c_str());
+  return descriptor;
 }
 
 // In the order of preference; the home folder last, as it may be on a slow network.
@@ -90,32 +96,59 @@ std::vector<std::string> private_folders() {
 
 MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
   if (const char* folder = std::getenv("NEML2_CAPI_KEEP_OBJECTS"); folder && *folder) {
-    descriptor_ = create_in(folder, name, content, path_);
-    if (descriptor_ >= 0) return;
-    throw Error(
-        NEML2_ERROR_FILE, folder,
-        join("cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno)));
-  }
-  if (!is_set("NEML2_CAPI_NO_MEMFD")) {
-    // MFD_EXEC would be rejected where vm.memfd_noexec is 2, and is not needed where it is 0.
-    descriptor_ = memfd_create(("neml2-" + file_name(name)).c_str(), MFD_CLOEXEC);
-    if (descriptor_ >= 0) {
-      path_ = fresh_spelling(descriptor_);
-      if (write_all(descriptor_, content) && is_executable(descriptor_) && access(path_.c_str(), R_OK) == 0) return;
-      close(descriptor_);
-    }
-  }
-  for (const std::string& folder : private_folders()) {
-    descriptor_ = create_in(folder, name, content, path_);
-    if (descriptor_ < 0) continue;
-    remove_ = true;
+    keep_in(folder, name, content);
     return;
   }
+  // MFD_EXEC would be rejected where vm.memfd_noexec is 2, and is not needed where it is 0.
+  if (!is_set("NEML2_CAPI_NO_MEMFD") &&
+      take_nameless(memfd_create(("neml2-" + file_name(name)).c_str(), MFD_CLOEXEC), content))
+    return;
+  const std::vector<std::string> folders = private_folders();
+  for (const auto create : {create_nameless_in, create_and_unlink_in})
+    for (const std::string& folder : folders)
+      if (take_nameless(create(folder, name), content)) return;
+  for (const std::string& folder : folders)
+    if (take_named(folder, name, content)) return;
   std::string tried;
-  for (const std::string& folder : private_folders()) tried += " " + folder;
+  for (const std::string& folder : folders) tried += " " + folder;
   throw Error(NEML2_ERROR_FILE, std::string(name),
               join("no place was found where the code of the package may be written and executed; tried memory and",
                    tried, ". Set TMPDIR to a folder that is not mounted noexec."));
+}
+
+void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::string_view content) {
+  if (take_named(folder, name, content)) {
+    remove_ = false;
+    return;
+  }
+  throw Error(NEML2_ERROR_FILE, folder,
+              join("cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno)));
+}
+
+// It is closed where it does not serve.
+bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
+  if (descriptor < 0) return false;
+  path_ = fresh_spelling(descriptor);
+  if (write_all(descriptor, content) && is_executable(descriptor) && access(path_.c_str(), R_OK) == 0) {
+    descriptor_ = descriptor;
+    return true;
+  }
+  close(descriptor);
+  return false;
+}
+
+bool MemoryFile::take_named(const std::string& folder, std::string_view name, std::string_view content) {
+  const int descriptor = create_in(folder, name, path_);
+  if (descriptor < 0) return false;
+  if (write_all(descriptor, content) && is_executable(descriptor)) {
+    descriptor_ = descriptor;
+    return remove_ = true;
+  }
+  const int reason = errno;
+  unlink(path_.c_str());
+  close(descriptor);
+  errno = reason;
+  return false;
 }
 
 MemoryFile::~MemoryFile() {

@@ -13,7 +13,8 @@ struct KernelFile {
   std::string bytes;
 };
 
-// A folder of the user's own, as long as this lives.
+// A folder of the user's own, as long as this lives. It is locked so long: where a process was killed, the next one
+// finds its folders without a lock, and removes them.
 class KernelFolder {
  public:
   // No folder where there are no files. Throws Error NEML2_ERROR_FILE.
@@ -26,7 +27,10 @@ class KernelFolder {
   const char* path() const { return path_.empty() ? nullptr : path_.c_str(); }
 
  private:
+  void remove();
+
   std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 }  // namespace neml2_capi::aoti::libtorch
