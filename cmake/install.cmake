@@ -2,7 +2,9 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(headers include/neml2_capi.h include/neml2_capi.hpp include/neml2_capi.f90)
+set(headers include/neml2_capi.h include/neml2_capi.hpp include/neml2_capi.f90
+  # For hosts with MPI, with which nothing here is linked.
+  include/neml2_capi_mpi.h include/neml2_capi_mpi.f90)
 
 if(DEFINED SKBUILD)
   set(libraries neml2_capi/lib)

@@ -34,6 +34,10 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
         "the source of the Fortran module, to be compiled with the program",
         [f"{_INCLUDE / 'neml2_capi.f90'}"],
     ),
+    "fortran-mpi-module": (
+        "the source of the module for hosts with MPI, to be compiled after the other",
+        [f"{_INCLUDE / 'neml2_capi_mpi.f90'}"],
+    ),
     "cmakedir": (
         "the folder of the CMake package, for -Dneml2_capi_DIR",
         [f"{_LIBRARIES / 'cmake' / 'neml2_capi'}"],

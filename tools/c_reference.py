@@ -16,7 +16,9 @@ _INTRODUCTION = """\
 
 The functions of [neml2_capi.h](../../include/neml2_capi.h), the whole contract, and what they are
 called in [neml2_capi.hpp](../../include/neml2_capi.hpp), where all is in the namespace `neml2`, and
-in [neml2_capi.f90](../../include/neml2_capi.f90). The tutorials for
+in [neml2_capi.f90](../../include/neml2_capi.f90). Hosts with MPI have three more, in
+[neml2_capi_mpi.h](../../include/neml2_capi_mpi.h) and
+[neml2_capi_mpi.f90](../../include/neml2_capi_mpi.f90). The tutorials for
 [finite-element programs](../tutorials/finite-elements.md) and [C++](../tutorials/cpp.md) show how
 they are used.
 

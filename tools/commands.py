@@ -45,6 +45,8 @@ NATIVE_TESTS = (
     "test_fortran.py",
     "test_header.py",
     "test_leaks.py::test_ten_thousand_cycles_leave_nothing_behind",
+    "test_many_processes.py",
+    "test_mpi.py",
     "test_parallel_hosts.py",
     "test_scenarios.py",
     "test_umat.py",
@@ -149,7 +151,7 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
     # An environment with torch, where there is one for this Python: it compiles the models of the
     # tests, for the other interpreters too.
     torch = torch_to_be_had(builder)
-    extras = ["test", *(["compile", "arrays"] if torch else [])]
+    extras = ["test", "mpi", *(["compile", "arrays"] if torch else [])]
     sizes = ["test", *([torch, "arrays"] if torch else [])]
     environment = prepare("test", requirements(*extras), sizes)
     environment.install_wheel(wheel_file)

@@ -38,6 +38,7 @@ MODULES: dict[str, list[str]] = {
     "torch": [],
     "neml2": [],
     "logs": ["CHANNELS"],
+    "mpi": [],
     "export": [],
     "engine": [],
     "umat": ["draft", "DraftError"],
