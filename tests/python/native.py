@@ -28,11 +28,19 @@ LIBRARIES = PACKAGE / "lib"
 CC = os.environ.get("CC", "cc")
 CXX = os.environ.get("CXX", "c++")
 FORTRAN = os.environ.get("FC") or shutil.which("gfortran")
+MPICC, MPIFORT, MPIEXEC = (shutil.which(name) for name in ("mpicc", "mpifort", "mpiexec"))
 
 WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 # What gfortran can find at run time; signaling NaN is found where traps are on.
 CHECKS = ("-fcheck=all", "-finit-real=snan", "-finit-derived")
 LINK = (f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lneml2_capi", "-lm", "-pthread")
+
+# For Open MPI, in a container and with more ranks than processors.
+MPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
 
 needs_fortran = pytest.mark.skipif(FORTRAN is None, reason="no Fortran compiler was found")
 

@@ -14,7 +14,7 @@ import compile as recipes  # of tests/models, which conftest.py has on the path
 import pytest
 from conftest import Artifacts
 from markdown_it import MarkdownIt
-from native import FORTRAN, PACKAGE, PREBUILT, ROOT
+from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT
 from pages import Block, Reader, blocks_of
 
 PAGES = {
@@ -62,6 +62,10 @@ strain = path
     "neml2_capi/driver/transient.py": "strain = path",
     "neml2_capi/engine/engine.py": "from neml2_capi.engine import Engine",
     "neml2_capi/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
+    "neml2_capi/mpi.py": """
+inputs = {v.name: np.zeros(v.base_shape) for v in Model("aoti/viscoplastic").inputs}
+inputs.update(t=1.0, strain=strain)
+""",
     "neml2_capi/neml2.py": """
 import torch
 strain = torch.tensor(strain)
@@ -87,8 +91,10 @@ SHELL = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, artifacts: Artifacts) -> Path:
+def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a page is tried."""
+    for name, value in MPI_SETTINGS.items():
+        monkeypatch.setenv(name, value)
     (tmp_path / "aoti").mkdir()
     for path in PREBUILT.iterdir():
         (tmp_path / "aoti" / path.name).symlink_to(path)
@@ -96,11 +102,18 @@ def folder(tmp_path: Path, artifacts: Artifacts) -> Path:
     return tmp_path
 
 
-def built_programs(folder: Path) -> None:
-    """What a page does not build itself: the programs that were built with the library."""
+# What pages do not build themselves, but the build of the tests.
+PROGRAMS = {
+    "examples/fem/README.md": ("example_fem", "Eigen"),
+    "examples/mpi/README.md": ("example_mpi_fortran", "MPI"),
+}
+
+
+def built_programs(page: str, folder: Path) -> None:
     programs = Path(os.environ.get("NEML2_CAPI_PROGRAMS", "nowhere")) / "bin"
-    if not (programs / "example_fem").exists():
-        pytest.skip("example_fem was not built: python3 build.py test, with Eigen installed")
+    program, needs = PROGRAMS[page]
+    if not (programs / program).exists():
+        pytest.skip(f"{program} was not built: python3 build.py test, with {needs} installed")
     (folder / "build").symlink_to(programs)
 
 
@@ -108,6 +121,10 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
     """Read a page or the docstrings of a module, with the models that they name."""
     given = GIVEN + GIVEN_TO.get(name, "")
     code = "".join(block.code for block in blocks) + given
+    if re.search(r"\bmpi(exec)?\b", code):
+        pytest.importorskip("mpi4py")
+        if not MPIEXEC:
+            pytest.skip("mpiexec was not found")
     for library in ("torch", "neml2"):
         if f"import {library}" in code or f"neml2_capi.{library}" in code:
             pytest.importorskip(library)
@@ -127,8 +144,8 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
 def test_a_page_runs_and_prints_what_it_shows(
     page: str, folder: Path, artifacts: Artifacts
 ) -> None:
-    if page == "examples/fem/README.md":
-        built_programs(folder)
+    if page in PROGRAMS:
+        built_programs(page, folder)
     if page == "examples/umat/README.md" and FORTRAN is None:
         pytest.skip("no Fortran compiler was found")
     try_all(page, blocks_of(PAGES[page].read_text(), page), folder, artifacts)

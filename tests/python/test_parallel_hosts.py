@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from pathlib import Path
 
 import pytest
-from native import CHECKS, HOSTS, TESTS, bits, c_program, fortran_program, needs_fortran, run
+from native import (
+    CHECKS,
+    HOSTS,
+    MPI_SETTINGS,
+    MPICC,
+    MPIEXEC,
+    MPIFORT,
+    TESTS,
+    bits,
+    c_program,
+    fortran_program,
+    needs_fortran,
+    run,
+)
 
 MODULES = (TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
 TRAPS = (*CHECKS, "-ffpe-trap=invalid,zero,overflow")
-MPICC, MPIFORT, MPIRUN = (shutil.which(name) for name in ("mpicc", "mpifort", "mpirun"))
-
-# In a container, with more ranks than processors; for Open MPI.
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-}
 
 
 @cache
@@ -41,17 +45,19 @@ def ranks_in_c(ranks: int) -> str:
 
 
 def on_ranks(program: Path, ranks: int) -> str:
-    return run(str(MPIRUN), "-n", str(ranks), program, **MPI)
+    return run(str(MPIEXEC), "-n", str(ranks), program, **MPI_SETTINGS)
 
 
-@pytest.mark.skipif(not (MPICC and MPIRUN), reason="mpicc and mpirun were not found")
+@pytest.mark.skipif(not (MPICC and MPIEXEC), reason="mpicc and mpiexec were not found")
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_mpi_ranks_have_a_model_each(ranks: int) -> None:
     assert len(ranks_in_c(ranks).splitlines()) == 64
 
 
 @needs_fortran
-@pytest.mark.skipif(not (MPICC and MPIFORT and MPIRUN), reason="mpifort and mpirun were not found")
+@pytest.mark.skipif(
+    not (MPICC and MPIFORT and MPIEXEC), reason="mpifort and mpiexec were not found"
+)
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_mpi_ranks_have_a_model_each_in_fortran(ranks: int) -> None:
     program = fortran_program(HOSTS / "mpi_ranks.f90", *MODULES, flags=TRAPS, compiler=MPIFORT)
