@@ -25,6 +25,7 @@ from neml2_capi.model import Model
 from neml2_capi.operators import operator, register_operator, unregister_operator
 from neml2_capi.scheduler import Device, Scheduler
 from neml2_capi.stub import CompiledModel, load_model
+from neml2_capi.sweeps import SweepError, SweepResults, sweep
 
 __version__ = _version()
 
@@ -43,6 +44,8 @@ __all__ = [
     "Results",
     "Scheduler",
     "StepError",
+    "SweepError",
+    "SweepResults",
     "Tensor",
     "UnknownNameError",
     "Variable",
@@ -51,5 +54,6 @@ __all__ = [
     "load_model",
     "operator",
     "register_operator",
+    "sweep",
     "unregister_operator",
 ]

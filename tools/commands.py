@@ -151,8 +151,8 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
     # An environment with torch, where there is one for this Python: it compiles the models of the
     # tests, for the other interpreters too.
     torch = torch_to_be_had(builder)
-    extras = ["test", "mpi", *(["compile", "arrays"] if torch else [])]
-    sizes = ["test", *([torch, "arrays"] if torch else [])]
+    extras = ["test", "sweeps", *(["compile", "arrays"] if torch else [])]
+    sizes = ["test", "sweeps", *([torch, "arrays"] if torch else [])]
     environment = prepare("test", requirements(*extras), sizes)
     environment.install_wheel(wheel_file)
     variables = {"NEML2_CAPI_PROGRAMS": str(programs)}

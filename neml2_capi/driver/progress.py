@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 from neml2_capi._library import lib
 from neml2_capi.errors import FatalError
 
 
-def shown(steps: range, progress: bool | None) -> Iterable[int]:
-    """`steps`, with a bar on stderr: True always, None where it is a terminal and tqdm is there."""
+class Bar(Protocol):
+    """What a bar is told."""
+
+    def update(self, more: int) -> object:
+        """So many more are done."""
+
+
+class _Hidden:
+    def update(self, more: int) -> None:
+        pass
+
+
+def bar(total: int, done: int, unit: str, progress: bool | None) -> AbstractContextManager[Bar]:
+    """A bar on stderr: True always, None where that is a terminal and tqdm is there."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if progress is False or (progress is None and not terminal):
-        return steps
+        return nullcontext(_Hidden())
     try:
         from tqdm import tqdm
     except ImportError:
         if progress is None:
-            return steps
+            return nullcontext(_Hidden())
         raise FatalError(
             "a progress bar needs tqdm: install it with pip install 'neml2_capi[progress]', or "
             "leave out progress=True",
             lib.NEML2_ERROR_MISSING,
             "progress",
         ) from None
-    bar: Iterable[int] = tqdm(steps, unit="step")
+    shown: Any = tqdm(total=total, initial=done, unit=unit)
+    bar: AbstractContextManager[Bar] = shown
     return bar

@@ -13,7 +13,7 @@ from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values, point
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
-from neml2_capi.driver.progress import shown
+from neml2_capi.driver.progress import bar
 from neml2_capi.driver.record import Record
 from neml2_capi.driver.results import Results, giver
 from neml2_capi.driver.series import Roles
@@ -116,8 +116,10 @@ def drive(
             giver(model, kinds.kind),
         )
         stepping.begin(evaluate=not roles.series)
-        for step in shown(range(1, clocked.steps), progress):
-            stepping.make(step)
+        with bar(clocked.steps - 1, 0, "step", progress) as shown:
+            for step in range(1, clocked.steps):
+                stepping.make(step)
+                shown.update(1)
         return stepping.results(clocked.steps)
 
 

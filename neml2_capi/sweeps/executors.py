@@ -1,0 +1,94 @@
+"""The executors that a sweep can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+from neml2_capi._library import lib
+from neml2_capi.errors import FatalError
+
+#: Tasks that wait in an executor of which nobody knows how many workers it has.
+_WAITING = 1000
+
+
+class Workers:
+    """An executor, and how to make another one where it breaks."""
+
+    def __init__(self, given: Any) -> None:
+        """`given` has submit(), is a client of Dask, makes an executor, or is None: this process.
+
+        FatalError where it is nothing of that.
+        """
+        self._make: Callable[[], Executor] | None = None
+        if given is None:
+            self._executor: Any = Here()
+        elif hasattr(given, "get_executor"):
+            # With pure=True it would hash the run for each task.
+            self._executor = given.get_executor(pure=False)
+        elif hasattr(given, "submit") and not isinstance(given, type):
+            self._executor = given
+        elif callable(given):
+            self._make = given
+            self._executor = self._made()
+        else:
+            raise FatalError(
+                f"the executor is a {type(given).__name__}; expected one of concurrent.futures, "
+                "mpi4py.futures or Dask, a function that makes one, or None",
+                lib.NEML2_ERROR_ARGUMENT,
+                "executor",
+            )
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether work leaves this process, as far as one knows."""
+        return not isinstance(self._executor, Here | ThreadPoolExecutor)
+
+    @property
+    def window(self) -> int:
+        """How many tasks are with the executor at once: enough, and not a million."""
+        if isinstance(self._executor, Here):
+            return 1
+        # A pool of processes that breaks takes all of them with it.
+        workers = getattr(self._executor, "_max_workers", None)
+        return 2 * workers if workers else _WAITING
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = self._executor.submit(function, *arguments)
+        return future
+
+    def renew(self) -> bool:
+        """Make another executor; False where this one was given as it is."""
+        if self._make is None:
+            return False
+        self.close()
+        self._executor = self._made()
+        return True
+
+    def close(self) -> None:
+        """Shut the executor down if it was made here."""
+        if self._make is not None:
+            self._executor.shutdown()
+
+    def _made(self) -> Executor:
+        assert self._make is not None
+        made: Any = self._make()
+        if not hasattr(made, "submit"):
+            raise FatalError(
+                f"the function that makes executors returned a {type(made).__name__}, which has no "
+                "submit()",
+                lib.NEML2_ERROR_ARGUMENT,
+                "executor",
+            )
+        executor: Executor = made
+        return executor
+
+
+class Here(Executor):
+    """This thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future

@@ -1,0 +1,133 @@
+"""What a sweep is of, in digests: a run that goes on must be of the same."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Set
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi._tensor import Tensor
+from neml2_capi.cli.artifact import packages_named
+from neml2_capi.errors import FatalError
+from neml2_capi.model import Model
+
+#: Options that change no result.
+_WITHOUT_EFFECT = {"threads", "chunk", "capsule", "collect_history"}
+
+
+class _Memory(NamedTuple):
+    content: bytes
+
+
+def identity(run: Callable[..., Any]) -> dict[str, str]:
+    """A digest of a function, and of each argument that it comes with, by name.
+
+    A model is its artifact's content, not its place. Of a function count its code, its defaults and
+    what it closes over, not the global names that it uses.
+    """
+    if not isinstance(run, partial):
+        return {"run": digest(run)}
+    try:
+        arguments = inspect.signature(run.func).bind_partial(*run.args, **run.keywords).arguments
+    except (TypeError, ValueError):  # a function without a signature
+        arguments = {"arguments": (run.args, run.keywords)}
+    return {"run": digest(run.func), **{name: digest(value) for name, value in arguments.items()}}
+
+
+def digest(value: Any) -> str:
+    """Equal for equal content, in every process.
+
+    FatalError where the content cannot be found.
+    """
+    state = hashlib.sha256()
+    for part in _parts(value, ()):
+        state.update(len(part).to_bytes(8, "little") + part)
+    return state.hexdigest()[:32]
+
+
+def _parts(value: Any, above: tuple[int, ...]) -> Iterator[bytes]:
+    """What to hash; `above` are the objects that hold this one, by id."""
+    if id(value) in above:
+        yield b"cycle %d" % above[::-1].index(id(value))
+        return
+    above = (*above, id(value))
+    name, children = _content(value)
+    yield name
+    for child in children:
+        if isinstance(child, _Memory):
+            yield child.content
+        else:
+            yield from _parts(child, above)
+    yield b"end"
+
+
+def _content(value: Any) -> tuple[bytes, Any]:
+    """What an object is, and what it holds."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        plain = value.item() if isinstance(value, np.generic) else value
+        return f"{type(plain).__name__} {plain!r}".encode(), ()
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return f"array {value.dtype.str} {value.shape}".encode(), (_Memory(value.tobytes()),)
+    if isinstance(value, Model):
+        return b"model", _of_model(value)
+    if isinstance(value, partial):
+        return b"partial", (value.func, value.args, value.keywords)
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return b"function", (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+    if isinstance(value, CodeType):
+        return b"code", (value.co_code, value.co_consts, value.co_names)
+    if isinstance(value, MethodType):
+        return b"method", (value.__func__, value.__self__)
+    if isinstance(value, type | ModuleType):
+        return f"name {getattr(value, '__module__', '')} {value.__name__}".encode(), ()
+    if isinstance(value, os.PathLike):
+        return b"path", (os.fspath(value),)
+    if isinstance(value, Mapping):
+        return b"mapping", sorted(value.items(), key=lambda item: repr(item[0]))
+    if isinstance(value, list | tuple):
+        return b"sequence", value
+    if isinstance(value, Set):
+        return b"set", sorted(map(digest, value))
+    if hasattr(value, "__dlpack__"):
+        return b"tensor", (np.asarray(Tensor(value)),)
+    return _pickled(value)
+
+
+def _pickled(value: Any) -> tuple[bytes, Any]:
+    """An object of any other class, by what pickle would write of it."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception as error:
+        raise FatalError(
+            f"a sweep cannot be told from another one, nor go on, where the run holds a "
+            f"{type(value).__name__}, which cannot be pickled ({error}); make it inside the run",
+            lib.NEML2_ERROR_ARGUMENT,
+            "run",
+        ) from error
+    if isinstance(reduced, str):  # a name in its module
+        return f"name {value.__module__} {reduced}".encode(), ()
+    function, arguments, state, *others = (*reduced, None, None, None)[:5]
+    return b"object", (function, arguments, state, *(list(each or ()) for each in others))
+
+
+def _of_model(model: Model) -> Iterator[Any]:
+    """The content of the artifact, and what was set since it was opened."""
+    document = model.describe()
+    leaf = Path(document.pop("leaf"))
+    yield json.dumps(document, sort_keys=True)
+    for package in packages_named(document):
+        yield _Memory((leaf / package).read_bytes())
+    yield model.runtime
+    yield {name: value for name, value in model.options.items() if name not in _WITHOUT_EFFECT}
+    stored = model.named_parameters()
+    yield {name: np.asarray(Tensor(stored[name])) for name in stored}

@@ -1,0 +1,101 @@
+"""What a sweep gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array
+from neml2_capi.driver import Results
+from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi.sweeps.folder import Folder
+from neml2_capi.sweeps.store import Store, absent
+from neml2_capi.sweeps.work import Failure
+
+
+class SweepResults(Mapping[str, Any]):
+    """The results of a sweep, a mapping of names to arrays; the first axis is the parameter set.
+
+        stress = results["stress"]  # (sets, *shape of one), of drive (sets, times, *B, 6)
+        results.parameters["E"]     # (sets,)
+
+    Where a set failed or was not made yet (see `done`) there is NaN, -1 in arrays of signed
+    integers, and zero in others. An array is read when it is asked for; at() reads one set.
+    """
+
+    #: The parameter sets, arrays (sets, *shape of a value) by name.
+    parameters: Mapping[str, Array]
+    #: Why sets have no results, by their numbers; sets that were not made yet are not among them.
+    failures: Mapping[int, Failure]
+    #: Which sets have results, (sets,) of bool.
+    done: Array
+
+    def __init__(
+        self, parameters: Mapping[str, Array], store: Store, failures: Mapping[int, Failure]
+    ) -> None:
+        self._store = store
+        self.parameters = parameters
+        self.done = np.zeros(len(next(iter(parameters.values()))), bool)
+        self.done[list(store.items())] = True
+        self.failures = {
+            item: failure for item, failure in sorted(failures.items()) if not self.done[item]
+        }
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> SweepResults:
+        """Read the directory of a sweep, as far as it is made; nothing is evaluated.
+
+        FatalError where there is none.
+        """
+        folder = Folder(directory)
+        parameters = folder.parameters()
+        count = len(next(iter(parameters.values())))
+        return cls(parameters, folder.store(count), folder.failures())
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._store.names():
+            raise unknown_name("result", name, self._store.names())
+        array: Array | None = None
+        for items, values in self._store.blocks(name):
+            if array is None:
+                shape = (len(self.done), *values.shape[1:])
+                array = np.full(shape, absent(values.dtype), values.dtype)
+            if values.shape[1:] != array.shape[1:]:
+                raise FatalError(
+                    f"result {name!r} has the shape {values.shape[1:]} of set {items[0]}, and "
+                    f"{array.shape[1:]} of others; read each with at()",
+                    lib.NEML2_ERROR_SHAPE,
+                    name,
+                )
+            array[items] = values
+        return array
+
+    def at(self, item: int) -> Results:
+        """What the run gave for one set, by its number; FatalError where it gave nothing."""
+        if not 0 <= item < len(self.done):
+            raise FatalError(
+                f"there is no set {item}; there are {len(self.done)}, from 0",
+                lib.NEML2_ERROR_ARGUMENT,
+            )
+        if not self.done[item]:
+            failure = self.failures.get(item)
+            why = f"failed: {failure.type}: {failure.message}" if failure else "was not made yet"
+            raise FatalError(f"set {item} {why}", lib.NEML2_ERROR_MISSING)
+        return Results(self._store.at(item))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._store.names())
+
+    def __len__(self) -> int:
+        return len(self._store.names())
+
+    def __repr__(self) -> str:
+        names = ", ".join(self)
+        return (
+            f"<SweepResults of {len(self.done)} sets, {int(self.done.sum())} done and "
+            f"{len(self.failures)} failed: {names}>"
+        )

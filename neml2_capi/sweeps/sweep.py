@@ -1,0 +1,176 @@
+"""Run a driver over many parameter sets."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from neml2_capi._library import lib
+from neml2_capi.driver.given import parameter_values
+from neml2_capi.driver.progress import bar
+from neml2_capi.errors import Error, FatalError
+from neml2_capi.sweeps.dispatch import Dispatch
+from neml2_capi.sweeps.executors import Workers
+from neml2_capi.sweeps.folder import STORES, Folder, Unkept
+from neml2_capi.sweeps.identity import identity
+from neml2_capi.sweeps.results import SweepResults
+from neml2_capi.sweeps.sets import Sets
+from neml2_capi.sweeps.work import Failure, Outcome, Run, Work, model_driven
+
+_FAILURES = ("keep", "raise", "stop")
+_log = logging.getLogger("neml2_capi.sweep")
+
+
+class SweepError(Error):
+    """Parameter sets of a sweep failed. The others are done, and kept."""
+
+    #: All that is done, and the failures.
+    results: SweepResults
+
+
+def sweep(
+    run: Callable[..., Mapping[str, Any]],
+    parameters: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+    executor: Executor | Callable[[], Executor] | Any = None,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    batch: int = 1,
+    retries: int = 1,
+    again: bool = False,
+    failures: str = "keep",
+    store: str = "npz",
+    progress: bool | None = None,
+) -> SweepResults:
+    """Call `run` for each of many parameter sets, on an executor of yours.
+
+        run = partial(neml2_capi.drive, model, times, {"strain": strain}, record="stress")
+        results = neml2_capi.sweep(run, {"E": np.linspace(150e3, 250e3, 20)}, directory="night")
+        results["stress"]  # (20, 101, *B, 6)
+
+    `run(parameters={"E": 150e3})` returns arrays by name: a `functools.partial` of drive(), or a
+    function of yours. `parameters` are the sets: columns by name, each (sets, *shape of a value), a
+    table of pandas for example; or a mapping for each set. Of drive(), names and units are those of
+    the model's parameters.
+
+    `executor` is where it runs: anything with submit() that returns futures, of concurrent.futures,
+    mpi4py.futures or loky; a client of Dask; `neml2_capi.sweeps.RayExecutor()`; or None, one set
+    after another in this thread. It stays open. A function that makes one,
+    `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks, and what it made
+    is shut down at the end. The run is sent by pickle, or cloudpickle where that is installed. Each
+    worker process opens it, and the artifact, once, and its threads share it. Where workers share a
+    machine, let each use one thread: `model.options["threads"] = 1`.
+
+    With `directory`, the results of a set are there as a whole before it counts as done. The same
+    call made again goes on where it was interrupted; sets whose files are damaged are run again,
+    and with `again` those that failed, too. FatalError if the directory is of another sweep: of
+    other parameter sets, of another artifact (its content, its options and parameters), or of other
+    arguments of the run (functions count by their code). Without it, results are in memory only.
+    `store` is what keeps them there: "npz", a file of numpy for each set or batch, or "zarr", an
+    array of all sets for each result.
+
+    `batch` sets are one task. Of drive() they are evaluated together, as points of one batch, which
+    is several times faster; no bit of a result depends on that. What a task has made so far is lost
+    where the sweep is interrupted.
+
+    A set whose run raises is a failure, `results.failures[17].message`, and no other set is
+    concerned. `failures` "raise" is a SweepError at the end if there are any; "stop" is one at the
+    first. A set whose worker dies is run again, `retries` times; then it is a failure, too. A pool
+    of processes breaks with a worker, and takes the sets of the others with it: these are tried
+    again as well, at last alone, so that only what kills its worker fails.
+
+    `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
+    and tqdm is installed.
+
+    FatalError for what cannot be swept, before anything is evaluated; and where an executor breaks
+    that nobody makes anew, where a worker cannot open the run, or where another process makes the
+    same sweep. What is done then, and when the call is interrupted, is kept.
+    """
+    _check_options(batch, retries, failures, store)
+    sets = Sets(parameters)
+    run = _checked(run, sets)
+    folder = Unkept() if directory is None else Folder(directory)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(folder.locked())
+        folder.begin(sets.columns, identity(run), store)
+        kept = folder.store(len(sets))
+        told = {} if again else folder.failures()
+        done = set(kept.items())
+        items = [item for item in range(len(sets)) if item not in done and item not in told]
+        shown = stack.enter_context(bar(len(sets), len(sets) - len(items), "set", progress))
+
+        def put(outcomes: Mapping[int, Outcome]) -> bool:
+            """Whether all is well."""
+            failed = {i: o for i, o in outcomes.items() if isinstance(o, Failure)}
+            kept.put({i: o for i, o in outcomes.items() if not isinstance(o, Failure)})
+            folder.put_failures(failed)
+            told.update(failed)
+            for item, failure in failed.items():
+                _log.warning("set %d failed: %s: %s", item, failure.type, failure.message)
+            shown.update(len(outcomes))
+            return not failed
+
+        if items:
+            work, workers = Work(run), Workers(executor)
+            stack.callback(workers.close)
+            if workers.elsewhere:
+                work.pack()
+            tasks = Dispatch(work, sets, items, workers, batch=batch, retries=retries)
+            try:
+                with contextlib.closing(tasks.__iter__()) as ended:
+                    for outcomes in ended:
+                        if not put(outcomes) and failures == "stop":
+                            break
+            finally:
+                for outcomes in tasks.ended():
+                    put(outcomes)
+    results = SweepResults(sets.columns, kept, told)
+    if results.failures and failures != "keep":
+        raise _failed(results)
+    return results
+
+
+def _check_options(batch: int, retries: int, failures: str, store: str) -> None:
+    for name, value, least in (("batch", batch, 1), ("retries", retries, 0)):
+        if value < least:
+            raise _wrong(name, f"must be at least {least}; got {value}")
+    for name, text, known in (("failures", failures, _FAILURES), ("store", store, STORES)):
+        if text not in known:
+            raise _wrong(name, f"must be one of {', '.join(map(repr, known))}; got {text!r}")
+
+
+def _checked(run: Run, sets: Sets) -> Run:
+    """`run` as the workers call it; FatalError where a driver would refuse the sets."""
+    if not callable(run):
+        raise _wrong("run", f"must be a function of `parameters`; got a {type(run).__name__}")
+    model = model_driven(run)
+    if model is None:
+        return run
+    assert isinstance(run, partial)
+    if run.keywords.get("parameters"):
+        raise _wrong(
+            "run",
+            "has parameters of its own, which those of the sets would replace; set them in the "
+            "model, or put them into each set",
+        )
+    parameter_values(model, sets[0])
+    return run if "progress" in run.keywords else partial(run, progress=False)
+
+
+def _failed(results: SweepResults) -> SweepError:
+    item, failure = next(iter(results.failures.items()))
+    error = SweepError(
+        f"{len(results.failures)} of {len(results.done)} parameter sets failed, the first is set "
+        f"{item}: {failure.type}: {failure.message}",
+        lib.NEML2_ERROR_ARGUMENT,
+    )
+    error.results = results
+    return error
+
+
+def _wrong(name: str, what: str) -> FatalError:
+    return FatalError(f"{name} {what}", lib.NEML2_ERROR_ARGUMENT, name)

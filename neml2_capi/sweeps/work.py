@@ -1,0 +1,178 @@
+"""What a worker does: open the run once, and evaluate parameter sets."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neml2_capi._library import lib
+from neml2_capi._tensor import Array, Tensor
+from neml2_capi.driver import drive
+from neml2_capi.driver.given import point
+from neml2_capi.errors import FatalError
+from neml2_capi.model import Model
+
+Run = Callable[..., Mapping[str, Any]]
+Set = dict[str, Any]
+Arrays = dict[str, Array]
+
+# Runs that a worker keeps open: those of sweeps that share an executor.
+_KEPT = 8
+_opening = threading.Lock()
+
+
+class Failure(NamedTuple):
+    """Why a parameter set has no results."""
+
+    #: The name of the exception's class: "StepError".
+    type: str
+    message: str
+    #: As Python prints it; "" where the worker died.
+    traceback: str = ""
+
+
+Outcome = Arrays | Failure
+
+
+class Work:
+    """A run on its way to workers; each process opens it once, and its threads share it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run: Run | None = run
+        self._packed: bytes | None = None
+
+    def pack(self) -> bytes:
+        """What is sent; FatalError where it cannot be."""
+        if self._packed is None:
+            try:
+                # It sends functions of a script as they are, and lambdas.
+                import cloudpickle as pickling
+            except ImportError:
+                pickling = pickle
+            try:
+                self._packed = pickling.dumps(self._run)
+            except Exception as error:
+                raise FatalError(
+                    f"the run cannot be sent to other processes: {error}. Give it functions of "
+                    "modules, or install cloudpickle, which sends others too: pip install "
+                    "cloudpickle",
+                    lib.NEML2_ERROR_ARGUMENT,
+                    "run",
+                ) from error
+        assert self._packed is not None
+        return self._packed
+
+    def open(self) -> Run:
+        if self._run is None:
+            assert self._packed is not None
+            with _opening:
+                self._run = _opened(self._packed)
+        return self._run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_run": None, "_packed": self.pack()}
+
+
+@lru_cache(_KEPT)
+def _opened(packed: bytes) -> Run:
+    run: Run = pickle.loads(packed)
+    return run
+
+
+def evaluate(work: Work, sets: Sequence[Set]) -> list[Outcome] | Failure:
+    """What becomes of each set; a Failure where the run cannot be opened here."""
+    try:
+        run = work.open()
+    except Exception as error:
+        return _failure(error)
+    return _together(run, sets) or [_alone(run, values) for values in sets]
+
+
+def model_driven(run: Run) -> Model | None:
+    """The model of a `partial` of drive(); None for any other run."""
+    if isinstance(run, partial) and run.func is drive:
+        model = run.args[0] if run.args else run.keywords.get("model")
+        if isinstance(model, Model):
+            return model
+    return None
+
+
+def _alone(run: Run, values: Set) -> Outcome:
+    try:
+        return _arrays(run(parameters=values))
+    except Exception as error:
+        return _failure(error)
+
+
+def _together(run: Run, sets: Sequence[Set]) -> list[Outcome] | None:
+    """Sets as points of one batch, where nothing changes by that; else None."""
+    model = model_driven(run)
+    if len(sets) < 3 or model is None or model.options["convergence"] == "batch":
+        return None
+    for name, value in sets[0].items():
+        if np.shape(value) != point(model.parameters[model.parameters.resolve(name)]):
+            return None
+    first = _alone(run, sets[0])  # tells what has an axis of points, and how many there are
+    output = next((name for name in first if name in model.outputs.index_of), None)
+    if isinstance(first, Failure) or output is None:
+        return None
+    axes = first[output].ndim - 1 - len(point(model.outputs[model.outputs.index_of[output]]))
+    return [first, *_halved(run, sets[1:], first, axes)]
+
+
+def _halved(run: Run, sets: Sequence[Set], first: Arrays, axes: int) -> list[Outcome]:
+    """Those of which a point fails are divided: it would cut the steps of the others."""
+    if len(sets) == 1:
+        return [_alone(run, sets[0])]
+    columns = {}
+    for name in sets[0]:
+        column = np.array([values[name] for values in sets])
+        columns[name] = column.reshape(len(sets), *[1] * axes, *column.shape[1:])
+    try:
+        arrays = _arrays(run(parameters=columns, least_step=1.0))
+    except Exception:
+        half = len(sets) // 2
+        return [
+            outcome
+            for part in (sets[:half], sets[half:])
+            for outcome in _halved(run, part, first, axes)
+        ]
+    return [
+        {
+            name: array[:, number] if array.ndim > first[name].ndim else array
+            for name, array in arrays.items()
+        }
+        for number in range(len(sets))
+    ]
+
+
+def _arrays(returned: object) -> Arrays:
+    if not isinstance(returned, Mapping):
+        raise FatalError(
+            f"the run returned a {type(returned).__name__}; expected results by name: a mapping of "
+            "names to arrays",
+            lib.NEML2_ERROR_ARGUMENT,
+            "run",
+        )
+    return {str(name): _array(str(name), value) for name, value in returned.items()}
+
+
+def _array(name: str, value: Any) -> Array:
+    array = np.asarray(Tensor(value) if hasattr(value, "__dlpack__") else value)
+    if array.dtype.hasobject:
+        raise FatalError(
+            f"the run returned {name!r} as a {type(value).__name__}; expected an array, or numbers",
+            lib.NEML2_ERROR_DTYPE,
+            name,
+        )
+    return array
+
+
+def _failure(error: Exception) -> Failure:
+    return Failure(type(error).__name__, str(error), traceback.format_exc())

@@ -1,0 +1,107 @@
+"""The runs and parameter sets of the tests of sweeps; worker processes import them from here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from test_physics import DIRECTION
+
+from neml2_capi import Model, SweepResults, drive, sweep
+
+Array = NDArray[np.float64]
+Run = Callable[..., Mapping[str, Any]]
+
+TIMES = np.linspace(0.0, 10.0, 3)
+STRAIN = np.linspace(0.0, 0.004, 3)[:, np.newaxis] * DIRECTION
+_RANDOM = np.random.default_rng(8)
+SETS = {
+    "E": _RANDOM.uniform(150e3, 250e3, 1000),
+    "yield_stress": _RANDOM.uniform(80.0, 200.0, 1000),
+}
+HALF = 500
+#: Sets in a task of a sweep on a cluster, and in a file.
+BATCH = 5
+
+
+def few(count: int) -> dict[str, Array]:
+    return {name: column[:count] for name, column in SETS.items()}
+
+
+def run_of(artifact: Path, **options: Any) -> Run:
+    """Combined hardening under two steps of strain."""
+    model = Model(artifact)
+    model.options["threads"] = 1
+    return partial(drive, model, TIMES, {"strain": STRAIN}, **options)
+
+
+def at_a_gate(run: Run, gate: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The second half of the sets waits as long as the gate, a pipe, has no writer."""
+    if parameters["E"] in SETS["E"][HALF:]:
+        Path(gate).read_bytes()
+    return run(parameters=parameters)
+
+
+def deadly(
+    run: Run, item: int, times: int, graves: str, parameters: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """A set that kills its worker, so many times; a file tells of each."""
+    deaths = len(list(Path(graves).iterdir()))
+    if parameters["E"] == SETS["E"][item] and deaths < times:
+        (Path(graves) / str(deaths)).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(parameters=parameters)
+
+
+def gated(artifact: Path, gate: Path) -> Run:
+    return partial(at_a_gate, run_of(artifact), str(gate))
+
+
+@cache
+def in_order(artifact: Path, count: int = len(SETS["E"])) -> SweepResults:
+    """The first sets, one after another in this thread."""
+    return sweep(run_of(artifact), few(count))
+
+
+def equal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Bit for bit."""
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        assert found[name].dtype == values.dtype
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def made(directory: Path) -> int:
+    """How many sets are done in batches."""
+    return BATCH * len(list((directory / "items").glob("*.npz")))
+
+
+def interrupted_at_half(
+    command: list[str], directory: Path, stop: signal.Signals, **options: Any
+) -> tuple[int, str]:
+    """Start a sweep that waits at half, and stop all of its processes there; how it ended."""
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    ) as process:
+        while made(directory) < HALF:
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.01)
+        os.killpg(process.pid, stop)
+        _, errors = process.communicate(timeout=120)
+    return process.returncode, errors
+
+
+def resumed(run: Run, directory: Path, gate: Path, **options: Any) -> SweepResults:
+    """The gate is open, and the same call is made again."""
+    gate.unlink()
+    gate.touch()
+    assert made(directory) == HALF
+    return sweep(run, SETS, directory=directory, batch=BATCH, **options)
