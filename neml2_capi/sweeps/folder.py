@@ -98,13 +98,14 @@ class Folder:
         found = {}
         for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
             with contextlib.suppress(ValueError, KeyError, TypeError):  # a line cut short
-                failure = json.loads(line)
-                found[failure.pop("item")] = Failure(**failure)
+                told = json.loads(line)
+                item = told.pop("item")
+                found[item] = Failure(**told)
         return found
 
     def put_failures(self, failures: Mapping[int, Failure]) -> None:
         """Add to what is told."""
-        with (self.path / "failures.jsonl").open("a+", encoding="utf-8") as file:
+        with (self.path / "failures.jsonl").open("a", encoding="utf-8") as file:
             for item, failure in failures.items():
                 # The line before may have been cut short.
                 file.write(f"\n{json.dumps({'item': item, **failure._asdict()})}")

@@ -10,13 +10,15 @@ from typing import Any
 class RayExecutor(Executor):
     """An executor whose calls are tasks of Ray, on the cluster that ray.init() connected to.
 
-        neml2_capi.sweep(run, parameters, RayExecutor(num_cpus=1))
-
-    Ray itself tries a task again whose worker died, `max_retries` times.
+    `neml2_capi.sweep(run, parameters, RayExecutor(num_cpus=1))` sweeps there. Ray itself tries a
+    task again whose worker died, `max_retries` times. It is needed on all machines: pip install ray
     """
 
     def __init__(self, **options: Any) -> None:
-        """`options` are those of ray.remote(): num_cpus, max_retries and so on."""
+        """`options` are those of ray.remote(): num_cpus, max_retries and so on.
+
+        ImportError where Ray is not installed.
+        """
         import ray
 
         self._remote = ray.remote(**options) if options else ray.remote

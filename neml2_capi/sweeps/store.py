@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -10,9 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neml2_capi._library import lib
 from neml2_capi._tensor import Array
+from neml2_capi.errors import FatalError
 from neml2_capi.sweeps.work import Arrays
 
+#: What is raised of a file that is not as it was written.
+_DAMAGES = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 _log = logging.getLogger("neml2_capi.sweep")
 
 
@@ -99,12 +104,12 @@ class Files:
 
     def at(self, item: int) -> Arrays:
         file, row = self._places[item]
-        with np.load(file) as loaded:
+        with _opened(file) as loaded:
             return {name: loaded[name][row] for name in loaded.files if name != self.KEY}
 
     def blocks(self, name: str) -> Iterator[tuple[list[int], Array]]:
         for file in dict.fromkeys(file for file, _ in self._places.values()):
-            with np.load(file) as loaded:
+            with _opened(file) as loaded:
                 if name in loaded:
                     yield loaded[self.KEY].tolist(), loaded[name]
 
@@ -118,7 +123,7 @@ class Files:
             with np.load(file) as loaded:
                 items = loaded[self.KEY].tolist()
                 names = [name for name in loaded.files if name != self.KEY]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except _DAMAGES as error:
             aside = file.with_suffix(".damaged")
             _log.warning("%s is damaged, and now %s: %s", file, aside.name, error)
             file.replace(aside)
@@ -128,6 +133,20 @@ class Files:
     def _add(self, file: Path, items: list[int], names: Collection[str]) -> None:
         self._places.update((item, (file, row)) for row, item in enumerate(items))
         self._names.update(dict.fromkeys(names))
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """A file of results; FatalError where it has come to harm since it was checked."""
+    try:
+        with np.load(file) as loaded:
+            yield loaded
+    except _DAMAGES as error:
+        raise FatalError(
+            f"{file} is damaged: {error}. Make the sweep again: only the sets in it are run",
+            lib.NEML2_ERROR_FILE,
+            str(file),
+        ) from error
 
 
 def write(file: Path, arrays: Mapping[str, Array]) -> None:

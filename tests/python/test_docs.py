@@ -75,6 +75,14 @@ model = Model("aoti/combined_hardening")
 inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
 inputs.update(t=1.0, strain=strain)
 """,
+    "neml2_capi/sweeps/__init__.py": "times, strain = np.linspace(0, 1, 101), path",
+    "neml2_capi/sweeps/results.py": """
+results = neml2_capi.sweep(lambda parameters: {"stress": stress}, {"E": np.ones(3)})
+""",
+    "neml2_capi/sweeps/sweep.py": """
+from functools import partial
+times, strain = np.linspace(0, 1, 101), path
+""",
     "neml2_capi/torch/module.py": """
 import torch
 import neml2_capi.torch
