@@ -29,6 +29,7 @@ PACKAGE = {
     ],
     "Bound calls": ["Call"],
     "Through time": ["drive", "Results", "StepError"],
+    "Sweeps": ["sweep", "SweepResults", "sweeps.Failure", "SweepError", "sweeps.RayExecutor"],
     "Errors": ["Error", "FatalError", "UnknownNameError", "ConvergenceError", "AggregateError"],
     "Tensors and graphs": ["Tensor", "Graph", "GraphInput"],
     "Operators of your own": ["operator", "register_operator", "unregister_operator"],

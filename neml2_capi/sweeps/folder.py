@@ -15,9 +15,9 @@ import numpy as np
 from neml2_capi._library import lib
 from neml2_capi._tensor import Array
 from neml2_capi.errors import FatalError
-from neml2_capi.sweeps.identity import digest
+from neml2_capi.sweeps.identity import digest, identity
 from neml2_capi.sweeps.store import Files, Memory, Store, write
-from neml2_capi.sweeps.work import Failure
+from neml2_capi.sweeps.work import Failure, Run
 from neml2_capi.sweeps.zarr_store import Zarr
 
 _FORMAT = 1
@@ -42,9 +42,9 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.fspath(path))
 
-    def begin(self, sets: Mapping[str, Array], identity: Mapping[str, str], store: str) -> None:
+    def begin(self, sets: Mapping[str, Array], run: Run, store: str) -> None:
         """Make it of this sweep, unless it is already; FatalError if it is of another."""
-        mine = {**identity, "parameters": digest(sets)}
+        mine = {**identity(run), "parameters": digest(sets)}
         file = self.path / "sweep.json"
         if file.exists():
             found = self._description()
@@ -73,8 +73,9 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                # Of this process: with flock, workers that outlive it would hold the lock.
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
                 raise self._refused(
                     "is in use: another process makes this sweep; wait for it, or stop it"
                 ) from None
@@ -133,7 +134,7 @@ class Folder:
 class Unkept:
     """In place of a folder, where results stay in memory."""
 
-    def begin(self, sets: Mapping[str, Array], identity: Mapping[str, str], store: str) -> None:
+    def begin(self, sets: Mapping[str, Array], run: Run, store: str) -> None:
         pass
 
     def locked(self) -> contextlib.AbstractContextManager[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -12,10 +12,18 @@ from neml2_capi._tensor import Array
 from neml2_capi.errors import FatalError
 
 
+class Columns(Protocol):
+    """Arrays by name: a mapping, or a table as pandas has it."""
+
+    def keys(self) -> Iterable[Any]: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
 class Sets(Sequence[dict[str, Any]]):
     """Parameter sets by their number; as columns, arrays (sets, *shape of a value) by name."""
 
-    def __init__(self, given: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, given: Columns | Iterable[Mapping[str, Any]]) -> None:
         """Of columns, or of mappings, one for each set.
 
         FatalError names what does not fit the others.

@@ -105,7 +105,8 @@ class Files:
     def at(self, item: int) -> Arrays:
         file, row = self._places[item]
         with _opened(file) as loaded:
-            return {name: loaded[name][row] for name in loaded.files if name != self.KEY}
+            names = [name for name in loaded.files if name != self.KEY]
+            return {name: np.asarray(loaded[name][row]) for name in names}
 
     def blocks(self, name: str) -> Iterator[tuple[list[int], Array]]:
         for file in dict.fromkeys(file for file, _ in self._places.values()):

@@ -17,9 +17,8 @@ from neml2_capi.errors import Error, FatalError
 from neml2_capi.sweeps.dispatch import Dispatch
 from neml2_capi.sweeps.executors import Workers
 from neml2_capi.sweeps.folder import STORES, Folder, Unkept
-from neml2_capi.sweeps.identity import identity
 from neml2_capi.sweeps.results import SweepResults
-from neml2_capi.sweeps.sets import Sets
+from neml2_capi.sweeps.sets import Columns, Sets
 from neml2_capi.sweeps.work import Failure, Outcome, Run, Work, model_driven
 
 _FAILURES = ("keep", "raise", "stop")
@@ -35,7 +34,7 @@ class SweepError(Error):
 
 def sweep(
     run: Callable[..., Mapping[str, Any]],
-    parameters: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+    parameters: Columns | Iterable[Mapping[str, Any]],
     executor: Executor | Callable[[], Executor] | Any = None,
     *,
     directory: str | os.PathLike[str] | None = None,
@@ -91,12 +90,14 @@ def sweep(
     same sweep. What is done then, and when the call is interrupted, is kept.
     """
     _check_options(batch, retries, failures, store)
+    if directory is None and store != "npz":
+        raise _wrong("store", f"{store!r} needs a directory to keep results in")
     sets = Sets(parameters)
     run = _checked(run, sets)
     folder = Unkept() if directory is None else Folder(directory)
     with contextlib.ExitStack() as stack:
         stack.enter_context(folder.locked())
-        folder.begin(sets.columns, identity(run), store)
+        folder.begin(sets.columns, run, store)
         kept = folder.store(len(sets))
         told = {} if again else folder.failures()
         done = set(kept.items())

@@ -187,7 +187,7 @@ def test_the_sets_of_a_batch_are_points_of_one_drive(
     artifact: Path, specimens: tuple[int, ...]
 ) -> None:
     scale = np.linspace(0.2, 1.0, int(np.prod(specimens))).reshape(*specimens, 1)
-    strain = STRAIN[(slice(None), *[np.newaxis] * len(specimens))] * scale
+    strain = STRAIN.reshape(3, *[1] * len(specimens), 6) * scale
     batches: list[int] = []
     model = watched(batches, Model(artifact))
     options: dict[str, Any] = {"derivatives": True, "report": True}
@@ -254,7 +254,9 @@ def test_each_worker_opens_the_artifact_once(run: Run, artifact: Path, calls: Pa
 
 def test_threads_share_the_model(run: Run, artifact: Path, calls: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        equal(sweep(partial(beside, Opened(str(calls)), run), few(30), pool), in_order(artifact, 30))
+        equal(
+            sweep(partial(beside, Opened(str(calls)), run), few(30), pool), in_order(artifact, 30)
+        )
     assert called(calls) == []
 
 
@@ -271,9 +273,7 @@ def test_what_cannot_be_sent_is_refused_first(monkeypatch: pytest.MonkeyPatch) -
         sweep(lambda parameters: parameters, SUMS, pool)
 
 
-def test_an_artifact_that_a_worker_lacks_ends_the_sweep(
-    artifact: Path, tmp_path: Path
-) -> None:
+def test_an_artifact_that_a_worker_lacks_ends_the_sweep(artifact: Path, tmp_path: Path) -> None:
     here = shutil.copytree(artifact, tmp_path / "artifact")
     run = run_of(here)
     (here / "metadata.json").rename(tmp_path / "metadata.json")
@@ -362,7 +362,7 @@ def test_a_pool_that_was_given_as_it_is_ends_the_sweep_and_nothing_is_lost(
     run: Run, artifact: Path, calls: Path, tmp_path: Path
 ) -> None:
     fatal = partial(deadly, run, 17, 1, str(calls))
-    with processes() as pool, pytest.raises(FatalError, match="the executor broke.*run again"):
+    with processes() as pool, pytest.raises(FatalError, match=r"the executor broke.*run again"):
         sweep(fatal, few(40), pool, directory=tmp_path / "s")
     done = SweepResults.load(tmp_path / "s").done
     assert 8 <= done.sum() < 40 and not done[17]
@@ -388,7 +388,7 @@ class Losing(Executor):
 
 
 def test_where_no_task_comes_back_nothing_counts_as_failed(tmp_path: Path) -> None:
-    with pytest.raises(FatalError, match="no worker came back.*no route to host"):
+    with pytest.raises(FatalError, match=r"no worker came back.*no route to host"):
         sweep(sums, SUMS, Losing(), directory=tmp_path / "s")
     assert sweep(sums, SUMS, directory=tmp_path / "s").done.all()
 
@@ -425,7 +425,7 @@ def test_failed_sets_are_tried_again_only_where_that_is_asked_for(
 
 def test_failures_can_be_raised_at_the_end_or_at_the_first(calls: Path) -> None:
     run = partial(odd_ones_fail, str(calls))
-    with pytest.raises(SweepError, match="10 of 20 .* the first is set 1: ValueError") as caught:
+    with pytest.raises(SweepError, match=r"10 of 20 .* the first is set 1: ValueError") as caught:
         sweep(run, SUMS, failures="raise")
     assert caught.value.results.done.sum() == 10
     assert called(calls) == list(range(20))
@@ -521,6 +521,25 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     assert "is in use: another process makes this sweep" in refused[0]
 
 
+def test_a_worker_that_outlives_its_sweep_does_not_keep_the_directory(tmp_path: Path) -> None:
+    script = """if True:
+        import os, signal, sys
+        from neml2_capi import sweep
+
+        def run(parameters):
+            if os.fork() == 0:
+                os.read(0, 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        sweep(run, {"a": [1]}, directory=sys.argv[1])
+    """
+    command = [sys.executable, "-c", script, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.wait(60) == -signal.SIGKILL  # its child waits for what never comes
+        with pytest.raises(FatalError, match="holds another sweep"):  # and is not in use
+            sweep(sums, SUMS, directory=tmp_path / "s")
+
+
 # ------------------------------------------------------------------------------------------------
 # The directory
 # ------------------------------------------------------------------------------------------------
@@ -531,7 +550,7 @@ def test_a_damaged_file_is_put_aside_and_its_sets_run_again(
 ) -> None:
     run, directory = partial(odd_ones_fail, str(calls)), tmp_path / "s"
     evens = {"a": np.arange(0.0, 40.0, 2.0), "b": np.full(20, 0.5)}
-    expected = {name: array for name, array in sweep(run, evens, directory=directory).items()}
+    expected = dict(sweep(run, evens, directory=directory))
     files = sorted((directory / "items").iterdir())
     files[3].write_bytes(files[3].read_bytes()[:100])
     whole = files[5].read_bytes()
@@ -654,17 +673,23 @@ def test_a_function_is_known_by_its_code_and_what_it_closes_over(tmp_path: Path)
         sweep(sums, {"a": [1.0]}, directory=tmp_path / "s")
 
 
-def test_what_cannot_be_known_again_is_refused() -> None:
+def test_what_cannot_be_known_again_stays_in_memory(tmp_path: Path) -> None:
     lock = threading.Lock()
+
+    def run(parameters: Sets) -> dict[str, Any]:
+        with lock:
+            return sums(parameters)
+
     with pytest.raises(FatalError, match=r"holds a lock, which cannot be pickled"):
-        sweep(lambda parameters: {"lock": lock}, SUMS)
+        sweep(run, SUMS, directory=tmp_path / "s")
+    assert sweep(run, SUMS, partial(ThreadPoolExecutor, 2)).done.all()
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(FatalError, match="is not empty, and holds no sweep"):
         sweep(sums, SUMS, directory=tmp_path)
-    with pytest.raises(FatalError, match="there is no sweep.json"):
+    with pytest.raises(FatalError, match=r"there is no sweep\.json"):
         SweepResults.load(tmp_path)
     sweep(sums, SUMS, directory=tmp_path / "s")
     description = tmp_path / "s" / "sweep.json"
@@ -720,6 +745,7 @@ def test_a_bar_counts_the_sets_from_where_the_sweep_goes_on(
         ({"batch": 0}, "batch must be at least 1; got 0"),
         ({"retries": -1}, "retries must be at least 0; got -1"),
         ({"failures": "ignore"}, "must be one of 'keep', 'raise', 'stop'; got 'ignore'"),
+        ({"store": "zarr"}, "'zarr' needs a directory"),
         ({"store": "hdf5"}, "must be one of 'npz', 'zarr'; got 'hdf5'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

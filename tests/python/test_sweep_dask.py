@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from native import ROOT
 from states import Artifacts
 from sweeping import deadly, equal, few, gated, in_order, interrupted_at_half, resumed, run_of
 
@@ -94,3 +96,14 @@ def test_an_executor_of_a_client_does_as_well(artifacts: Artifacts, client: Any)
     artifact = artifacts["combined_hardening"]
     results = sweep(run_of(artifact), few(20), client.get_executor(), batch=5)
     equal(results, in_order(artifact, 20))
+
+
+def test_the_example_runs_and_goes_on(artifacts: Artifacts, tmp_path: Path, client: Any) -> None:
+    example = [sys.executable, str(ROOT / "examples" / "sweep_dask.py")]
+    places = [str(artifacts["combined_hardening"]), str(tmp_path / "s"), client.scheduler.address]
+    printed = []
+    for _ in range(2):
+        done = subprocess.run([*example, *places], capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+    assert "1000 done and 0 failed" in printed[0] and printed[1] == printed[0]

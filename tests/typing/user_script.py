@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from neml2_capi import (
     Results,
     Scheduler,
     StepError,
+    SweepError,
+    SweepResults,
     Tensor,
     UnknownNameError,
     Variable,
@@ -34,6 +38,7 @@ from neml2_capi import (
     load_model,
     operator,
     register_operator,
+    sweep,
     unregister_operator,
 )
 from neml2_capi.solvers import Newton, System
@@ -156,6 +161,19 @@ def through_time(model: Model, strain: Array, folder: Path) -> Array | None:
     results.save(folder / "results.npz")
     stress: Array = Results.load(folder / "results.npz")["stress"]
     return stress
+
+
+def scatter(model: Model, strain: Array, folder: Path) -> Array:
+    run = partial(drive, model, np.linspace(0.0, 1.0, 11), {"strain": strain}, record="stress")
+    moduli = np.linspace(150e3, 250e3, 100)
+    with ThreadPoolExecutor(2) as pool:
+        results = sweep(run, {"E": moduli}, pool, directory=folder, batch=10, progress=False)
+    assert_type(results, SweepResults)
+    try:
+        sweep(run, [{"E": modulus} for modulus in moduli], ThreadPoolExecutor, failures="raise")
+    except SweepError as error:
+        print({item: failure.message for item, failure in error.results.failures.items()})
+    return np.asarray(SweepResults.load(folder)["stress"][results.done])
 
 
 def relax(system: System) -> None:
