@@ -190,6 +190,25 @@ static void a_parameter_is_that_of_the_model(void) {
   neml2_model_free(&model);
 }
 
+static void parameters_vary_with_the_points(void) {
+  neml2_model *model = load_in_sub_batches(artifact("elasticity"), 7);
+  double strain[6 * N], stress[6 * N], expected[6 * N], moduli[N];
+  neml2_call *call = NULL;
+  some_strains(N, strain);
+  for (int p = 0; p < N; ++p) {
+    moduli[p] = 100e3 + 1e3 * p;
+    hooke(1, moduli[p], strain + 6 * p, expected + 6 * p);
+  }
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_parameter(call, "elasticity.E", moduli, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_run(call, N));
+  CHECK_NEAR(6 * N, stress, expected, 1e-12);
+  neml2_call_free(&call);
+  neml2_model_free(&model);
+}
+
 /* Part `index` of the last error. */
 static void check_part(int64_t index, int32_t expected, const char *text) {
   char message[1024] = "";
@@ -334,6 +353,7 @@ int main(int argc, char **argv) {
   repeated_calls_are_counted(N);
   repeated_calls_are_counted(7);
   a_parameter_is_that_of_the_model();
+  parameters_vary_with_the_points();
   failed_points_are_told_by_sub_batch();
   model = load_in_sub_batches(artifact("viscoplastic"), 3);
   a_solve_is_for_one_device(model, NEML2_OK);

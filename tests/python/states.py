@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi import Model
+from neml2_capi import Model, Scheduler
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "models"))
@@ -74,10 +74,14 @@ def load(
     convergence: str = "point",
     engine: str = "native",
     runtime: str = "auto",
+    scheduler: Scheduler | None = None,
 ) -> Model:
     """The model with the tolerances of the record, where a solve ends at round-off."""
     dtype = "float32" if "float32" in RECIPES[name].options else "float64"
-    model = Model(artifacts[name], dtype=dtype, engine=engine, runtime=runtime)
+    if scheduler is None:
+        model = Model(artifacts[name], dtype=dtype, engine=engine, runtime=runtime)
+    else:
+        model = Model(artifacts[name], dtype=dtype, scheduler=scheduler)
     model.options["convergence"] = convergence
     if f"{name}/solver" in RECORDED:
         for option, value in zip(
