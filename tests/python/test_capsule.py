@@ -23,7 +23,7 @@ from states import Artifacts, load, recorded
 from test_command_line import command, error
 from test_scenarios import FOLDER, MODULES
 
-from neml2_capi import ConvergenceError, FatalError, Model, __version__
+from neml2_capi import ConvergenceError, FatalError, Model, Scheduler, __version__
 from neml2_capi._library import lib
 
 pytest.importorskip("click")
@@ -115,6 +115,22 @@ def test_a_failed_call_is_written_as_it_was(model: Model, folder: Path) -> None:
         np.testing.assert_array_equal(arrays[f"report/{name}"], failure.report[name])
     assert arrays["report/status"].tolist() == [0] * FAILED + [2] * 3
     assert arrays["points"].tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_a_call_in_sub_batches_is_one_capsule(
+    artifacts: Artifacts, model: Model, folder: Path, size: int
+) -> None:
+    scheduled = Model(artifacts["combined_hardening"], scheduler=Scheduler("cpu", size))
+    scheduled.options["capsule"] = folder.with_name("scheduled")
+    fail(scheduled, step(scheduled))
+    fail(model, step(model))
+    ours, theirs = arrays_of(only(folder.with_name("scheduled"))), arrays_of(only(folder))
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+    result = replayed(only(folder.with_name("scheduled")))
+    assert result["exact"] and [each["point"] for each in result["points"]] == [3, 4, 5]
 
 
 def test_a_capsule_says_of_what_it_is(model: Model, artifacts: Artifacts, folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""The tests in C and C++ once more, with AddressSanitizer and UndefinedBehaviorSanitizer."""
+"""The tests in C and C++ once more, with AddressSanitizer and UndefinedBehaviorSanitizer; and what
+threads do with ThreadSanitizer."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from native import ROOT, command, run
+from native import CXX, ROOT, command, run
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g"
 
@@ -60,3 +61,16 @@ def test_c_and_cpp_tests_are_clean(tmp_path: Path) -> None:
         UBSAN_OPTIONS="print_stacktrace=1",
     )
     assert "100% tests passed" in output
+
+
+def test_schedulers_have_no_races(tmp_path: Path) -> None:
+    """The scheduler knows no models, so that it is built without the rest of the library."""
+    sources = ["exec/scheduler.cpp", "exec/worker.cpp", "error.cpp"]
+    program = tmp_path / "test_scheduler"
+    command(
+        *(CXX, "-std=c++20", "-fsanitize=thread", "-O1", "-g", "-pthread"),
+        *(f"-I{ROOT}", f"-I{ROOT / 'include'}", "-o", program),
+        *(ROOT / "capi" / source for source in sources),
+        ROOT / "tests" / "cpp" / "test_scheduler.cpp",
+    )
+    run(program, TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")
