@@ -15,8 +15,10 @@ const Error& worst_of(const std::vector<Error>& errors) {
 }
 
 std::string message_of(const std::vector<Error>& errors) {
+  constexpr std::size_t most = 8;
   std::string message = join(errors.size(), " sub-batches failed.");
-  for (const Error& error : errors) message += join("\n  ", error.what());
+  for (std::size_t i = 0; i < std::min(errors.size(), most); ++i) message += join("\n  ", errors[i].what());
+  if (errors.size() > most) message += join("\n  and ", errors.size() - most, " more");
   return message;
 }
 

@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
   std::string subject_;
 };
 
-// Several errors that one call met side by side: as an error it is the worst, and its message tells all.
+// Several errors that one call met side by side: as an error it is the worst, and its message tells the first few.
 class AggregateError : public Error {
  public:
   // At least one, in the order in which they are told. A fatal one is worse than any that is recoverable; of the
