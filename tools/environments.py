@@ -26,7 +26,7 @@ SIZES = {
     "demo": (50, 200),
     "test": (90, 350),
     "arrays": (90, 390),
-    "sweeps": (15, 60),
+    "sweeps": (20, 85),
     "check": (50, 200),
     "torch": (220, 900),
     "torch with CUDA": (3000, 8000),

@@ -71,6 +71,15 @@ class Workers:
         if self._make is not None:
             self._executor.shutdown()
 
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupted = kind is not None and not issubclass(kind, Exception)
+        if interrupted and self._make is not None:
+            _terminate(self._executor)
+        self.close()
+
     def _made(self) -> Executor:
         assert self._make is not None
         made: Any = self._make()
@@ -83,6 +92,15 @@ class Workers:
             )
         executor: Executor = made
         return executor
+
+
+def _terminate(executor: Any) -> None:
+    """End a pool's processes: it would finish what it has begun, and what waits in its pipe."""
+    if hasattr(executor, "terminate_workers"):  # CPython 3.14
+        executor.terminate_workers()
+    else:
+        for process in list((getattr(executor, "_processes", None) or {}).values()):
+            process.terminate()
 
 
 class Here(Executor):

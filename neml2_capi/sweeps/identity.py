@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import inspect
 import json
@@ -81,6 +82,8 @@ def _content(value: Any) -> tuple[bytes, Any]:
         return b"model", _of_model(value)
     if isinstance(value, partial):
         return b"partial", (value.func, value.args, value.keywords)
+    if isinstance(value, FunctionType) and value.__module__.startswith("neml2_capi."):
+        return f"name {value.__qualname__}".encode(), ()  # the same in a later version
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         return b"function", (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
@@ -106,7 +109,8 @@ def _content(value: Any) -> tuple[bytes, Any]:
 def _pickled(value: Any) -> tuple[bytes, Any]:
     """An object of any other class, by what pickle would write of it."""
     try:
-        reduced = value.__reduce_ex__(4)
+        registered = copyreg.dispatch_table.get(type(value))
+        reduced = registered(value) if registered else value.__reduce_ex__(4)
     except Exception as error:
         raise FatalError(
             f"a sweep cannot be told from another one, nor go on, where the run holds a "
@@ -115,7 +119,7 @@ def _pickled(value: Any) -> tuple[bytes, Any]:
             "run",
         ) from error
     if isinstance(reduced, str):  # a name in its module
-        return f"name {value.__module__} {reduced}".encode(), ()
+        return f"name {getattr(value, '__module__', '')} {reduced}".encode(), ()
     function, arguments, state, *others = (*reduced, None, None, None)[:5]
     return b"object", (function, arguments, state, *(list(each or ()) for each in others))
 

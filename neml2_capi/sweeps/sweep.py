@@ -59,10 +59,12 @@ def sweep(
     `executor` is where it runs: anything with submit() that returns futures, of concurrent.futures,
     mpi4py.futures or loky; a client of Dask; `neml2_capi.sweeps.RayExecutor()`; or None, one set
     after another in this thread. It stays open. A function that makes one,
-    `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks, and what it made
-    is shut down at the end. The run is sent by pickle, or cloudpickle where that is installed. Each
-    worker process opens it, and the artifact, once, and its threads share it. Where workers share a
-    machine, let each use one thread: `model.options["threads"] = 1`.
+    `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks; what it made is
+    shut down at the end, and its processes are ended where you interrupt the sweep.
+
+    The run is sent by pickle, or by cloudpickle where that is installed. Each worker process opens
+    it, and the artifact, once, and its threads share it. Where workers share a machine, let each
+    use one thread: `model.options["threads"] = 1`.
 
     With `directory`, the results of a set are there as a whole before it counts as done. The same
     call made again goes on where it was interrupted; sets whose files are damaged are run again,
@@ -116,8 +118,7 @@ def sweep(
             return not failed
 
         if items:
-            work, workers = Work(run), Workers(executor)
-            stack.callback(workers.close)
+            work, workers = Work(run), stack.enter_context(Workers(executor))
             if workers.elsewhere:
                 work.pack()
             tasks = Dispatch(work, sets, items, workers, batch=batch, retries=retries)

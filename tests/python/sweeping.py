@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -91,11 +92,15 @@ def interrupted_at_half(
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
     ) as process:
-        while made(directory) < HALF:
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.01)
-        os.killpg(process.pid, stop)
-        _, errors = process.communicate(timeout=120)
+        try:
+            while made(directory) < HALF:
+                assert process.poll() is None, process.communicate()[1]
+                time.sleep(0.01)
+            os.killpg(process.pid, stop)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     return process.returncode, errors
 
 

@@ -477,10 +477,11 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
     assert set(called(calls)) == {*range(20)} - {*done}  # no set is made twice
 
 
-def test_a_thousand_sets_killed_at_half_and_resumed_are_as_one_after_another(
-    artifact: Path, tmp_path: Path
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_thousand_sets_stopped_at_half_and_resumed_are_as_one_after_another(
+    artifact: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
-    """All processes die at once, as of a machine that goes down."""
+    """All processes get the signal at once, as from a terminal, or a machine that goes down."""
     script = """if True:
         import sys
         from functools import partial
@@ -498,9 +499,10 @@ def test_a_thousand_sets_killed_at_half_and_resumed_are_as_one_after_another(
     (tmp_path / "script.py").write_text(script)
     command = [sys.executable, tmp_path / "script.py", artifact, gate, directory]
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    sweeping.interrupted_at_half(
-        [*map(str, command)], directory, signal.SIGKILL, env={**os.environ, "PYTHONPATH": path}
+    status, errors = sweeping.interrupted_at_half(
+        [*map(str, command)], directory, stop, env={**os.environ, "PYTHONPATH": path}
     )
+    assert status != 0 and ("KeyboardInterrupt" in errors) == (stop == signal.SIGINT)
     half = SweepResults.load(directory)
     assert half.done.sum() == sweeping.HALF and "500 done" in repr(half)
     results = sweeping.resumed(sweeping.gated(artifact, gate), directory, gate)
@@ -671,6 +673,19 @@ def test_a_function_is_known_by_its_code_and_what_it_closes_over(tmp_path: Path)
         sweep(scaled(3.0), {"a": [1.0]}, directory=tmp_path / "s")
     with pytest.raises(FatalError, match="differs in run;"):
         sweep(sums, {"a": [1.0]}, directory=tmp_path / "s")
+
+
+def splined(factor: float) -> Callable[[Sets], Sets]:
+    interpolate = pytest.importorskip("scipy.interpolate")
+    spline, function = interpolate.CubicSpline(SUMS["a"], factor * SUMS["a"]), np.sin
+    return lambda parameters: {"a": spline(function(parameters["a"]))}
+
+
+def test_objects_of_other_libraries_are_known_by_their_content(tmp_path: Path) -> None:
+    first = sweep(splined(1.0), {"a": SUMS["a"]}, directory=tmp_path / "s")
+    equal(sweep(splined(1.0), {"a": SUMS["a"]}, directory=tmp_path / "s"), first)
+    with pytest.raises(FatalError, match="differs in run;"):
+        sweep(splined(2.0), {"a": SUMS["a"]}, directory=tmp_path / "s")
 
 
 def test_what_cannot_be_known_again_stays_in_memory(tmp_path: Path) -> None:
