@@ -14,7 +14,7 @@ a client of Dask, `RayExecutor()`. What was interrupted goes on when the same ca
 
 from neml2_capi.sweeps.ray import RayExecutor
 from neml2_capi.sweeps.results import SweepResults
-from neml2_capi.sweeps.sweep import SweepError, sweep
+from neml2_capi.sweeps.run_all import SweepError, sweep
 from neml2_capi.sweeps.work import Failure
 
 __all__ = ["Failure", "RayExecutor", "SweepError", "SweepResults", "sweep"]

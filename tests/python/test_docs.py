@@ -79,7 +79,7 @@ inputs.update(t=1.0, strain=strain)
     "neml2_capi/sweeps/results.py": """
 results = neml2_capi.sweep(lambda parameters: {"stress": stress}, {"E": np.ones(3)})
 """,
-    "neml2_capi/sweeps/sweep.py": """
+    "neml2_capi/sweeps/run_all.py": """
 from functools import partial
 times, strain = np.linspace(0, 1, 101), path
 """,
