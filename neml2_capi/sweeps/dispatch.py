@@ -45,7 +45,8 @@ class Dispatch:
         self._next = iter([Task(group) for group in groups])
         #: To be tried again.
         self._again: deque[Task] = deque()
-        #: Lost too often, but never alone: any of those beside them may be what kills workers.
+        #: Lost too often, but never alone: any of those beside them may be what kills workers. Dask
+        #: blames all that a worker had before it.
         self._suspects: deque[Task] = deque()
         self._flying: dict[Future[Any], Task] = {}
         self._alone: Future[Any] | None = None
@@ -124,8 +125,7 @@ class Dispatch:
 
     def _lost(self, task: Task, error: BaseException, alone: bool) -> dict[int, Outcome]:
         """A worker did not come back with a task."""
-        broke = isinstance(error, BrokenExecutor)
-        if broke:
+        if isinstance(error, BrokenExecutor):
             self._broken = error
         losses = task.losses + 1
         told = f"{type(error).__name__}: {error}"
@@ -136,7 +136,7 @@ class Dispatch:
             self._again.extend(Task((item,), losses) for item in task.items)
         elif losses <= self._retries:
             self._again.append(Task(task.items, losses))
-        elif broke and not alone:
+        elif not alone:
             self._suspects.append(Task(task.items, losses))
         elif not self._works:
             raise FatalError(

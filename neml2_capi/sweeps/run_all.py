@@ -81,8 +81,9 @@ def sweep(
     A set whose run raises is a failure, `results.failures[17].message`, and no other set is
     concerned. `failures` "raise" is a SweepError at the end if there are any; "stop" is one at the
     first. A set whose worker dies is run again, `retries` times; then it is a failure, too. A pool
-    of processes breaks with a worker, and takes the sets of the others with it: these are tried
-    again as well, at last alone, so that only what kills its worker fails.
+    of processes breaks with a worker, and takes the sets of the others with it, and Dask blames all
+    that waited for it: these are tried again as well, at last alone, so that only what kills its
+    worker fails.
 
     `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
     and tqdm is installed.
