@@ -12,8 +12,9 @@ namespace neml2_capi::abi {
 struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
-  Device device = {};        // that they must be on; unless
-  Device* origin = nullptr;  // is there: others are copied, and the first device that they come from is told here
+  Device device = {};  // that they must be on
+  // Where it is not null, they may be on another device: they are copied, and it is told the first such device.
+  Device* origin = nullptr;
   Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
 

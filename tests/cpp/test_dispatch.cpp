@@ -191,6 +191,27 @@ void a_failure_is_told_as_it_is_and_several_together() {
   run(good);
 }
 
+void points_that_failed_are_told_beside_an_error() {
+  const Dispatch dispatch({{"cpu", load("combined_hardening"), {4, 8, 1.0}}});
+  Model& primary = *dispatch.primary();
+  primary.set_option("convergence", std::string_view("batch"));
+  Asked asked(primary, 12);
+  asked.strain(primary, 2) = nan;
+  std::vector<double> yields(12, 10.0);
+  yields[5] = 20;
+  asked.evaluation.parameters[primary.find(Kind::parameter, "yield_stress")] = {reinterpret_cast<char*>(yields.data()),
+                                                                                1};
+  try {
+    dispatch.evaluate(asked.evaluation, asked.snapshot.options);
+    expect(false, "the second sub-batch is refused");
+  } catch (const AggregateError& error) {
+    expect(error.status() == NEML2_ERROR_SHAPE && error.errors().size() == 2, "both sub-batches are told");
+    expect(error.errors()[0].status() > NEML2_NON_FINITE, "the first with its points that failed");
+    expect(std::string(error.errors()[1].what()).starts_with("points 4 to 7 on cpu: "), "the second with its reason");
+  }
+  expect(dispatch.points_evaluated(0) == 4, "the third is not begun");
+}
+
 void a_fatal_error_is_worse_than_points_that_failed() {
   const Error converged{NEML2_NOT_CONVERGED, "", "a"}, singular{NEML2_SINGULAR, "", "b"};
   const Error runtime{NEML2_ERROR_RUNTIME, "x", "c"}, memory{NEML2_ERROR_MEMORY, "y", "d"};
@@ -269,6 +290,7 @@ int main(int argc, char** argv) {
     for (const bool failing : {false, true}) two_devices_equal_one(name, failing);
   each_sub_batch_with_failed_points_is_told();
   a_failure_is_told_as_it_is_and_several_together();
+  points_that_failed_are_told_beside_an_error();
   a_fatal_error_is_worse_than_points_that_failed();
   parameters_and_options_are_those_of_the_first();
   dispatches_leave_nothing_behind(argc > 2 ? std::atol(argv[2]) : 10000);
