@@ -20,6 +20,8 @@ _HEAD = """\
 # Run it with: neml2-capi run {file}
 # Units are the model's. Paths are relative to this file.
 artifact = {artifact}
+# For many points, in sub-batches; or on several devices, devices = [{{ ... }}, {{ ... }}].
+# scheduler = {{ device = "cpu", batch_size = 512 }}
 
 [times]
 end = 10.0
@@ -67,10 +69,6 @@ def _sections(model: Model) -> Iterator[str]:
     for name in ("atol", "rtol", "miters"):
         yield f"# {name} = {json.dumps(model.options[name])}\n"
     yield '# capsule = "failed"   # a folder for calls that fail, which neml2-capi replay reads\n'
-    yield (
-        "\n# For many points: sub-batches, on one device or a list of them, devices = [{ ... }].\n"
-        '# [scheduler]\n# device = "cpu"\n# batch_size = 512\n'
-    )
     yield (
         "\n[step]\n"
         "# A step where points do not converge is cut, down to this fraction; 1 never cuts.\n"
