@@ -52,6 +52,8 @@ std::string join(const Parts&... parts) {
 }
 
 // Add one more name to a list for a message: "a, b, c".
-inline void add_name(std::string& names, std::string_view name) { names.append(names.empty() ? "" : ", ").append(name); }
+inline void add_name(std::string& names, std::string_view name) {
+  names.append(names.empty() ? "" : ", ").append(name);
+}
 
 }  // namespace neml2_capi

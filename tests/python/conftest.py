@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compiling import skip_unless_allowed
@@ -85,6 +87,29 @@ def exported() -> Path:
     pytest.importorskip("torch")
     skip_unless_allowed("the laws")
     return models.exports()
+
+
+@pytest.fixture(scope="session")
+def packages() -> Path:
+    """The packages of tests/models/operators.py, which call operators of the host."""
+    pytest.importorskip("torch")
+    skip_unless_allowed("the packages")
+    return models.operators()
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[..., str]]:
+    """register_operator(), undone at the end."""
+    names: list[str] = []
+
+    def registered(schema: str, function: Callable[..., Any]) -> str:
+        names.append(neml2_capi.register_operator(schema, function))
+        return names[-1]
+
+    yield registered
+    for name in names:
+        with suppress(neml2_capi.UnknownNameError):  # the test did
+            neml2_capi.unregister_operator(name)
 
 
 @pytest.fixture(scope="session")

@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from compiling import skip_unless_allowed
 from native import ROOT, TESTS, c_program, cpp_program, fortran_program, needs_fortran, run
 from numpy.typing import NDArray
 
@@ -32,7 +31,6 @@ from neml2_capi import (
 from neml2_capi._library import ffi, lib
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
-import compile as models
 from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE
 
 Array = NDArray[Any]
@@ -46,31 +44,6 @@ def saturate(x: Array, scale: float, twice: bool, order: int) -> Array:
 def curve(x: Array, limit: float, rate: float) -> Array:
     y: Array = limit * (1 - np.exp(-rate * x))
     return y
-
-
-@pytest.fixture(scope="module")
-def packages() -> Path:
-    """The packages of tests/models/operators.py."""
-    pytest.importorskip("torch")
-    skip_unless_allowed("the packages")
-    return models.operators()
-
-
-@pytest.fixture
-def register() -> Iterator[Callable[..., str]]:
-    """register_operator(), undone at the end."""
-    names: list[str] = []
-
-    def registered(schema: str, function: Callable[..., Any]) -> str:
-        names.append(register_operator(schema, function))
-        return names[-1]
-
-    yield registered
-    for name in names:
-        try:
-            unregister_operator(name)
-        except UnknownNameError:  # the test did
-            continue
 
 
 def recorded(packages: Path, name: str, kind: str) -> list[Array]:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_operators import CURVE, LIBRARY, curve
-from test_operators import packages as packages
-from test_operators import register as register
+from operator_schemas import CURVE, LIBRARY
+from test_operators import curve
 
 import neml2_capi
 from neml2_capi import (
