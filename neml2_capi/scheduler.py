@@ -38,10 +38,10 @@ class Device(NamedTuple):
 class Scheduler(Handle):
     """Devices over which a model spreads the points of every evaluation, in sub-batches.
 
-        scheduler = Scheduler(
-            [Device("cpu", batch_size=512), Device("cuda:0", batch_size=4096, priority=2.0)]
-        )
-        model = Model("aoti/viscoplastic", scheduler=scheduler)
+        from neml2_capi import Device, Model, Scheduler
+
+        node = Scheduler([Device("cpu", batch_size=512), Device("cuda:0", 4096, priority=2.0)])
+        model = Model("aoti/viscoplastic", scheduler=Scheduler("cpu", batch_size=512))
 
     The model is otherwise like any other. With one device, the calling thread evaluates sub-batch
     after sub-batch; with several, each has a thread of its own, and results differ by as much as
@@ -112,15 +112,17 @@ class Scheduler(Handle):
     def from_toml(cls, path: str | os.PathLike[str], section: str = "scheduler") -> Scheduler:
         """Read a table of a TOML file, by its name: that of one device, or of a list of them.
 
-            [[scheduler.devices]]
-            device = "cpu"
-            batch_size = 512
+        ```toml
+        [[scheduler.devices]]
+        device = "cpu"
+        batch_size = 512
 
-            [[scheduler.devices]]
-            device = "cuda:0"
-            batch_size = 4096
-            capacity = 8192
-            priority = 2.0
+        [[scheduler.devices]]
+        device = "cuda:0"
+        batch_size = 4096
+        capacity = 8192
+        priority = 2.0
+        ```
 
         The keys are the attributes of Device. FatalError names the file, the key and what is wrong
         there. Python 3.10 needs tomli.
