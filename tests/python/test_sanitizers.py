@@ -25,16 +25,34 @@ OPTIONS = (
 )
 
 
-def configured(tmp_path: Path) -> tuple[str, str, Path]:
-    """cmake, the Python that has the parsers that the library is built with, and a build folder.
+def build(tmp_path: Path, name: str, flags: str, *targets: str) -> tuple[str, Path]:
+    """Build the tests, or these targets, with flags: cmake, and the folder.
 
     `build.py test` has configured a build of the tests before: what it found is used again.
     """
+    cmake, python, folder = _configured(tmp_path, name)
+    command(
+        cmake,
+        *("-S", ROOT, "-B", folder),
+        f"-DPython_EXECUTABLE={python}",
+        "-DNEML2_CAPI_TESTS=ON",
+        "-DCMAKE_BUILD_TYPE=Debug",
+        f"-DCMAKE_C_FLAGS={flags}",
+        f"-DCMAKE_CXX_FLAGS={flags}",
+    )
+    chosen = ("--target", *targets) if targets else ()
+    parallel = ("--parallel", str(len(os.sched_getaffinity(0))))
+    command(cmake, "--build", folder, *parallel, *chosen)
+    return cmake, folder
+
+
+def _configured(tmp_path: Path, name: str) -> tuple[str, str, Path]:
+    """cmake, the Python that has the parsers that the library is built with, and a folder."""
     programs = os.environ.get("NEML2_CAPI_PROGRAMS")
     if programs:
         cache = (Path(programs) / "CMakeCache.txt").read_text()
         found = dict(re.findall(r"^(CMAKE_COMMAND|Python_EXECUTABLE):\w+=(.+)$", cache, re.M))
-        folder = Path(f"{programs}-sanitized")  # kept: the next run compiles what has changed
+        folder = Path(f"{programs}-{name}")  # kept: the next run compiles what has changed
         return found["CMAKE_COMMAND"], found["Python_EXECUTABLE"], folder
     cmake = shutil.which("cmake")
     if not cmake:
@@ -43,17 +61,7 @@ def configured(tmp_path: Path) -> tuple[str, str, Path]:
 
 
 def test_c_and_cpp_tests_are_clean(tmp_path: Path) -> None:
-    cmake, python, folder = configured(tmp_path)
-    command(
-        cmake,
-        *("-S", ROOT, "-B", folder),
-        f"-DPython_EXECUTABLE={python}",
-        "-DNEML2_CAPI_TESTS=ON",
-        "-DCMAKE_BUILD_TYPE=Debug",
-        f"-DCMAKE_C_FLAGS={FLAGS}",
-        f"-DCMAKE_CXX_FLAGS={FLAGS}",
-    )
-    command(cmake, "--build", folder, "--parallel", str(len(os.sched_getaffinity(0))))
+    cmake, folder = build(tmp_path, "sanitized", FLAGS)
     output = run(
         Path(cmake).with_name("ctest"),
         *("--test-dir", folder, "--output-on-failure", "-E", LEFT_OUT),
@@ -74,3 +82,16 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
         ROOT / "tests" / "cpp" / "test_scheduler.cpp",
     )
     run(program, TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")
+
+
+@pytest.mark.skipif(
+    os.environ.get("NEML2_CAPI_TSAN") != "1",
+    reason="it takes a quarter of an hour: it runs with NEML2_CAPI_TSAN=1",
+)
+def test_devices_that_share_a_model_have_no_races(tmp_path: Path) -> None:
+    """The whole library, and 10,000 dispatches through models, of which some fail."""
+    targets = "cpp_test_dispatch", "neml2_builtin"
+    _, folder = build(tmp_path, "threads", "-fsanitize=thread -O1 -g", *targets)
+    (provider,) = (folder / "lib").glob("libn2*.so")
+    program = folder / "lib" / targets[0]
+    run(program, provider, "10000", TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")
