@@ -81,9 +81,8 @@ static inline int32_t neml2_mpi_local_rank(int64_t *rank, int64_t *size, MPI_Com
 }
 
 /** The worst of the statuses of all ranks: the least where one is fatal, else the greatest, which says that points
- *  failed.
- *  Where it is not the caller's own, the error of the thread says that another rank has failed. Collective over `comm`.
- *  Since 1.0. */
+ *  failed. Where it is not the caller's own, the error of the thread says that another rank has failed. Collective over
+ *  `comm`. Since 1.0. */
 static inline int32_t neml2_mpi_worst_status(int32_t status, MPI_Comm comm) {
   int own[2], worst[2];
   const int32_t usable = neml2_mpi_check(comm);
@@ -99,10 +98,9 @@ static inline int32_t neml2_mpi_worst_status(int32_t status, MPI_Comm comm) {
                                        : "points of another rank of the communicator failed: cut the step here, too");
 }
 
-/** neml2_scheduler_keep_rank() with the ranks of `comm` on this node: of the devices of `scheduler` the one stays that
- *  is
- *  this rank's. Collective over `comm`: where a node has fewer ranks than devices, or a rank has no scheduler, all
- *  fail, and no scheduler is changed. Since 1.0. */
+/** neml2_scheduler_keep_rank() with the ranks of `comm` on this node: of the devices of `scheduler`, that of this rank
+ *  stays. Collective over `comm`: where a node has fewer ranks than devices, or a rank has no scheduler, all fail, and
+ *  no scheduler is changed. Since 1.0. */
 static inline int32_t neml2_mpi_keep_rank(neml2_scheduler *scheduler, MPI_Comm comm) {
   int64_t rank = 0, size = 0, devices = 0;
   int32_t status = neml2_mpi_local_rank(&rank, &size, comm);
