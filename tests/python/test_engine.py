@@ -304,9 +304,9 @@ def test_it_calls_no_function_above_the_graph_tier(
 ) -> None:
     path, x = artifacts[name], recorded(name, "in")
     guarded = GraphsAlone(neml2_capi._library.lib)
-    for module in list(sys.modules.values()):
-        if module.__name__.startswith("neml2_capi") and hasattr(module, "lib"):
-            monkeypatch.setattr(module, "lib", guarded)
+    for module, found in list(sys.modules.items()):
+        if module.startswith("neml2_capi") and hasattr(found, "lib"):
+            monkeypatch.setattr(found, "lib", guarded)
     with pytest.raises(AssertionError, match="neml2_model_load"):
         Model(path)
     model = Model(path, engine="python")
