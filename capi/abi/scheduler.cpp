@@ -80,7 +80,8 @@ using namespace neml2_capi::abi;
 
 int32_t neml2_scheduler_create(neml2_scheduler** out) {
   return guarded([&] {
-    required(out, "out") = new neml2_scheduler;
+    neml2_scheduler*& handle = required(out, "out");  // first: else what is made would be lost
+    handle = new neml2_scheduler;
     return NEML2_OK;
   });
 }
