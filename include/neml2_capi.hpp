@@ -65,7 +65,8 @@
  *             and what to do; subject() names the variable, option or file. What is recoverable, a positive status, is
  *             a result: run() returns it and Result has it, since a host that cuts its steps asks after every one.
  *             Those who want it thrown call run_or_throw() or Result::or_throw(): then recoverable() of the Error is
- *             true. Where devices of a Scheduler failed side by side, the Error is an AggregateError. All that is not noexcept can throw std::bad_alloc too.
+ *             true. Where devices of a Scheduler failed side by side, the Error is an AggregateError. All that is not
+ *             noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
  *             storage. get() lends the handle to a C function; Tensor, Graph, Model and Report take one over, and
  *             release() gives it up, but for a Model's, which its calls share. An object that was moved from refuses

@@ -244,14 +244,9 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     if (!complete(*call, npoints, call->snapshot, evaluation)) return NEML2_OK;
     if (!same) evaluation.copies = model::inputs_to_copy(model, evaluation, options.miters());
     call->checked_points = npoints;
-    if (dispatch && !dispatch->whole(npoints)) {
-      const model::Dispatch::Outcome outcome = dispatch->evaluate(evaluation, options);
-      return conclude(outcome.tally, npoints, outcome.parts);
-    }
-    const model::Tally tally = model.evaluate(evaluation, options);
-    if (dispatch) dispatch->count(0, npoints);
-    call->prepared = model.prepare(evaluation, options);
-    return conclude(tally, npoints);
+    const model::Dispatch::Outcome outcome = model::evaluate(model, dispatch, evaluation, options);
+    if (!dispatch || dispatch->whole(npoints)) call->prepared = model.prepare(evaluation, options);
+    return conclude(outcome.tally, npoints, outcome.parts);
   });
 }
 

@@ -172,9 +172,7 @@ std::int32_t evaluate(const Request& request) {
   if (request.report) reported = bind_report(target, batch, options, evaluation);
 
   if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.miters());
-  const model::Dispatch::Outcome outcome = dispatch
-                                               ? dispatch->evaluate(evaluation, options)
-                                               : model::Dispatch::Outcome{target.evaluate(evaluation, options), {}};
+  const model::Dispatch::Outcome outcome = model::evaluate(target, dispatch, evaluation, options);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
   if (request.report) reported = finished(std::move(reported), target, batch);

@@ -16,13 +16,7 @@ std::vector<exec::Scheduler::Device> shares_of(const std::vector<Dispatch::Devic
   return shares;
 }
 
-// What two models of the same arrays must have in common, of variables or derivatives: their number, and of each
-// whatever an array of it depends on.
-template <class Element, class Same>
-bool same(const std::vector<Element>& a, const std::vector<Element>& b, Same&& same_element) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_element);
-}
-
+// What two models of the same arrays must have in common is whatever an array depends on.
 bool same_variable(const Variable& a, const Variable& b) {
   return a.name == b.name && a.dtype == b.dtype && a.point_shape == b.point_shape;
 }
@@ -33,13 +27,11 @@ bool same_derivative(const Derivative& a, const Derivative& b) {
 
 bool same_model(const Model& a, const Model& b) {
   for (const Kind kind : {Kind::input, Kind::output, Kind::parameter, Kind::unknown})
-    if (!same(a.variables(kind), b.variables(kind), same_variable)) return false;
+    if (!std::ranges::equal(a.variables(kind), b.variables(kind), same_variable)) return false;
   for (const Kind kind : {Kind::input, Kind::parameter})
-    if (!same(a.derivatives(kind).all(), b.derivatives(kind).all(), same_derivative)) return false;
+    if (!std::ranges::equal(a.derivatives(kind).all(), b.derivatives(kind).all(), same_derivative)) return false;
   return true;
 }
-
-bool is_sum(const Points& array) { return array.data && array.stride == 0; }
 
 }  // namespace
 
@@ -78,7 +70,7 @@ std::int64_t Dispatch::points_evaluated(std::int64_t device) const {
   if (device < 0 || device >= static_cast<std::int64_t>(size()))
     throw Error(NEML2_ERROR_ARGUMENT, "index",
                 join("The scheduler of the model has ", size(), " devices; there is none at ", device, "."));
-  return evaluated_[static_cast<std::size_t>(device)].value;
+  return evaluated_[static_cast<std::size_t>(device)];
 }
 
 // One evaluation, in sub-batches of several threads.
@@ -143,7 +135,7 @@ class Dispatch::Spread {
   // Sums over all points are made in the end, of a value for each.
   void make_room(std::vector<Points>& adjoints, Kind kind) {
     for (std::size_t i = 0; i < adjoints.size(); ++i) {
-      if (!is_sum(adjoints[i])) continue;
+      if (!is_one_value(adjoints[i])) continue;
       const Variable& variable = model_.variables(kind)[i];
       sums_.push_back(Tensor::zeros(variable.dtype, Dims{whole_.points}.then(variable.point_shape)));
       adjoints[i] = {sums_.back().data_as<char>(), variable.point_shape.product()};
@@ -153,7 +145,7 @@ class Dispatch::Spread {
   void write_sums(const std::vector<Points>& rows, const std::vector<Points>& sums, Kind kind) const {
     const Vector<std::int32_t> good(static_cast<std::size_t>(whole_.points), NEML2_OK);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (!is_sum(sums[i])) continue;
+      if (!is_one_value(sums[i])) continue;
       const Variable& variable = model_.variables(kind)[i];
       std::memset(sums[i].data, 0, static_cast<std::size_t>(variable.point_shape.product() * itemsize(variable.dtype)));
       accumulate(gather(rows[i], variable, 0, whole_.points, false), variable, sums[i], good, false);
@@ -176,7 +168,7 @@ class Dispatch::Spread {
       for (std::size_t i = 0; i < arrays.size(); ++i) {
         const Variable& block = model_.derivatives(kind).all()[i].block;
         shift_to(of.begin, arrays[i], block.dtype);
-        if (last || !arrays[i].data || arrays[i].stride != 0) continue;
+        if (last || !is_one_value(arrays[i])) continue;
         scratch.push_back(Tensor::empty(block.dtype, block.point_shape));
         arrays[i].data = scratch.back().data_as<char>();
       }
@@ -245,6 +237,12 @@ Dispatch::Outcome Dispatch::evaluate(const Evaluation& evaluation, const Options
     return outcome.tally;
   });
   return outcome;
+}
+
+Dispatch::Outcome evaluate(const Model& model, const Dispatch* dispatch, const Evaluation& evaluation,
+                           const Options& options) {
+  if (dispatch) return dispatch->evaluate(evaluation, options);
+  return {model.evaluate(evaluation, options), {}};
 }
 
 }  // namespace neml2_capi::model

@@ -40,9 +40,9 @@ class Dispatch {
   Outcome evaluate(const Evaluation& evaluation, const Options& options) const;
 
   // The model that evaluates this many points as they are, all at once; null where they are split or moved. What it
-  // evaluates without evaluate() is to be counted.
+  // repeats is to be counted.
   const Model* whole(std::int64_t points) const;
-  void count(std::size_t device, std::int64_t points) const { evaluated_[device].value += points; }
+  void count(std::size_t device, std::int64_t points) const { evaluated_[device] += points; }
 
   // How many points a device has evaluated; throws NEML2_ERROR_ARGUMENT where there is none.
   std::int64_t points_evaluated(std::int64_t device) const;
@@ -52,11 +52,12 @@ class Dispatch {
   Outcome spread(const Evaluation& evaluation, const Options& options) const;
 
   std::vector<Device> devices_;
-  struct Counter {
-    std::atomic<std::int64_t> value = 0;
-  };
-  mutable std::vector<Counter> evaluated_;
+  mutable std::vector<std::atomic<std::int64_t>> evaluated_;  // points, by device
   mutable exec::Scheduler scheduler_;
 };
+
+// An evaluation of a model, on the devices of its scheduler where it has one.
+Dispatch::Outcome evaluate(const Model& model, const Dispatch* dispatch, const Evaluation& evaluation,
+                           const Options& options);
 
 }  // namespace neml2_capi::model

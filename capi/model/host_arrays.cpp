@@ -5,7 +5,6 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/stream.h"
-#include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -102,19 +101,9 @@ class Writer {
     const Variable variable{"", "", values.dtype(), values.sizes().last(values.ndim() - 1), 0};
     scatter(here(values), variable, array, 0, Vector<std::int32_t>(status_.size(), NEML2_OK), false);
   }
-  // The last iterates of failed points; NaN elsewhere.
+  // They are NaN at points that did not fail already.
   void write_unknowns(const Vector<Tensor>& unknowns) const {
-    for (std::size_t i = 0; i < unknowns.size(); ++i) {
-      if (!unknowns[i].data()) continue;
-      const Tensor iterates = here(unknowns[i]);
-      Tensor& all = evaluation_.unknowns->at(i);
-      all = Tensor::empty(iterates.dtype(), iterates.sizes());
-      fill_nan(all.data_as<char>(), all.dtype(), all.numel());
-      newton::Groups target = {all};
-      for (std::size_t p = 0; p < status_.size(); ++p)
-        if (status_[p] > NEML2_NON_FINITE)
-          newton::copy_row({iterates}, static_cast<std::int64_t>(p), target, static_cast<std::int64_t>(p));
-    }
+    for (std::size_t i = 0; i < unknowns.size(); ++i) evaluation_.unknowns->at(i) = here(unknowns[i]);
   }
 
  private:

@@ -38,6 +38,9 @@ inline char* point(const Points& array, std::int64_t index, std::int64_t itemsiz
 // Do the values of `points` points stand as a tensor has them?
 bool dense(const Points& array, const Variable& variable, std::int64_t points);
 
+// Is it one value for all points? A result is then the sum over them.
+inline bool is_one_value(const Points& array) { return array.data && array.stride == 0; }
+
 // The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
 

@@ -197,9 +197,8 @@ class Model::Work final : public exec::Job {
   }
 
   static bool has_sums(const Evaluation& evaluation) {
-    const auto is_sum = [](const Points& array) { return array.data && array.stride == 0; };
-    return std::any_of(evaluation.adjoints.begin(), evaluation.adjoints.end(), is_sum) ||
-           std::any_of(evaluation.parameter_adjoints.begin(), evaluation.parameter_adjoints.end(), is_sum);
+    return std::ranges::any_of(evaluation.adjoints, is_one_value) ||
+           std::ranges::any_of(evaluation.parameter_adjoints, is_one_value);
   }
 
   const Model& model_;

@@ -24,18 +24,8 @@ Array = NDArray[np.float64]
 
 FORMATS = ("npz", "csv")
 _SECTIONS = (
-    *(
-        "artifact",
-        "dtype",
-        "scheduler",
-        "times",
-        "forces",
-        "initial",
-        "parameters",
-        "options",
-        "step",
-    ),
-    *("output", "plot"),
+    *("artifact", "dtype", "scheduler", "times", "forces"),
+    *("initial", "parameters", "options", "step", "output", "plot"),
 )
 
 
