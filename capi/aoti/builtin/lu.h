@@ -61,7 +61,7 @@ void eliminate(T* to, std::int64_t stride, const Lanes<T> (&factors)[rows], cons
 
 // Calls f(i, number of rows) for groups of rows that are computed together.
 template <class F>
-void in_groups(std::int64_t i, std::int64_t end, F&& f) {
+[[gnu::always_inline]] inline void in_groups(std::int64_t i, std::int64_t end, F&& f) {
   for (; i + 4 <= end; i += 4) f(i, std::integral_constant<int, 4>{});
   for (; i + 2 <= end; i += 2) f(i, std::integral_constant<int, 2>{});
   for (; i < end; ++i) f(i, std::integral_constant<int, 1>{});
@@ -217,15 +217,17 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
     });
   }
 
-  for (std::int64_t k = n; k-- > 0;) {
-    const T* const row = rows + k * row_size;
-    const Pivot<T, T> pivot(row[k], reciprocals[k]);
-    for (std::int64_t j = 0; j < x_size; j += width) {
-      // Past the last right-hand side stands what follows in memory; nobody reads what becomes of it.
-      Lanes<T> value = load(row + n + j);
-      for (std::int64_t i = n - 1; i > k; --i)
-        value = subtract_product(value, broadcast(row[i]), load(x + i * x_size + j));
-      store(x + k * x_size + j, pivot.divide(value));
+  // What was found is taken from all rows above, whose sums then do not wait for one another.
+  for (std::int64_t j = 0; j < x_size; j += width) {
+    // Past the last right-hand side stands what follows in memory; nobody reads what becomes of it.
+    T* const column = x + j;
+    for (std::int64_t i = 0; i < n; ++i) store(column + i * x_size, load(rows + i * row_size + n + j));
+    for (std::int64_t k = n; k-- > 0;) {
+      const Lanes<T> found = Pivot<T, T>(rows[k * row_size + k], reciprocals[k]).divide(load(column + k * x_size));
+      store(column + k * x_size, found);
+      for (std::int64_t i = 0; i < k; ++i)
+        store(column + i * x_size,
+              subtract_product(load(column + i * x_size), broadcast(rows[i * row_size + k]), found));
     }
   }
   for (std::int64_t i = 0; i < n; ++i)
