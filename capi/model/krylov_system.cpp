@@ -13,11 +13,6 @@ namespace {
 
 constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
 
-Operands select(const Operands& at, const Vector<std::int64_t>& rows) {
-  return {newton::select_rows(at.unknowns, rows), newton::select_rows(at.givens, rows),
-          newton::select_rows(at.parameters, rows)};
-}
-
 // What a package takes where it takes one value for all points.
 Tensor without_rows(const Tensor& rows) {
   const Dims shape = rows.sizes().last(rows.ndim() - 1), strides = rows.strides().last(rows.ndim() - 1);

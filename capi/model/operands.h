@@ -28,6 +28,13 @@ struct Operands {
   }
 };
 
+// Of some points only: `rows` is in order, and names none twice.
+inline Operands select(Operands at, const Vector<std::int64_t>& rows) {
+  if (std::ssize(rows) == at.points()) return at;
+  return {newton::select_rows(at.unknowns, rows), newton::select_rows(at.givens, rows),
+          newton::select_rows(at.parameters, rows)};
+}
+
 // What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
 // after another or one beside the other.
 inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {

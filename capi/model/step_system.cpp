@@ -1,5 +1,7 @@
 #include "capi/model/step_system.h"
 
+#include <utility>
+
 #include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
@@ -11,6 +13,11 @@ Vector<Tensor> StepSystem::inputs(const newton::Groups& u) {
 
 newton::Groups StepSystem::residual(const newton::Groups& u) {
   return row_major(packages_.residual.run(u.front().sizes()[0], inputs(u)));
+}
+
+newton::Groups StepSystem::quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) {
+  const Operands at = select({u, at_.givens, at_.parameters}, rows);
+  return row_major(packages_.residual.run(at.points(), at.inputs(packages_.tail)));
 }
 
 newton::Groups StepSystem::linearize(const newton::Groups& u) {
@@ -29,7 +36,7 @@ newton::Groups StepSystem::linearize(const newton::Groups& u) {
 
 newton::Groups StepSystem::step(Vector<std::int32_t>& singular) {
   singular = singular_;
-  return step_;
+  return std::exchange(step_, {});
 }
 
 void StepSystem::keep(const Vector<std::int64_t>& rows) {

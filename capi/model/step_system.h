@@ -23,6 +23,7 @@ class StepSystem : public newton::System {
   StepSystem(const Packages& packages, Operands at) : packages_(packages), at_(std::move(at)) {}
 
   newton::Groups residual(const newton::Groups& u) override;
+  newton::Groups quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) override;
   newton::Groups linearize(const newton::Groups& u) override;
   newton::Groups step(Vector<std::int32_t>& singular) override;
   Vector<Tensor> singular_on_device() const override { return singular_on_device_; }

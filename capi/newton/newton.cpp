@@ -23,6 +23,7 @@ auto& at(T& values, std::int64_t row) {
 
 template <class T>
 void select(Vector<T>& values, const Vector<std::int64_t>& rows) {
+  if (values.empty()) return;
   for (std::size_t i = 0; i < rows.size(); ++i) values[i] = at(values, rows[i]);
   values.resize(rows.size());
 }
@@ -40,11 +41,13 @@ class Iteration {
   }
 
   Outcome run() {
-    evaluate(u_);
+    evaluate();
     initial_norm_ = outcome_.initial_norm = norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
       make_step();
+      if (fused()) retire_expected(i);
+      if (!line_search() && !finish()) evaluate();
       record(i);
     }
     if (!finish()) fail_the_rest();
@@ -58,8 +61,9 @@ class Iteration {
   // Where every iterate is accepted as it is, the residual comes with the operator for the next step, in one run.
   bool fused() const { return !line_search() && !settings_.whole_batch; }
 
-  void evaluate(const Groups& u) {
-    residual_ = fused() ? system_.linearize(u) : system_.residual(u);
+  void evaluate() {
+    previous_norm_.swap(norm_);
+    residual_ = fused() ? system_.linearize(u_) : system_.residual(u_);
     norm(residual_, norm_);
   }
 
@@ -70,7 +74,7 @@ class Iteration {
     if (line_search())
       search_along(du, Vector<double>(point_.size(), 1.0));
     else
-      accept(sum(u_, du));
+      u_ = sum(u_, du);
     if (gated()) measure_step(before);
   }
 
@@ -112,54 +116,65 @@ class Iteration {
     }
   }
 
-  void accept(Groups u) {
-    u_ = std::move(u);
-    evaluate(u_);
+  // Near a solution each |r| is about a constant times the square of the one before. A point that is expected to have
+  // converged needs its residual only, which takes a part of the time of the operator.
+  bool expected(std::int64_t row) const {
+    const double ratio = at(norm_, row) / at(previous_norm_, row);
+    return ratio < 1.0 &&
+           ratio * ratio * at(norm_, row) < std::max(settings_.atol, settings_.rtol * at(initial_norm_, row));
+  }
+
+  void retire_expected(std::int64_t i) {
+    if (previous_norm_.empty() || !system_.can_shrink()) return;
+    Vector<std::int64_t> some;
+    for (std::int64_t r = 0; r < rows(); ++r)
+      if (expected(r)) some.push_back(r);
+    if (some.empty()) return;
+    Vector<double> found;
+    const Groups residual = system_.quick_residual(u_, some);
+    if (residual.empty()) return;
+    norm(residual, found);
+    for (std::size_t k = 0; k < some.size(); ++k) judge(some[k], i, found[k]);
+    residual_.clear();
+    shrink();
   }
 
   // Note where each point stands after iteration `i`, and retire those that are done.
   void record(std::int64_t i) {
-    const bool stepped = i > 0;
-    const bool told = log::on(Channel::newton, Level::debug);
-    const double greatest = told ? greatest_norm() : 0.0;
-    for (std::int64_t r = 0; r < rows(); ++r) {
-      if (at(done_, r)) continue;
-      const std::int64_t p = at(point_, r);
-      const double now = at(norm_, r);
-      if (settings_.keep_history) at(outcome_.history, p * settings_.miters + i) = now;
-      at(outcome_.residual_norm, p) = now;
-      at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
-      const bool settled = !gated() || (stepped && at(settled_, r));
-      const bool converged =
-          now < settings_.atol || now == 0.0 || (settled && now / at(initial_norm_, r) < settings_.rtol);
-      if (stepped && at(singular_, r) != 0)
-        retire(r, NEML2_SINGULAR);
-      else if (!std::isfinite(now))
-        retire(r, NEML2_NOT_CONVERGED);
-      else if (converged && !settings_.whole_batch)
-        retire(r, NEML2_OK);
-      else if (settings_.whole_batch)
-        at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
-    }
+    for (std::int64_t r = 0; r < rows(); ++r)
+      if (!at(done_, r)) judge(r, i, at(norm_, r));
     if (settings_.whole_batch) settle_the_batch();
-    if (told) tell_iteration(i, greatest);
+    if (log::on(Channel::newton, Level::debug)) tell_iteration(i);
+    greatest_norm_ = 0.0;
     if (!settings_.whole_batch && system_.can_shrink()) shrink();
   }
 
-  // Of the points that are not done; NaN where one is.
-  double greatest_norm() const {
-    double greatest = 0.0;
-    for (std::int64_t r = 0; r < rows(); ++r)
-      if (!at(done_, r) && !(at(norm_, r) <= greatest) && !std::isnan(greatest)) greatest = at(norm_, r);
-    return greatest;
+  void judge(std::int64_t r, std::int64_t i, double now) {
+    const bool stepped = i > 0;
+    const std::int64_t p = at(point_, r);
+    if (settings_.keep_history) at(outcome_.history, p * settings_.miters + i) = now;
+    at(outcome_.residual_norm, p) = now;
+    at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
+    if (!(now <= greatest_norm_) && !std::isnan(greatest_norm_)) greatest_norm_ = now;
+    const bool settled = !gated() || (stepped && at(settled_, r));
+    const bool converged =
+        now < settings_.atol || now == 0.0 || (settled && now / at(initial_norm_, r) < settings_.rtol);
+    if (stepped && at(singular_, r) != 0)
+      retire(r, NEML2_SINGULAR);
+    else if (!std::isfinite(now))
+      retire(r, NEML2_NOT_CONVERGED);
+    else if (converged && !settings_.whole_batch)
+      retire(r, NEML2_OK);
+    else if (settings_.whole_batch)
+      at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
   }
 
   std::string whose() const { return owner_.str(std::ssize(outcome_.status)); }
 
-  void tell_iteration(std::int64_t i, double greatest) const {
+  void tell_iteration(std::int64_t i) const {
     const std::string step = line_search() && i > 0 ? join(", least step ", least_step_) : "";
-    log::write(Channel::newton, Level::debug, whose(), ": iteration ", i, ", |r| = ", log::scientific(greatest), step,
-               ", ", left_, " left");
+    log::write(Channel::newton, Level::debug, whose(), ": iteration ", i, ", |r| = ", log::scientific(greatest_norm_),
+               step, ", ", left_, " left");
   }
 
   void tell_outcome() const {
@@ -200,8 +215,9 @@ class Iteration {
     for (std::int64_t r = 0; r < rows(); ++r)
       if (!at(done_, r)) left.push_back(r);
     select(point_, left);
-    select(norm_, left);
-    select(initial_norm_, left);
+    for (auto* values : {&norm_, &previous_norm_, &initial_norm_}) select(*values, left);
+    select(singular_, left);
+    select(settled_, left);
     done_.assign(left.size(), 0);
     if (left.empty()) return;
     u_ = select_rows(u_, left);
@@ -224,12 +240,13 @@ class Iteration {
   Groups& solution_;
   Outcome outcome_;
 
-  std::int64_t left_ = 0;    // rows that are not done
-  double least_step_ = 1.0;  // that the last line search took
+  std::int64_t left_ = 0;       // rows that are not done
+  double least_step_ = 1.0;     // that the last line search took
+  double greatest_norm_ = 0.0;  // of this iteration; NaN where one is
   Vector<std::int64_t> point_;
   Vector<char> done_, settled_;
   Groups u_, residual_;
-  Vector<double> norm_, initial_norm_;
+  Vector<double> norm_, previous_norm_, initial_norm_;
   Vector<std::int32_t> singular_;
 };
 

@@ -21,17 +21,19 @@ class System {
   static void operator delete(void* system, std::size_t bytes) { memory::release(system, bytes); }
 
   virtual Groups residual(const Groups& u) = 0;
+  // The same of some rows of `u` only; none where linearize() takes no longer.
+  virtual Groups quick_residual(const Groups& /*u*/, const Vector<std::int64_t>& /*rows*/) { return {}; }
 
   // The residual at `u`; remembers the operator A there for step().
   virtual Groups linearize(const Groups& u) = 0;
 
-  // The Newton step of the last linearize(), by a direct solve. `singular` receives one entry per point, not zero
-  // where the operator of the point is singular.
+  // The Newton step of the last linearize(), whose operator it uses up. `singular` receives one entry per point, not
+  // zero where the operator of the point is singular.
   virtual Groups step(Vector<std::int32_t>& singular) = 0;
   // The same of the last step() where the processor does not read the device: LAPACK's info of each linear solve.
   virtual Vector<Tensor> singular_on_device() const { return {}; }
 
-  // Go on with these rows only, in this order. The operator of the last linearize() is cut down too.
+  // Go on with these rows only, in this order. An operator that waits for its step is cut down too.
   virtual void keep(const Vector<std::int64_t>& rows) = 0;
 
   // False where the number of points is baked into the system: keep() is then not called.

@@ -30,17 +30,21 @@ class Scalars : public System {
   double (*slope)(double) = [](double u) { return 2 * u; };
   bool shrinks = true;
   Vector<double> a;
-  int evaluations = 0;
+  int linearizations = 0, quick_residuals = 0;
 
   explicit Scalars(Vector<double> targets) : a(std::move(targets)) {}
 
   Groups residual(const Groups& u) override {
-    ++evaluations;
     Groups out = {Tensor::empty(DType::float64, u[0].sizes())};
     for (std::size_t p = 0; p < a.size(); ++p) out[0].data_as<double>()[p] = a[p] - f(u[0].data_as<double>()[p]);
     return out;
   }
+  Groups quick_residual(const Groups& u, const Vector<std::int64_t>& rows) override {
+    ++quick_residuals;
+    return neml2_capi::newton::select_rows(residual(u), rows);
+  }
   Groups linearize(const Groups& u) override {
+    ++linearizations;
     slopes_.clear();
     for (std::size_t p = 0; p < a.size(); ++p) slopes_.push_back(slope(u[0].data_as<double>()[p]));
     residual_ = residual(u);
@@ -106,6 +110,31 @@ void each_point_converges_on_its_own() {
     }
     expect(outcome.iterations[4] == 0, "a point that starts at NaN stops at once");
   }
+}
+
+void the_last_iterate_needs_no_operator() {
+  Scalars system({4.0});
+  Groups u = start_at(1.0, 1);
+  const Outcome outcome = solve(system, u, Settings());
+  expect(outcome.status[0] == NEML2_OK && std::abs(at(u, 0) - 2.0) < 1e-8, "the root");
+  expect(system.linearizations == outcome.iterations[0], "an operator for each step, and none at the solution");
+}
+
+// A slope that is wrong by a thousandth makes |r| a thousandth in each step: 1, 1e-3, 1e-6, 1e-9. From the first two,
+// 1e-9 is expected of the third.
+void an_expectation_may_fail() {
+  Scalars system({1.0});
+  system.f = [](double v) { return v; };
+  system.slope = [](double) { return 1.0 / 0.999; };
+  Settings settings;
+  settings.atol = 1e-8;
+  settings.rtol = 0.0;
+  settings.keep_history = true;
+  Groups u = start_at(0.0, 1);
+  const Outcome outcome = solve(system, u, settings);
+  expect(outcome.status[0] == NEML2_OK && outcome.iterations[0] == 3, "it goes on");
+  expect(std::abs(outcome.history[2] - 1e-6) < 1e-12, "from where it was");
+  expect(system.linearizations == 3 && system.quick_residuals == 2, "a residual more");
 }
 
 void history_holds_every_norm() {
@@ -185,6 +214,8 @@ void a_bound_of_one_makes_no_step() {
 
 int main() {
   each_point_converges_on_its_own();
+  the_last_iterate_needs_no_operator();
+  an_expectation_may_fail();
   history_holds_every_norm();
   whole_batch_fails_and_converges_as_one();
   line_search_reaches_what_full_steps_miss();
