@@ -99,12 +99,13 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
   Lanes<Index> info{};
   for (std::int64_t k = 0; k < n; ++k) {
     V largest = absolute(get(k, k));
-    Lanes<Index> row = broadcast(static_cast<Index>(k));
+    Lanes<Index> row = broadcast(static_cast<Index>(k)), at = row;
     for (std::int64_t i = k + 1; i < n; ++i) {
       const V size = absolute(get(i, k));
       const auto larger = size > largest;
+      at += 1;
       largest = larger ? size : largest;
-      row = larger ? broadcast(static_cast<Index>(i)) : row;
+      row = larger ? at : row;
     }
     if (wants_factors)
       for (int l = 0; l < count; ++l) systems[l].pivots[k] = static_cast<std::int32_t>(row[l] + 1);
@@ -126,7 +127,10 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
     info = ((get(k, k) == T(0)) & (info == 0)) ? broadcast(static_cast<Index>(k + 1)) : info;
     in_groups(k + 1, n, [&](std::int64_t i, auto rows) {
       V factors[rows];
-      for (int r = 0; r < rows; ++r) store(place(i + r, k), factors[r] = pivot.divide(get(i + r, k)));
+      for (int r = 0; r < rows; ++r) {
+        factors[r] = pivot.divide(get(i + r, k));
+        if (wants_factors) store(place(i + r, k), factors[r]);
+      }
       eliminate<T, rows>(place(i, k + 1), columns * width, factors, place(k, k + 1), (columns - k - 1) * width);
     });
   }
@@ -134,12 +138,10 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
   for (std::int64_t k = n; k-- > 0;) {
     const Pivot<T, V> pivot(get(k, k), load(reciprocals + k * width));
     for (std::int64_t j = n; j < columns; ++j) {
-      V x = get(k, j);
-      for (std::int64_t i = n - 1; i > k; --i) x = subtract_product(x, get(k, i), get(i, j));
-      x = pivot.divide(x);
-      store(place(k, j), x);
-      x = info != 0 ? broadcast(no_number<T>) : x;
-      for (int l = 0; l < count; ++l) systems[l].x[k * layout.x_row + (j - n) * layout.x_column] = x[l];
+      const V x = pivot.divide(get(k, j));
+      for (std::int64_t i = 0; i < k; ++i) store(place(i, j), subtract_product(get(i, j), get(i, k), x));
+      const V out = info != 0 ? broadcast(no_number<T>) : x;
+      for (int l = 0; l < count; ++l) systems[l].x[k * layout.x_row + (j - n) * layout.x_column] = out[l];
     }
   }
 
