@@ -45,16 +45,21 @@ class Pivot {
   bool accurate_;
 };
 
-// Rows of `size` elements, `stride` apart: each loses its multiple of `row`.
-template <class T, int rows>
-void eliminate(T* to, std::int64_t stride, const Lanes<T> (&factors)[rows], const T* row, std::int64_t size) {
+// Rows of `size` elements, `stride` apart: each loses its multiples of the pivot rows, of one after the other.
+template <class T, int rows, int pivots>
+void eliminate(T* to, const T* pivot_rows, std::int64_t stride, std::int64_t size,
+               const Lanes<T> (&factors)[rows][pivots]) {
 #pragma GCC unroll 2
   for (std::int64_t j = 0; j < size; j += lane_count<T>) {
-    const Lanes<T> subtracted = load(row + j);
+    Lanes<T> subtracted[pivots];
+#pragma GCC unroll 2
+    for (int p = 0; p < pivots; ++p) subtracted[p] = load(pivot_rows + p * stride + j);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
-      T* const element = to + r * stride + j;
-      store(element, subtract_product(load(element), factors[r], subtracted));
+      Lanes<T> element = load(to + r * stride + j);
+#pragma GCC unroll 2
+      for (int p = 0; p < pivots; ++p) element = subtract_product(element, factors[r][p], subtracted[p]);
+      store(to + r * stride + j, element);
     }
   }
 }
@@ -97,7 +102,11 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
 
   const bool wants_factors = systems[0].lu != nullptr;
   Lanes<Index> info{};
+  // Columns go in pairs, so that what is right of them is read and written half as often: the first of a pair is taken
+  // from the second, and then both from the rest.
+  const std::int64_t stride = columns * width;
   for (std::int64_t k = 0; k < n; ++k) {
+    const std::int64_t first = k / 2 * 2;
     V largest = absolute(get(k, k));
     Lanes<Index> row = broadcast(static_cast<Index>(k)), at = row;
     for (std::int64_t i = k + 1; i < n; ++i) {
@@ -116,7 +125,7 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
         // All lanes with this pivot.
         const auto swapped = row == static_cast<Index>(other);
         row = swapped ? broadcast(static_cast<Index>(k)) : row;
-        for (std::int64_t j = wants_factors ? 0 : k; j < columns; ++j) {
+        for (std::int64_t j = wants_factors ? 0 : first; j < columns; ++j) {
           const V a = get(k, j), b = get(other, j);
           store(place(k, j), swapped ? b : a);
           store(place(other, j), swapped ? a : b);
@@ -125,13 +134,23 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
     const Pivot<T, V> pivot(get(k, k));
     store(reciprocals + k * width, pivot.reciprocal());
     info = ((get(k, k) == T(0)) & (info == 0)) ? broadcast(static_cast<Index>(k + 1)) : info;
+    for (std::int64_t i = k + 1; i < n; ++i) store(place(i, k), pivot.divide(get(i, k)));
+    if (k == first) {
+      const V above = get(k, k + 1);
+      for (std::int64_t i = k + 1; i < n; ++i)
+        store(place(i, k + 1), subtract_product(get(i, k + 1), get(i, k), above));
+      continue;
+    }
+    const std::int64_t left = (columns - k - 1) * width;
+    const V factor[1][1] = {{get(k, k - 1)}};
+    eliminate<T, 1, 1>(place(k, k + 1), place(k - 1, k + 1), stride, left, factor);
     in_groups(k + 1, n, [&](std::int64_t i, auto rows) {
-      V factors[rows];
+      V factors[rows][2];
       for (int r = 0; r < rows; ++r) {
-        factors[r] = pivot.divide(get(i + r, k));
-        if (wants_factors) store(place(i + r, k), factors[r]);
+        factors[r][0] = get(i + r, k - 1);
+        factors[r][1] = get(i + r, k);
       }
-      eliminate<T, rows>(place(i, k + 1), columns * width, factors, place(k, k + 1), (columns - k - 1) * width);
+      eliminate<T, rows, 2>(place(i, k + 1), place(k - 1, k + 1), stride, left, factors);
     });
   }
 
@@ -209,13 +228,13 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
     const std::int64_t first = (k + 1) / width * width;
     in_groups(k + 1, n, [&](std::int64_t i, auto group) {
       T* const row = rows + i * row_size;
-      Lanes<T> factors[group];
+      Lanes<T> factors[group][1];
       for (int r = 0; r < group; ++r) {
         const T factor = pivot.divide(row[r * row_size + k]);
         if (lu) lu[i + r + k * n] = factor;
-        factors[r] = broadcast(factor);
+        factors[r][0] = broadcast(factor);
       }
-      eliminate<T, group>(row + first, row_size, factors, pivot_row + first, row_size - first);
+      eliminate<T, group, 1>(row + first, pivot_row + first, row_size, row_size - first, factors);
     });
   }
 
