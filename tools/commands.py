@@ -139,8 +139,9 @@ def _compile_environment() -> Environment | None:
     return prepare("compile", requirements("compile"), [torch]) if torch else None
 
 
-def test(interpreters: int, pytest_arguments: list[str]) -> int:
+def test(interpreters: int, chosen: list[str]) -> int:
     """Every test: C, C++ and Fortran with ctest, then Python with pytest on the installed wheel."""
+    pytest_arguments = chosen or ["--numprocesses", _jobs(), "--dist", "loadfile"]
     wheel_file = built_wheel()
     failures = []
     builder = build_environment()
@@ -160,10 +161,9 @@ def test(interpreters: int, pytest_arguments: list[str]) -> int:
         variables["CMAKE_GENERATOR"] = "Ninja"
     if torch:
         variables["NEML2_CAPI_COMPILER"] = str(environment.python)
-        if not pytest_arguments:  # the tests would compile one model at a time
+        if not chosen:  # the tests would compile one model at a time
             recipes = ROOT / "tests" / "models" / "compile.py"
-            jobs = str(len(os.sched_getaffinity(0)))
-            if openly([environment.python, recipes, "--jobs", jobs], variables):
+            if openly([environment.python, recipes, "--jobs", _jobs()], variables):
                 failures.append("neml2-compile")
         if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
             variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
@@ -218,7 +218,12 @@ def _other_interpreters() -> list[str]:
 
 
 def _ctest(builder: Environment, folder: Path) -> int:
-    return openly(["ctest", "--test-dir", folder, "--output-on-failure"], builder.variables)
+    command: Command = ["ctest", "--test-dir", folder, "--output-on-failure", "--parallel", _jobs()]
+    return openly(command, builder.variables)
+
+
+def _jobs() -> str:
+    return str(len(os.sched_getaffinity(0)))
 
 
 def _cmake_build(folder: Path) -> Path:
@@ -231,10 +236,9 @@ def _cmake_build(folder: Path) -> Path:
         options += ["-G", "Ninja"]
     command: Command = [cmake, "-S", ROOT, "-B", folder, *options]
     quietly("configuring the C, C++ and Fortran tests", command, builder.variables)
-    jobs = str(len(os.sched_getaffinity(0)))
     quietly(
         "building the C, C++ and Fortran tests",
-        [cmake, "--build", folder, "--parallel", jobs],
+        [cmake, "--build", folder, "--parallel", _jobs()],
         builder.variables,
     )
     return folder

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from native import CXX, ROOT, command, run
 
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g"
+# Without optimisation: to compile takes longer than to run.
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
 
 # The Fortran programs are not instrumented. AddressSanitizer holds freed memory back, up to 256 MB,
 # which is what the test of the resident memory would measure.
@@ -23,6 +24,10 @@ LEFT_OUT = "^fortran_|_cycles$"
 OPTIONS = (
     "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0"
 )
+
+
+def jobs() -> str:
+    return str(len(os.sched_getaffinity(0)))
 
 
 def build(tmp_path: Path, name: str, flags: str, *targets: str) -> tuple[str, Path]:
@@ -41,8 +46,7 @@ def build(tmp_path: Path, name: str, flags: str, *targets: str) -> tuple[str, Pa
         f"-DCMAKE_CXX_FLAGS={flags}",
     )
     chosen = ("--target", *targets) if targets else ()
-    parallel = ("--parallel", str(len(os.sched_getaffinity(0))))
-    command(cmake, "--build", folder, *parallel, *chosen)
+    command(cmake, "--build", folder, "--parallel", jobs(), *chosen)
     return cmake, folder
 
 
@@ -64,7 +68,7 @@ def test_c_and_cpp_tests_are_clean(tmp_path: Path) -> None:
     cmake, folder = build(tmp_path, "sanitized", FLAGS)
     output = run(
         Path(cmake).with_name("ctest"),
-        *("--test-dir", folder, "--output-on-failure", "-E", LEFT_OUT),
+        *("--test-dir", folder, "--output-on-failure", "-E", LEFT_OUT, "--parallel", jobs()),
         ASAN_OPTIONS=OPTIONS,
         UBSAN_OPTIONS="print_stacktrace=1",
     )
