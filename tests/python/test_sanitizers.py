@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from native import CXX, ROOT, command, run
 
-# Without optimisation: to compile takes longer than to run.
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g"
 
 # The Fortran programs are not instrumented. AddressSanitizer holds freed memory back, up to 256 MB,
 # which is what the test of the resident memory would measure.
