@@ -19,7 +19,7 @@ from tools.environments import (
     requirements,
     torch_to_be_had,
 )
-from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
+from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
 
 # What NEML2's own runtime is built with from its sources.
 REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11", "pyzag==2.0.0"]
@@ -56,8 +56,7 @@ def _programs(reference: Path | None) -> Path:
         options += ["-G", "Ninja"]
     configure: Command = [cmake, "-S", ROOT, "-B", folder, *options]
     quietly("configuring the benchmarks", configure, builder.variables)
-    jobs = str(len(os.sched_getaffinity(0)))
-    build: Command = [cmake, "--build", folder, "--parallel", jobs]
+    build: Command = [cmake, "--build", folder, "--parallel", jobs()]
     quietly("building the benchmarks", build, builder.variables)
     return folder / "lib"
 

@@ -23,7 +23,7 @@ from tools.environments import (
     torch_to_be_had,
 )
 from tools.prerequisites import PYTHONS
-from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
+from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
@@ -141,7 +141,7 @@ def _compile_environment() -> Environment | None:
 
 def test(interpreters: int, chosen: list[str]) -> int:
     """Every test: C, C++ and Fortran with ctest, then Python with pytest on the installed wheel."""
-    pytest_arguments = chosen or ["--numprocesses", _jobs(), "--dist", "loadfile"]
+    pytest_arguments = chosen or ["--numprocesses", jobs(), "--dist", "loadfile"]
     wheel_file = built_wheel()
     failures = []
     builder = build_environment()
@@ -163,7 +163,7 @@ def test(interpreters: int, chosen: list[str]) -> int:
         variables["NEML2_CAPI_COMPILER"] = str(environment.python)
         if not chosen:  # the tests would compile one model at a time
             recipes = ROOT / "tests" / "models" / "compile.py"
-            if openly([environment.python, recipes, "--jobs", _jobs()], variables):
+            if openly([environment.python, recipes, "--jobs", jobs()], variables):
                 failures.append("neml2-compile")
         if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
             variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
@@ -218,12 +218,8 @@ def _other_interpreters() -> list[str]:
 
 
 def _ctest(builder: Environment, folder: Path) -> int:
-    command: Command = ["ctest", "--test-dir", folder, "--output-on-failure", "--parallel", _jobs()]
+    command: Command = ["ctest", "--test-dir", folder, "--output-on-failure", "--parallel", jobs()]
     return openly(command, builder.variables)
-
-
-def _jobs() -> str:
-    return str(len(os.sched_getaffinity(0)))
 
 
 def _cmake_build(folder: Path) -> Path:
@@ -238,7 +234,7 @@ def _cmake_build(folder: Path) -> Path:
     quietly("configuring the C, C++ and Fortran tests", command, builder.variables)
     quietly(
         "building the C, C++ and Fortran tests",
-        [cmake, "--build", folder, "--parallel", _jobs()],
+        [cmake, "--build", folder, "--parallel", jobs()],
         builder.variables,
     )
     return folder

@@ -56,6 +56,11 @@ def quietly(title: str, command: Command, extra: Mapping[str, str] | None = None
     return result.stdout
 
 
+def jobs() -> str:
+    """How many processes work side by side, for the commands that ask."""
+    return str(len(os.sched_getaffinity(0)))
+
+
 def openly(command: Command, extra: Mapping[str, str] | None = None) -> int:
     """Run with the output on the terminal, and return the exit status."""
     return subprocess.run(command, cwd=ROOT, env=child_variables(extra)).returncode
