@@ -3,11 +3,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <set>
 #include <utility>
 
 #include "capi/aoti/container.h"
+#include "capi/aoti/linear_solve.h"
 #include "capi/aoti/loaded_graph.h"
 #include "capi/aoti/registered_operators.h"
 #include "capi/error.h"
@@ -86,13 +88,21 @@ class ConfinedRun {
   ConfinedRun& operator=(const ConfinedRun&) = delete;
 };
 
+bool have_equal_values(const Tensor& a, const Tensor& b) {
+  const Tensor first = a.row_major(), second = b.row_major();
+  return first.sizes() == second.sizes() && first.dtype() == second.dtype() &&
+         std::memcmp(first.data(), second.data(), static_cast<std::size_t>(first.numel() * first.itemsize())) == 0;
+}
+
 class BuiltinGraph final : public LoadedGraph {
  public:
   BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, builtin::Image& image)
       : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()),
         nodes_(std::move(nodes)),
         calls_registered_(
-            std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {}
+            std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {
+    if (may_be_linear_solve(this->signature(), nodes_)) solves_ = solves_samples();
+  }
 
   Runtime runtime() const override { return Runtime::builtin; }
 
@@ -102,7 +112,9 @@ class BuiltinGraph final : public LoadedGraph {
     builtin::RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
-    if (calls_registered_)
+    if (solves_)
+      run_solve(inputs, outputs, singular);
+    else if (calls_registered_)
       run_registered(inputs, outputs, context);
     else
       run_container(inputs, outputs, context);
@@ -112,17 +124,33 @@ class BuiltinGraph final : public LoadedGraph {
   }
 
  private:
+  bool solves_samples() const {
+    const Vector<Tensor> samples = sample_systems(inputs());
+    SingularInfo singular;
+    const Vector<Tensor> by_package = Graph::run(samples, &singular);
+    return have_equal_values(by_package.front(), solve_linear(samples[0], samples[1], &singular));
+  }
+
+  void run_solve(Handles& inputs, Handles& outputs, SingularInfo* singular) const {
+    const ConfinedRun confined(true);
+    try {
+      outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], singular));
+    } catch (const std::exception& error) {
+      throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": the compiled package failed: ", error.what()));
+    }
+  }
+
   void run_container(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
     const auto container = in_use();
     const ConfinedRun confined(container->has_run());
     container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
-                   outputs.size(), &context, has_integer_kernels());
+                   outputs.size(), &context, signature().has_integer_kernels);
   }
 
   // What a user's function failed with comes before what the package says of it.
   void run_registered(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
     Vector<std::int64_t> sizes;
-    for (const auto& [name, axis] : symbols())
+    for (const auto& [name, axis] : signature().symbols)
       sizes.push_back(inputs[static_cast<std::size_t>(axis.input)]->sizes()[axis.axis]);
     context.sizes = sizes.data();
     try {
@@ -140,6 +168,7 @@ class BuiltinGraph final : public LoadedGraph {
 
   std::vector<OperatorNode> nodes_;
   bool calls_registered_;
+  bool solves_ = false;  // and does nothing else
 };
 
 }  // namespace

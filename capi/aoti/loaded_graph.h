@@ -37,9 +37,7 @@ class LoadedGraph : public Graph {
   const std::string& package() const { return package_; }
   // The container of a run, which keeps it while others may replace its constants.
   std::shared_ptr<const Container> in_use() const;
-  const auto& symbols() const { return signature_.symbols; }
-  // Integer kernels cannot run beside one another.
-  bool has_integer_kernels() const { return signature_.has_integer_kernels; }
+  const Signature& signature() const { return signature_; }
 
  private:
   void require_host() const;

@@ -276,9 +276,10 @@ std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
 //   extern "C"  void  cpp_fused_floor_divide_0(const int64_t* in_ptr0,
 //                          int64_t* out_ptr0,
 //                          const int64_t ks0);
+constexpr std::string_view kernel_mark = "extern \"C\"  void  ";
+
 bool has_integer_kernels(std::string_view source) {
-  constexpr std::string_view mark = "extern \"C\"  void  ";
-  for (std::size_t at = source.find(mark); at != std::string_view::npos; at = source.find(mark, at + 1))
+  for (std::size_t at = source.find(kernel_mark); at != std::string_view::npos; at = source.find(kernel_mark, at + 1))
     if (source.substr(at, source.find(';', at) - at).find("_t* ") != std::string_view::npos) return true;
   return false;
 }
@@ -320,6 +321,7 @@ Signature read_signature(std::string_view source) {
   const Symbols symbols(*run, checks);
   signature.equal_axes = symbols.equal_axes(signature.inputs);
   signature.symbols = symbols.axes();
+  signature.has_kernels = source.find(kernel_mark) != std::string_view::npos;
   signature.has_integer_kernels = has_integer_kernels(source);
   return signature;
 }

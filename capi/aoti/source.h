@@ -26,6 +26,7 @@ struct Signature {
   std::vector<std::vector<Axis>> equal_axes;         // groups of dynamic axes that always have one size
   std::map<std::string, Axis, std::less<>> symbols;  // the names of sizes in the source, and an axis that has each
 
+  bool has_kernels = false;  // code of its own, beside what it calls
   // Kernels on integers note a division by zero through a pointer to the stack of the running thread, and one image has
   // one such pointer: they must run one at a time.
   bool has_integer_kernels = false;

@@ -55,6 +55,22 @@ void divide_on_threads(const std::vector<std::shared_ptr<const Graph>>& graphs) 
   expect(wrong == 0, join(wrong.load(), " runs failed for the fault of another thread"));
 }
 
+// What only solves A x = b is not run as a package: this one must not be taken for such.
+void a_solve_with_the_transpose_is_one() {
+  const auto graph = Graph::load(compiled("transposed_solve"));
+  const std::int64_t points = 5;
+  Tensor a = Tensor::empty(DType::float64, {points, 3, 3}), b = ones({points, 3});
+  for (std::int64_t i = 0; i < a.numel(); ++i) a.data_as<double>()[i] = static_cast<double>((i * i) % 7 + 1);
+  const Tensor x = graph->run({a, b})[0].row_major();
+  for (std::int64_t p = 0; p < points; ++p)
+    for (std::int64_t i = 0; i < 3; ++i) {
+      double product = 0;
+      for (std::int64_t j = 0; j < 3; ++j)
+        product += a.data_as<double>()[(p * 3 + j) * 3 + i] * x.data_as<double>()[p * 3 + j];
+      expect(std::abs(product - 1) < 1e-12, join("equation ", i, " of point ", p, " gives ", product));
+    }
+}
+
 void integer_graphs_do_not_disturb_each_other(const Scratch& scratch) {
   const auto graph = Graph::load(compiled("integer_division"));
   divide_on_threads({graph});
@@ -142,4 +158,5 @@ int main() {
   sizes_that_must_agree_are_compared();
   a_graph_may_have_no_inputs();
   outputs_may_be_inputs_and_views();
+  a_solve_with_the_transpose_is_one();
 }

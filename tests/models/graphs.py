@@ -11,6 +11,7 @@ FOLDER/aliases.pt2            outputs that are an input, a view of one, and view
 FOLDER/root_residual.pt2      the residual of u^2 = a in float32, unlike neml2-compile's,
 FOLDER/root_jacobian.pt2      its operator and residual,
 FOLDER/root_solve.pt2         and the solve of its Newton step
+FOLDER/transposed_solve.pt2   the solve of A^T x = b, which calls what one of A x = b calls
 FOLDER/weights.pt2            a small network: two layers, whose weights and biases are constants
 """
 
@@ -94,6 +95,13 @@ def main(folder: Path) -> None:
         folder / "root_solve.pt2",
         lambda operator, b: torch.linalg.solve(operator, b.unsqueeze(-1)).squeeze(-1),
         (operator, u.clone()),
+        pair,
+    )
+    matrix = torch.eye(3, dtype=torch.float64).expand(8, 3, 3).clone()
+    compile_graph(
+        folder / "transposed_solve.pt2",
+        lambda a, b: torch.linalg.solve(a.mT, b.unsqueeze(-1)).squeeze(-1),
+        (matrix, real.clone()),
         pair,
     )
     network = torch.nn.Sequential(

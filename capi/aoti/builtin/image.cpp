@@ -50,9 +50,11 @@ Provider open_provider() {
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
   look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
   look_up(provider.last_error, provider.library, "nml2_last_error");
+  look_up(provider.solve_systems, provider.library, "nml2_solve_systems");
   UseMemory use_memory = nullptr;
   look_up(use_memory, provider.library, "nml2_use_memory");
-  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory)
+  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !provider.solve_systems ||
+      !use_memory)
     throw fail("it is of another version");
   use_memory(memory::allocate_for, memory::release_for);
   return provider;

@@ -21,6 +21,7 @@ struct Provider {
   FindOperator find_operator;
   SupportedOperators supported_operators;
   LastError last_error;
+  SolveSystems solve_systems;
 
   // Throws Error NEML2_ERROR_FILE.
   static const Provider& get();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "capi/aoti/builtin/elements.h"
+#include "capi/aoti/builtin/exports.h"
 #include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/operators.h"
 #include "capi/aoti/builtin/work.h"
@@ -45,6 +46,30 @@ Factors empty_factors(const Tensor& a, bool wanted) {
   return factors;
 }
 
+// Systems that go to the kernel together.
+template <class T>
+class Gathered {
+ public:
+  explicit Gathered(const SystemLayout& layout)
+      : layout_(layout),
+        work_(kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
+
+  void add(const System<T>& system) {
+    if (count_ == group) solve();
+    systems_[count_++] = system;
+  }
+  // Those that were added since.
+  void solve() { kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), work_.template as<T>()); }
+
+ private:
+  static constexpr std::int64_t group = 64;
+
+  SystemLayout layout_;
+  Work work_;
+  System<T> systems_[group];
+  std::int64_t count_ = 0;
+};
+
 // x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat); the factors of A, where there
 // is memory for them. No right-hand sides: the factors only. A singular matrix gives NaN.
 void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
@@ -59,11 +84,7 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
                                x.strides[axes],
                                x.strides[axes + 1]};
   visit_real(a.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
-    const Kernels<T>& kernel = kernels<T>();
-    Work work(kernel.solve_work(n, layout.sides) * static_cast<std::int64_t>(sizeof(T)));
-    constexpr std::int64_t group = 64;
-    System<T> systems[group];
-    std::int64_t gathered = 0;
+    Gathered<T> gathered(layout);
     System<T> next = {nullptr,
                       nullptr,
                       nullptr,
@@ -74,12 +95,11 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
       next.a = a.data_as<T>() + at[0];
       next.b = b.tensor.data_as<T>() + at[1];
       next.x = x.tensor.data_as<T>() + at[2];
-      systems[gathered++] = next;
-      if (gathered == group) kernel.solve(layout, systems, std::exchange(gathered, 0), work.as<T>());
+      gathered.add(next);
       ++next.info;
       if (next.lu) next.lu += n * n, next.pivots += n;
     });
-    kernel.solve(layout, systems, gathered, work.as<T>());
+    gathered.solve();
   });
 }
 
@@ -162,6 +182,22 @@ void report(RunContext& run, const Tensor& info) {
 }
 
 }  // namespace
+
+NML2_EXPORT void nml2_solve_systems(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info) {
+  const SystemLayout layout = {a.sizes()[1],   b.sizes()[2],   a.strides()[1], a.strides()[2],
+                               b.strides()[1], b.strides()[2], x.strides()[1], x.strides()[2]};
+  const auto solve = [&]<class T>(std::type_identity<T>) {
+    Gathered<T> gathered(layout);
+    System<T> next = {a.data_as<T>(), b.data_as<T>(), x.data_as<T>(), info, nullptr, nullptr};
+    for (std::int64_t i = 0; i < a.sizes()[0]; ++i) {
+      gathered.add(next);
+      next.a += a.strides()[0], next.b += b.strides()[0], next.x += x.strides()[0], ++next.info;
+    }
+    gathered.solve();
+  };
+  if (a.dtype() == DType::float32) return solve(std::type_identity<float>());
+  solve(std::type_identity<double>());
+}
 
 void linalg_solve_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {
   const Tensor &a = *tensors[0], &b = *tensors[1];

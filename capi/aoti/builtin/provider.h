@@ -104,5 +104,8 @@ using LastError = const char* (*)();
 //   void nml2_use_memory(memory::Allocate, memory::Release)
 //                                                     the caches of libneml2_capi, before the first package runs
 using UseMemory = void (*)(memory::Allocate, memory::Release);
+//   void nml2_solve_systems(a, b, x, info)            A x = b: (p, n, n) and (p, n, m) give (p, n, m), all of one real
+//                                                     type, and what getrf says of each matrix
+using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);
 
 }  // namespace neml2_capi::aoti::builtin

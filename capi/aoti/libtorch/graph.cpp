@@ -127,7 +127,8 @@ class LibtorchGraph final : public LoadedGraph {
       Run run{&calls_, singular, {}, !device().is_host()};
       const builtin::SerialRegions torch_serial(Library::get().openmp());
       const OnStream here(device());
-      container->run(in.data(), in.size(), out.data(), out.size(), &run, has_integer_kernels(), here.stream());
+      container->run(in.data(), in.size(), out.data(), out.size(), &run, signature().has_integer_kernels,
+                     here.stream());
       for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         OwnedHandle output = out.take(i);
