@@ -362,13 +362,15 @@ class Tensor {
     return out;
   }
   void make_row_major() {
-    if (!is_row_major()) {
-      *this = copy();
-      return;
-    }
-    std::int64_t stride = 1;  // an axis of one element may have any
+    std::int64_t stride = 1;
     for (std::int64_t i = ndim(); i-- > 0;) {
-      strides_[i] = stride;
+      if (strides_[i] != stride) {
+        if (sizes_[i] > 1 && numel() > 0) {
+          *this = copy();
+          return;
+        }
+        strides_[i] = stride;  // an axis of one element may have any
+      }
       stride *= std::max<std::int64_t>(sizes_[i], 1);
     }
   }

@@ -60,7 +60,26 @@ Axes joined(const Dims& sizes, const std::array<Dims, 3>& strides) {
   return axes;
 }
 
+// The usual case: the elements of both lie side by side in the same order, or there is one exponent for all.
+bool are_side_by_side(const Tensor& base, const Tensor& exponent) {
+  const bool fit = exponent.numel() == 1 ? exponent.ndim() <= base.ndim()
+                                         : exponent.sizes() == base.sizes() && exponent.strides() == base.strides();
+  return fit && base.dtype() == exponent.dtype() && is_real(base.dtype()) &&
+         (base.is_row_major() || is_dense(base.sizes(), base.strides()));
+}
+
+Tensor power_side_by_side(const Tensor& base, const Tensor& exponent) {
+  const std::int64_t n = base.numel();
+  const Tensor out(Storage::allocate_in_run(n * base.itemsize()), base.dtype(), base.sizes(), base.strides());
+  visit_real(base.dtype(), "a power", [&]<class T>(std::type_identity<T>) {
+    kernels<T>().power(n, out.data_as<T>(), 1, base.data_as<T>(), 1, exponent.data_as<T>(),
+                       exponent.numel() == 1 ? 0 : 1);
+  });
+  return out;
+}
+
 Tensor power(const Tensor& base, const Tensor& exponent) {
+  if (are_side_by_side(base, exponent)) return power_side_by_side(base, exponent);
   const DType dtype = promote(base, exponent);
   const Tensor x = converted(base, dtype), y = converted(exponent, dtype);
   const Dims sizes = broadcast(x.sizes(), y.sizes());
@@ -71,10 +90,6 @@ Tensor power(const Tensor& base, const Tensor& exponent) {
     const auto compute = kernels<T>().power;
     T* const to = out.data_as<T>();
     const T *const from = x.data_as<T>(), *const by = y.data_as<T>();
-    const auto as_stored = [&](const Tensor& t) { return t.sizes() == sizes && t.strides() == out.strides(); };
-    if (as_stored(x) && (y.numel() == 1 || as_stored(y)))
-      return compute(out.numel(), to, 1, from, 1, by, y.numel() == 1 ? 0 : 1);
-
     const auto [axes, strides] = joined(sizes, {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),
                                                 broadcast_strides(y.sizes(), y.strides(), sizes)});
     const std::int64_t outer = std::max<std::int64_t>(axes.size() - 1, 0), n = axes.empty() ? 1 : axes.back();
