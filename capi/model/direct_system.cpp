@@ -1,41 +1,55 @@
 #include "capi/model/direct_system.h"
 
-#include <utility>
+#include "capi/newton/rows.h"
 
 namespace neml2_capi::model {
 
-Vector<Tensor> DirectSystem::inputs(const newton::Groups& u) {
-  at_.unknowns = u;
-  return at_.inputs(packages_.tail);
+void DirectSystem::run(const Package& package, const Operands& at, Handles& outputs) const {
+  Handles inputs(package.num_inputs());
+  at.give(packages_.tail, inputs);
+  outputs.renew(package.num_outputs());
+  package.run(at.points(), inputs, outputs);
+  for (Tensor* output : outputs) output->make_row_major();
 }
 
 newton::Groups DirectSystem::residual(const newton::Groups& u) {
-  return row_major(packages_.residual.run(u.front().sizes()[0], inputs(u)));
+  at_.unknowns = u;
+  Handles residual(0);
+  run(packages_.residual, at_, residual);
+  return residual.take();
 }
 
 newton::Groups DirectSystem::quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) {
-  const Operands at = select({u, at_.givens, at_.parameters}, rows);
-  return row_major(packages_.residual.run(at.points(), at.inputs(packages_.tail)));
+  Handles residual(0);
+  run(packages_.residual, select({u, at_.givens, at_.parameters}, rows), residual);
+  return residual.take();
 }
 
 newton::Groups DirectSystem::linearize(const newton::Groups& u) {
-  operator_ = row_major(packages_.jacobian.run(u.front().sizes()[0], inputs(u)));
-  return newton::Groups(operator_.end() - static_cast<std::ptrdiff_t>(packages_.num_residuals), operator_.end());
+  at_.unknowns = u;
+  run(packages_.jacobian, at_, operator_);
+  newton::Groups residual;
+  residual.reserve(packages_.num_residuals);
+  for (std::size_t i = operator_.size() - packages_.num_residuals; i < operator_.size(); ++i)
+    residual.push_back(*operator_[i]);
+  return residual;
 }
 
 newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
-  const std::int64_t points = operator_.front().sizes()[0];
+  const std::int64_t points = operator_[0]->sizes()[0];
   aoti::SingularInfo info;
-  newton::Groups du = row_major(packages_.solve.run(points, std::exchange(operator_, {}), &info));
+  Handles du(packages_.solve.num_outputs());
+  packages_.solve.run(points, operator_, du, &info);
+  operator_.renew(0);
   singular = by_point(info, points);
   singular_on_device_ = std::move(info.on_device);
-  return du;
+  return row_major(du.take());
 }
 
 void DirectSystem::keep(const Vector<std::int64_t>& rows) {
   at_.givens = newton::select_rows(at_.givens, rows);
   at_.parameters = newton::select_rows(at_.parameters, rows);
-  operator_ = newton::select_rows(operator_, rows);
+  for (Tensor* part : operator_) *part = newton::select_rows(*part, rows);
 }
 
 bool DirectSystem::can_shrink() const {

@@ -33,11 +33,12 @@ class DirectSystem : public newton::System {
   bool can_shrink() const override;
 
  private:
-  Vector<Tensor> inputs(const newton::Groups& u);
+  // Run a package of (unknowns, givens, parameters); the outputs become row-major.
+  void run(const Package& package, const Operands& at, Handles& outputs) const;
 
   Packages packages_;
   Operands at_;
-  newton::Groups operator_;  // the blocks, then the residual
+  Handles operator_{0};  // the blocks, then the residual
   Vector<Tensor> singular_on_device_;
 };
 

@@ -26,6 +26,14 @@ struct Operands {
     tail.append_to(tensors, parameters);
     return tensors;
   }
+  // The same, row-major, as handles, of which there are as many.
+  void give(const ParameterTail& tail, Handles& handles) const {
+    Tensor** next = handles.begin();
+    for (const newton::Groups* groups : {&unknowns, &givens})
+      for (const Tensor& group : *groups) *next++ = new Tensor(group);
+    for (std::size_t i = 0; i < tail.size(); ++i) *next++ = new Tensor(tail.taken(i, parameters));
+    for (Tensor* handle : handles) handle->make_row_major();
+  }
 };
 
 // Of some points only: `rows` is in order, and names none twice.

@@ -15,7 +15,7 @@ namespace {
 using Rows = Vector<std::int64_t>;
 using Role = SubstepPlan::Role;
 
-Tensor select(const Tensor& tensor, const Rows& rows) { return newton::select_rows({tensor}, rows).front(); }
+Tensor select(const Tensor& tensor, const Rows& rows) { return newton::select_rows(tensor, rows); }
 
 // Write the rows of `part` to these rows of `whole`.
 void put(const Tensor& part, const Rows& rows, Tensor& whole) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -252,16 +253,24 @@ class Iteration {
 
 }  // namespace
 
-Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows) {
-  Groups out;
-  out.reserve(groups.size());
-  for (const Tensor& group : groups) {
-    Dims sizes = group.sizes();
-    sizes[0] = static_cast<std::int64_t>(rows.size());
-    out.push_back(Tensor::empty(group.dtype(), sizes));
+Tensor select_rows(const Tensor& group, const Vector<std::int64_t>& rows) {
+  Dims sizes = group.sizes();
+  sizes[0] = static_cast<std::int64_t>(rows.size());
+  Tensor selected = Tensor::empty(group.dtype(), sizes);
+  const std::int64_t bytes = row_size(group) * group.itemsize();
+  char* to = selected.data_as<char>();
+  for (std::int64_t row : rows) {
+    std::memcpy(to, group.data_as<const char>() + row * bytes, static_cast<std::size_t>(bytes));
+    to += bytes;
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) copy_row(groups, rows[i], out, static_cast<std::int64_t>(i));
-  return out;
+  return selected;
+}
+
+Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows) {
+  Groups selected;
+  selected.reserve(groups.size());
+  for (const Tensor& group : groups) selected.push_back(select_rows(group, rows));
+  return selected;
 }
 
 Outcome::Outcome(std::int64_t points, const Settings& settings)

@@ -40,7 +40,8 @@ class System {
   virtual bool can_shrink() const = 0;
 };
 
-// The given rows of every group.
+// The given rows of a group, and of every one.
+Tensor select_rows(const Tensor& group, const Vector<std::int64_t>& rows);
 Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows);
 
 }  // namespace neml2_capi::newton

@@ -12,21 +12,23 @@ namespace neml2_capi {
 // A list of handles that owns those that are in it; the others are null. Few are kept in place.
 class Handles {
  public:
-  explicit Handles(std::size_t size) : size_(size) {
-    if (size > few) many_.resize(size);
-    handles_ = size > few ? many_.data() : few_;
-    std::fill_n(handles_, size, nullptr);
-  }
+  explicit Handles(std::size_t size) { make_room(size); }
   explicit Handles(Vector<Tensor>&& tensors) : Handles(tensors.size()) {
     for (std::size_t i = 0; i < size_; ++i) handles_[i] = new Tensor(std::move(tensors[i]));
   }
-  ~Handles() {
-    for (std::size_t i = 0; i < size_; ++i) delete handles_[i];
-  }
+  ~Handles() { clear(); }
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
+  // Delete those that are in it, and have room for `size`.
+  void renew(std::size_t size) {
+    clear();
+    make_room(size);
+  }
+
   std::size_t size() const { return size_; }
+  Tensor** begin() { return handles_; }
+  Tensor** end() { return handles_ + size_; }
   Tensor** data() { return handles_; }
   Tensor*& operator[](std::size_t i) { return handles_[i]; }
 
@@ -39,6 +41,16 @@ class Handles {
   }
 
  private:
+  void make_room(std::size_t size) {
+    if (size > few) many_.resize(size);
+    handles_ = size > few ? many_.data() : few_;
+    std::fill_n(handles_, size, nullptr);
+    size_ = size;
+  }
+  void clear() {
+    for (Tensor* handle : *this) delete handle;
+  }
+
   static constexpr std::size_t few = 16;
   std::size_t size_;
   Tensor** handles_;
