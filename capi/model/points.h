@@ -48,8 +48,18 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
                             std::int64_t begin, std::int64_t points);
 
-// Write a row-major value, one row per entry of `status` or one for all, to the points from `begin` on. An empty value
-// is zero. Points whose solve failed are left as they are, or become NaN.
+// Write a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
+void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                std::int64_t points);
+// The same of matrices (..., rows, columns), one per point, each of them transposed.
+void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
+                      std::int64_t begin);
+// The same in one pass with the question whether all of it is finite. Only floating-point values may be otherwise. Where
+// the array is not bound nothing is written.
+bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                  std::int64_t points);
+
+// As write_rows(), one row per entry of `status`. Points whose solve failed are left as they are, or become NaN.
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const Vector<std::int32_t>& status, bool mark_failed);
 
@@ -59,6 +69,10 @@ void accumulate(const Tensor& value, const Variable& variable, const Points& arr
                 bool mark_failed);
 
 void fill_nan(char* out, DType dtype, std::int64_t count);
+
+// Matrices (..., rows, columns) whose columns lie one after another, seen as the rows that these are in memory; empty
+// where they lie otherwise.
+Tensor columns_as_rows(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
 // The transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
