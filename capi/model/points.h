@@ -51,11 +51,15 @@ Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector
 // Write a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
 void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                 std::int64_t points);
-// The same of matrices (..., rows, columns), one per point, each of them transposed.
+// The same of row-major matrices (..., rows, columns), each of them transposed.
 void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
                       std::int64_t begin);
-// The same in one pass with the question whether all of it is finite. Only floating-point values may be otherwise. Where
-// the array is not bound nothing is written.
+// Are these matrices (points, rows, columns) in whose columns the elements stand side by side, as packages often return
+// blocks? They may be written from where they are, as they are or transposed.
+bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
+void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
+// As write_rows(), in one pass with the question whether all of it is finite, which only floating-point values may not
+// be. Where the array is not bound nothing is written.
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                   std::int64_t points);
 
@@ -69,10 +73,6 @@ void accumulate(const Tensor& value, const Variable& variable, const Points& arr
                 bool mark_failed);
 
 void fill_nan(char* out, DType dtype, std::int64_t count);
-
-// Matrices (..., rows, columns) whose columns lie one after another, seen as the rows that these are in memory; empty
-// where they lie otherwise.
-Tensor columns_as_rows(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
 // The transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);

@@ -92,8 +92,7 @@ void Model::run_graph(const GraphCall& graph, Handles& given, const Evaluation& 
   write_everywhere(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, points, 1.0);
 }
 
-// They are those of all points: no solve failed. Many packages return a block with its columns one after another, which
-// is the order with the components of the input first.
+// They are those of all points: no solve failed.
 void Model::write_graph_blocks(Handles& results, const Evaluation& evaluation, std::int64_t begin,
                                std::int64_t points) const {
   for (std::size_t i = 0; i < graph_blocks_.size(); ++i) {
@@ -101,14 +100,13 @@ void Model::write_graph_blocks(Handles& results, const Evaluation& evaluation, s
     if (!array.data) continue;
     const auto& [result, pair] = graph_blocks_[i];
     const Derivative& derivative = by_inputs_.all()[i];
-    std::int64_t rows = derivative.rows, columns = derivative.columns;
-    Tensor block = pair->batched ? columns_as_rows(*results[result], rows, columns) : Tensor();
-    const bool input_first = block.data();
-    if (input_first)
-      std::swap(rows, columns);
-    else
-      block = pair->rows(std::move(*results[result]));
-    if (input_first == evaluation.input_first)
+    const std::int64_t rows = derivative.rows, columns = derivative.columns;
+    if (pair->batched && has_columns(*results[result], rows, columns)) {
+      write_columns(*results[result], evaluation.input_first, array, begin);
+      continue;
+    }
+    const Tensor block = pair->rows(std::move(*results[result]));
+    if (!evaluation.input_first)
       write_rows(block, derivative.block, array, begin, points);
     else if (pair->batched)
       write_transposed(block, rows, columns, array, begin);
