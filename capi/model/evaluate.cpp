@@ -1,6 +1,7 @@
 // The evaluation of a model: the batch in chunks, each through all segments, on one thread or several.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -37,12 +38,15 @@ void Model::check_batch(std::int64_t points, const Options& options) const {
 // How many points are evaluated together, if there are so many. Where the choice is the library's, what the largest
 // package reads and writes takes at most half of the second-level cache, which leaves room for what happens inside.
 // Several threads get several chunks each, of an amount of work beside which it is little to begin and end one.
-std::int64_t Model::chunk_size(std::int64_t points, const Options& options, int threads) const {
+std::int64_t Model::chunk_size(const Evaluation& evaluation, const Options& options, int threads) const {
+  const std::int64_t points = evaluation.points;
   if (baked_batch_ != 0) return baked_batch_;
   if (options.whole_batch()) return points;
   if (options.chunk() != 0) return std::min(options.chunk(), greatest_batch_);
   constexpr std::int64_t least = 16, most = 2048;
-  const std::int64_t fit = std::clamp(exec::level2_cache() / 2 / bytes_per_point_, least, most);
+  const GraphCall* graph = graph_for(evaluation);
+  const std::int64_t bytes = graph ? graph->package().bytes_per_point() : bytes_per_point_;
+  const std::int64_t fit = std::clamp(exec::level2_cache() / 2 / std::max<std::int64_t>(bytes, 1), least, most);
   const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
   if (threads == 1) return std::min(in_cache, greatest_batch_);
   constexpr double worthwhile = 200e-6;  // seconds
@@ -171,19 +175,29 @@ const GraphCall* Model::graph_for(const Evaluation& evaluation) const {
 }
 
 void Model::gather_inputs(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
-                          Handles& given) const {
+                          Handles& given, Vector<Tensor>& repeated) const {
   std::size_t next = 0;
-  for (std::size_t i : graph_inputs_)
-    given[next++] =
-        new Tensor(gather(evaluation.inputs[i], variables(Kind::input)[i], begin, points, evaluation.copies[i]));
+  const auto give = [&](const Points& array, const Variable& variable, bool copy) {
+    const std::size_t i = next++;
+    if (array.stride != 0 || points == 1) {
+      given[i] = new Tensor(gather(array, variable, begin, points, copy));
+      return;
+    }
+    repeated.resize(given.size());
+    Tensor& rows = repeated[i];
+    if (!rows.data() || rows.sizes()[0] < points) rows = gather(array, variable, begin, points, copy);
+    given[i] = new Tensor(rows);
+    if (rows.sizes()[0] > points) *given[i] = first_rows(rows, points);
+  };
+  for (std::size_t i : graph_inputs_) give(evaluation.inputs[i], variables(Kind::input)[i], evaluation.copies[i]);
   for (std::size_t i : graph.parameters().positions())
-    given[next++] = new Tensor(gather(evaluation.parameters[i], variables(Kind::parameter)[i], begin, points, false));
+    give(evaluation.parameters[i], variables(Kind::parameter)[i], false);
 }
 
 void Model::run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
-                      Tally& tally) const {
+                      Tally& tally, Vector<Tensor>& repeated) const {
   Handles given(graph.package().num_inputs());
-  gather_inputs(graph, evaluation, begin, points, given);
+  gather_inputs(graph, evaluation, begin, points, given, repeated);
   run_graph(graph, given, evaluation, begin, points, tally);
 }
 
@@ -205,7 +219,8 @@ Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& optio
   if (note) watch.emplace();
   Tally tally;
   const GraphCall* graph = graph_for(evaluation);
-  if (!graph || !try_graph([&] { run_graph(*graph, evaluation, 0, evaluation.points, tally); }))
+  Vector<Tensor> repeated;
+  if (!graph || !try_graph([&] { run_graph(*graph, evaluation, 0, evaluation.points, tally, repeated); }))
     tally = Work(*this, evaluation, options, evaluation.points).run(1);
   if (note)
     seconds_per_point_.store(watch->seconds() / static_cast<double>(evaluation.points), std::memory_order_relaxed);
@@ -238,9 +253,16 @@ void Model::check_batch(const Evaluation& evaluation, const Options& options, st
 
 Tally Model::evaluate_points(const Evaluation& evaluation, const Options& options) const {
   const int threads = threads_for(evaluation.points, options);
-  const std::int64_t size = chunk_size(evaluation.points, options, threads);
+  const std::int64_t size = chunk_size(evaluation, options, threads);
   if (evaluation.points <= size) return evaluate_at_once(evaluation, options, threads > 1);
   return Work(*this, evaluation, options, size).run(threads);
+}
+
+// One value for all points has a row per point in the inputs of a package, and may be another one than before.
+static void refill(const Tensor& rows, const Variable& variable, const Points& array) {
+  const std::int64_t bytes = variable.point_shape.product() * itemsize(variable.dtype);
+  if (std::memcmp(rows.data(), array.data, static_cast<std::size_t>(bytes)) != 0)
+    gather(array, variable, 0, rows.sizes()[0], true).copy_to(rows.data());
 }
 
 // Nothing where an input must be copied, or where it is not known yet whether threads are to share the points.
@@ -250,17 +272,28 @@ std::optional<Model::Prepared> Model::prepare(const Evaluation& evaluation, cons
   if (!graph || options.capsule()) return {};
   const int threads = threads_for(points, options);
   const bool undecided = threads > 1 && seconds_per_point_.load(std::memory_order_relaxed) == 0;
-  if (undecided || chunk_size(points, options, threads) < points) return {};
+  if (undecided || chunk_size(evaluation, options, threads) < points) return {};
+  Prepared prepared{graph, {}, {}};
+  std::size_t position = 0;  // among the inputs of the package
+  const auto note = [&](const Points& array, const Variable& variable) {
+    const bool is_dense = dense(array, variable, points);
+    if (!is_dense && array.stride == 0) prepared.repeated.push_back({position, &variable, array});
+    ++position;
+    return is_dense || array.stride == 0;
+  };
   for (std::size_t i : graph_inputs_)
-    if (!dense(evaluation.inputs[i], variables(Kind::input)[i], points) || evaluation.copies[i]) return {};
+    if (evaluation.copies[i] || !note(evaluation.inputs[i], variables(Kind::input)[i])) return {};
   for (std::size_t i : graph->parameters().positions())
-    if (!dense(evaluation.parameters[i], variables(Kind::parameter)[i], points)) return {};
+    if (!note(evaluation.parameters[i], variables(Kind::parameter)[i])) return {};
   Handles given(graph->package().num_inputs());
-  gather_inputs(*graph, evaluation, 0, points, given);
-  return Prepared{graph, given.take()};
+  Vector<Tensor> repeated;
+  gather_inputs(*graph, evaluation, 0, points, given, repeated);
+  prepared.inputs = given.take();
+  return prepared;
 }
 
 Tally Model::repeat(const Prepared& prepared, const Evaluation& evaluation) const {
+  for (const auto& [position, variable, array] : prepared.repeated) refill(prepared.inputs[position], *variable, array);
   Handles given(prepared.inputs.size());
   for (std::size_t i = 0; i < given.size(); ++i) given[i] = new Tensor(prepared.inputs[i]);
   Tally tally;

@@ -29,16 +29,17 @@ struct Tally {
   std::string reason;
   std::int64_t reason_at = 0;
 
-  void add(std::int32_t status, std::int64_t point) {
-    if (count[status]++ == 0) first[status] = point;
+  // Of one point, or of so many from it on.
+  void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
+    if (count[status] == 0) first[status] = point;
+    count[status] += points;
   }
   // Those of consecutive points.
   void add(const Vector<std::int32_t>& status, std::int64_t begin) {
     std::int32_t any = 0;
     for (std::int32_t each : status) any |= each;
-    if (any == NEML2_OK && count[NEML2_OK] == 0) first[NEML2_OK] = begin;
     if (any == NEML2_OK)
-      count[NEML2_OK] += std::ssize(status);
+      add(NEML2_OK, begin, std::ssize(status));
     else
       for (std::int32_t each : status) add(each, begin++);
   }
@@ -168,6 +169,13 @@ class Model {
   struct Prepared {
     const GraphCall* graph;
     Vector<Tensor> inputs;
+    // Those that are copies: of one value for all points.
+    struct Repeated {
+      std::size_t input;
+      const Variable* variable;
+      Points array;
+    };
+    Vector<Repeated> repeated;
   };
   std::optional<Prepared> prepare(const Evaluation& evaluation, const Options& options) const;
   Tally repeat(const Prepared& prepared, const Evaluation& evaluation) const;
@@ -190,7 +198,7 @@ class Model {
   void mark_derivatives(const Shaping& shaping, const DeviceRequest& request, DeviceResults& results) const;
   void check_batch(std::int64_t points, const Options& options) const;
   Tally evaluate_at_once(const Evaluation& evaluation, const Options& options, bool note) const;
-  std::int64_t chunk_size(std::int64_t points, const Options& options, int threads) const;
+  std::int64_t chunk_size(const Evaluation& evaluation, const Options& options, int threads) const;
   std::int64_t end_of_chunk(std::int64_t begin, std::int64_t size, const Evaluation& evaluation,
                             const Options& options) const;
   // Without chunks and segments: points in one run of the package that is the model, or of that which gives its
@@ -198,12 +206,16 @@ class Model {
   void note_graph();
   const GraphCall* graph_for(const Evaluation& evaluation) const;
   int threads_for(std::int64_t points, const Options& options) const;
+  // Rows of one value for all points are left in `repeated`, by input of the package, for later points of the
+  // evaluation.
   void gather_inputs(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
-                     Handles& given) const;
+                     Handles& given, Vector<Tensor>& repeated) const;
   void run_graph(const GraphCall& graph, const Evaluation& evaluation, std::int64_t begin, std::int64_t points,
-                 Tally& tally) const;
+                 Tally& tally, Vector<Tensor>& repeated) const;
   void run_graph(const GraphCall& graph, Handles& given, const Evaluation& evaluation, std::int64_t begin,
                  std::int64_t points, Tally& tally) const;
+  void write_graph_blocks(Handles& results, const Evaluation& evaluation, std::int64_t begin,
+                          std::int64_t points) const;
   // Make `chunk` that of these points.
   void fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
             std::int64_t points) const;

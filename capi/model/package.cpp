@@ -15,12 +15,6 @@ Tensor repeat(const Tensor& tensor, std::int64_t rows) {
   return Tensor(tensor.storage(), tensor.dtype(), Dims{rows}.then(tensor.sizes()), strides, tensor.offset());
 }
 
-Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
-  Dims sizes = tensor.sizes();
-  sizes[0] = rows;
-  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
-}
-
 // One row more than there is: the last again.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
   if (!tensor.device().is_host())
@@ -36,6 +30,12 @@ Tensor padded(const Tensor& tensor, std::int64_t rows) {
 }
 
 }  // namespace
+
+Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
+  Dims sizes = tensor.sizes();
+  sizes[0] = rows;
+  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
+}
 
 Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
     : name_(path.filename().string()), graph_(aoti::Graph::load(path, wanted)) {

@@ -10,6 +10,9 @@
 
 namespace neml2_capi::model {
 
+// A view of as many rows.
+Tensor first_rows(const Tensor& tensor, std::int64_t rows);
+
 class Package {
  public:
   // Load the package and run it twice on zeros, which tells the shape of each output: metadata does not know it.

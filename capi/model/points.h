@@ -48,8 +48,22 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
                             std::int64_t begin, std::int64_t points);
 
-// Write a row-major value, one row per entry of `status` or one for all, to the points from `begin` on. An empty value
-// is zero. Points whose solve failed are left as they are, or become NaN.
+// Write a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
+void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                std::int64_t points);
+// The same of row-major matrices (..., rows, columns), each of them transposed.
+void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
+                      std::int64_t begin);
+// Are these matrices (points, rows, columns) in whose columns the elements stand side by side, as packages often return
+// blocks? They may be written from where they are, as they are or transposed.
+bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
+void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
+// As write_rows(), in one pass with the question whether all of it is finite, which only floating-point values may not
+// be. Where the array is not bound nothing is written.
+bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                  std::int64_t points);
+
+// As write_rows(), one row per entry of `status`. Points whose solve failed are left as they are, or become NaN.
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const Vector<std::int32_t>& status, bool mark_failed);
 

@@ -1,13 +1,12 @@
 // What an evaluation gives: outputs, derivatives and reports of a chunk, written to the arrays of the caller.
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "capi/error.h"
+#include "capi/model/finite.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/newton/rows.h"
@@ -15,28 +14,16 @@
 namespace neml2_capi::model {
 namespace {
 
-// An exponent of all ones, which infinite values and NaN have, carries into the sign when one is added to it. Integers,
-// so that the compiler makes vectors of them.
-template <class Scalar>
-bool all_finite(const Scalar* values, std::int64_t count) {
-  using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
-  constexpr Bits exponent = std::bit_cast<Bits>(std::numeric_limits<Scalar>::infinity());
-  constexpr Bits one = exponent & (~exponent + 1);
-  Bits signs = 0;
-  for (std::int64_t i = 0; i < count; ++i) signs |= (std::bit_cast<Bits>(values[i]) & exponent) + one;
-  return signs >> (8 * sizeof(Bits) - 1) == 0;
-}
-
 // Mark the points of an explicit result that are not finite. Only floating-point values can be.
 void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status) {
   if (!value.data() || (value.dtype() != DType::float64 && value.dtype() != DType::float32)) return;
   newton::with_scalar(value.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* values = value.data_as<const Scalar>();
-    if (all_finite(values, value.numel())) return;
+    if (FiniteScan<Scalar>::run(values, value.numel())) return;
     const std::int64_t n = value.sizes().last(value.ndim() - 1).product();
     for (std::size_t p = 0; p < status.size(); ++p)
-      if (status[p] == NEML2_OK && !all_finite(values + static_cast<std::int64_t>(p) * n, n))
+      if (status[p] == NEML2_OK && !FiniteScan<Scalar>::run(values + static_cast<std::int64_t>(p) * n, n))
         status[p] = NEML2_NON_FINITE;
   });
 }
@@ -56,7 +43,8 @@ void write(const Points& array, std::int64_t begin, const Vector<T>& values, std
 
 template <class T>
 void write_everywhere(const Points& array, std::int64_t begin, std::int64_t points, T value) {
-  if (array.data) write(array, begin, Vector<T>(static_cast<std::size_t>(points), value));
+  if (!array.data) return;
+  for (std::int64_t p = 0; p < points; ++p) std::memcpy(point(array, begin + p, sizeof(T)), &value, sizeof(T));
 }
 
 }  // namespace
@@ -83,24 +71,48 @@ void Model::run_graph(const GraphCall& graph, Handles& given, const Evaluation& 
   Handles results(graph.package().num_outputs());
   graph.package().run(points, given, results);
 
-  Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
-  for (std::size_t i : graph_outputs_) {
-    results[i]->make_row_major();
-    mark_non_finite(*results[i], status);
+  bool finite = true;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Tensor& result = *results[graph_outputs_[i]];
+    result.make_row_major();
+    if (!write_finite(result, outputs[i], evaluation.outputs[i], begin, points)) finite = false;
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (evaluation.outputs[i].data)
-      scatter(*results[graph_outputs_[i]], outputs[i], evaluation.outputs[i], begin, status, evaluation.mark_failed);
-  if (&graph == jacobian_graph_) {
-    Found found;
-    for (const auto& [result, pair] : graph_blocks_) found.blocks.push_back(pair->rows(std::move(*results[result])));
-    write_derivatives(evaluation, begin, status, found);
+  if (&graph == jacobian_graph_) write_graph_blocks(results, evaluation, begin, points);
+  if (finite) {  // no list of what became of each point
+    write_everywhere(evaluation.report[NEML2_REPORT_STATUS], begin, points, std::int32_t{NEML2_OK});
+    tally.add(NEML2_OK, begin, points);
+  } else {
+    Vector<std::int32_t> status(static_cast<std::size_t>(points), NEML2_OK);
+    for (std::size_t i : graph_outputs_) mark_non_finite(*results[i], status);
+    write(evaluation.report[NEML2_REPORT_STATUS], begin, status);
+    tally.add(status, begin);
   }
-  write(evaluation.report[NEML2_REPORT_STATUS], begin, status);
   write_everywhere(evaluation.report[NEML2_REPORT_ITERATIONS], begin, points, std::int32_t{0});
   write_everywhere(evaluation.report[NEML2_REPORT_RESIDUAL_NORM], begin, points, 0.0);
   write_everywhere(evaluation.report[NEML2_REPORT_SUGGESTED_CUT], begin, points, 1.0);
-  tally.add(status, begin);
+}
+
+// They are those of all points: no solve failed.
+void Model::write_graph_blocks(Handles& results, const Evaluation& evaluation, std::int64_t begin,
+                               std::int64_t points) const {
+  for (std::size_t i = 0; i < graph_blocks_.size(); ++i) {
+    const Points& array = evaluation.blocks[i];
+    if (!array.data) continue;
+    const auto& [result, pair] = graph_blocks_[i];
+    const Derivative& derivative = by_inputs_.all()[i];
+    const std::int64_t rows = derivative.rows, columns = derivative.columns;
+    if (pair->batched && has_columns(*results[result], rows, columns)) {
+      write_columns(*results[result], evaluation.input_first, array, begin);
+      continue;
+    }
+    const Tensor block = pair->rows(std::move(*results[result]));
+    if (!evaluation.input_first)
+      write_rows(block, derivative.block, array, begin, points);
+    else if (pair->batched)
+      write_transposed(block, rows, columns, array, begin);
+    else
+      write_rows(transposed(block, rows, columns), derivative.block, array, begin, points);
+  }
 }
 
 void Model::write_results(const Evaluation& evaluation, std::int64_t begin, Chunk& chunk) const {

@@ -90,6 +90,7 @@ struct Chunk {
   std::int64_t begin = 0;     // the number of the first one in the evaluation
   Vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
   Vector<Tensor> parameters;  // one row per point, row-major
+  Vector<Tensor> repeated;    // what one chunk leaves for the next: see Model::gather_inputs()
   newton::Settings newton;
   double substep_del_tol = 1e-6;
   Device device;  // of all tensors
@@ -109,7 +110,7 @@ struct Chunk {
 
   // Let go of all values, and of what they stand in.
   void release_values() {
-    for (auto* tensors : {&values, &parameters, &unknowns})
+    for (auto* tensors : {&values, &parameters, &unknowns, &repeated})
       for (Tensor& tensor : *tensors) tensor.reset();
   }
 

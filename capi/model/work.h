@@ -137,7 +137,7 @@ class Model::Work final : public exec::Job {
   void run_chunk(Chunk& chunk, std::int64_t begin, std::int64_t points, std::int64_t number, Tally& tally) {
     Found found;
     try {
-      if (graph_) return model_.run_graph(*graph_, evaluation_, begin, points, tally);
+      if (graph_) return model_.run_graph(*graph_, evaluation_, begin, points, tally, chunk.repeated);
       found = run_points(chunk, begin, points);
     } catch (const Error& error) {
       if (error.status() < NEML2_OK) throw;

@@ -157,6 +157,20 @@ static void statuses(void) {
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, NULL, 1));
 }
 
+/* One strain for all points, which is another one at the next call. */
+static void one_value_of_an_input(void) {
+  double one[6], expected[N][6];
+  memcpy(one, strain[1], sizeof one);
+  CHECK_OK(neml2_call_bind_input(call, "strain", one, NEML2_FLOAT64, 0));
+  for (int again = 0; again < 4; ++again) {
+    if (again == 2) memcpy(one, strain[2], sizeof one);
+    for (int p = 0; p < N; ++p) hooke(1, YOUNG, one, expected[p]);
+    CHECK_OK(neml2_call_run(call, N));
+    CHECK_NEAR(6 * N, stress[0], expected[0], 1e-12);
+  }
+  bind(strain[0], stress[0]);
+}
+
 int main(void) {
   model = load(artifact("elasticity"));
   REQUIRE_OK(neml2_call_create(&call, model));
@@ -170,6 +184,7 @@ int main(void) {
   in_place();
   options();
   statuses();
+  one_value_of_an_input();
   neml2_call_free(&call);
   neml2_model_free(&model);
   return CHECK_RESULT();

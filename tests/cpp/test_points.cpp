@@ -1,6 +1,11 @@
 // The arrays of callers: broadcasting, overlap, and runs of equal values.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "capi/model/broadcast.h"
@@ -85,6 +90,127 @@ void failed_points_are_left_or_marked() {
   expect(out[0] == 1 && out[1] != out[1] && out[2] == 3, "or becomes NaN");
 }
 
+// Of rows of `size` numbers, in an array where points lie `stride` numbers apart.
+template <class Scalar>
+void check_write_finite(std::int64_t points, std::int64_t size, std::int64_t stride) {
+  const DType dtype = sizeof(Scalar) == 8 ? DType::float64 : DType::float32;
+  const Variable variable{"x", "", dtype, {size}, 0};
+  std::vector<Scalar> values(static_cast<std::size_t>(points * size)), out(static_cast<std::size_t>(points * stride));
+  const Tensor tensor = Tensor::borrow(values.data(), dtype, {points, size});
+  const Points array{reinterpret_cast<char*>(out.data()), stride};
+  // Finite ones first, among them those with the greatest exponent; then, at each place, one that is not.
+  for (std::size_t bad = 0; bad <= values.size(); ++bad) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = i % 3 ? static_cast<Scalar>(i) : -std::numeric_limits<Scalar>::max();
+    const bool finite = bad == values.size();
+    constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
+    const Scalar numbers[] = {infinity, -infinity, std::numeric_limits<Scalar>::quiet_NaN(),
+                              -std::numeric_limits<Scalar>::quiet_NaN()};
+    if (!finite) values[bad] = numbers[bad % 4];
+    std::fill(out.begin(), out.end(), Scalar{-7});
+    expect(write_finite(tensor, variable, array, 0, points) == finite, "one that is not finite is found anywhere");
+    expect(write_finite(tensor, variable, {}, 0, points) == finite, "nothing need be bound");
+    for (std::int64_t p = 0; p < points; ++p) {
+      const Scalar* row = out.data() + p * stride;
+      expect(std::memcmp(row, values.data() + p * size, static_cast<std::size_t>(size) * sizeof(Scalar)) == 0,
+             "what is not finite is written as it is");
+      expect(std::all_of(row + size, row + stride, [](Scalar gap) { return gap == -7; }), "a gap is left as it was");
+    }
+  }
+}
+
+void results_are_checked_while_they_are_written() {
+  for (std::int64_t points : {1, 2, 3, 5, 8, 17})
+    for (std::int64_t size : {1, 2, 3, 6, 36})
+      for (std::int64_t gap : {0, 1, 5}) {
+        check_write_finite<double>(points, size, size + gap);
+        check_write_finite<float>(points, size, size + gap);
+      }
+  std::int64_t counts[] = {INT64_MAX, -1};
+  const Tensor whole = Tensor::borrow(counts, DType::int64, {2});
+  std::int64_t out[] = {0, 0};
+  expect(write_finite(whole, {"n", "", DType::int64, {}, 0}, {reinterpret_cast<char*>(out), 1}, 0, 2) &&
+             out[0] == INT64_MAX && out[1] == -1,
+         "integers are always finite");
+}
+
+template <class Scalar>
+void check_transposed(std::int64_t rows, std::int64_t columns, std::int64_t gap) {
+  constexpr std::int64_t points = 3, sites = 2;
+  const DType dtype = sizeof(Scalar) == 8 ? DType::float64 : DType::float32;
+  const std::int64_t size = rows * columns, stride = sites * size + gap;
+  std::vector<Scalar> values(static_cast<std::size_t>(points * sites * size));
+  std::iota(values.begin(), values.end(), Scalar{1});
+  const Tensor matrices = Tensor::borrow(values.data(), dtype, {points, sites, rows, columns});
+  std::vector<Scalar> out(static_cast<std::size_t>(points * stride), Scalar{-7});
+  write_transposed(matrices, rows, columns, {reinterpret_cast<char*>(out.data()), stride}, 0);
+  const Tensor tensor = transposed(matrices, rows, columns);
+  for (std::int64_t p = 0; p < points; ++p) {
+    for (std::int64_t i = 0; i < sites * size; ++i) {
+      const std::int64_t site = i / size, c = i % size / rows, r = i % rows;
+      const Scalar expected = values[static_cast<std::size_t>((p * sites + site) * size + r * columns + c)];
+      expect(out[static_cast<std::size_t>(p * stride + i)] == expected, "each matrix is transposed where it goes");
+      expect(tensor.data_as<Scalar>()[p * sites * size + i] == expected, "or in a tensor");
+    }
+    for (std::int64_t i = sites * size; i < stride; ++i)
+      expect(out[static_cast<std::size_t>(p * stride + i)] == -7, "a gap is left as it was");
+  }
+}
+
+void blocks_are_transposed() {
+  for (std::int64_t rows : {1, 2, 3, 6, 7})
+    for (std::int64_t columns : {1, 2, 5, 6})
+      for (std::int64_t gap : {0, 3}) {
+        check_transposed<double>(rows, columns, gap);
+        check_transposed<float>(rows, columns, gap);
+      }
+}
+
+// Columns of `rows` numbers, in the two orders in which packages leave them: by points, and all first columns first.
+template <class Scalar>
+void check_columns(std::int64_t rows, std::int64_t columns, std::int64_t gap, bool first_columns_first) {
+  constexpr std::int64_t points = 4;
+  const DType dtype = sizeof(Scalar) == 8 ? DType::float64 : DType::float32;
+  const std::int64_t size = rows * columns, stride = size + gap;
+  std::vector<Scalar> values(static_cast<std::size_t>(points * size));
+  std::iota(values.begin(), values.end(), Scalar{1});
+  const Dims strides = first_columns_first ? Dims{rows, 1, points * rows} : Dims{size, 1, rows};
+  const Tensor matrices(Tensor::borrow(values.data(), dtype, {points, size}).storage(), dtype, {points, rows, columns},
+                        strides);
+  expect(has_columns(matrices, rows, columns), "columns are seen");
+  const Tensor expected = matrices.row_major();
+  for (bool turned : {false, true}) {
+    std::vector<Scalar> out(static_cast<std::size_t>(points * stride), Scalar{-7});
+    write_columns(matrices, turned, {reinterpret_cast<char*>(out.data()), stride}, 0);
+    for (std::int64_t p = 0; p < points; ++p) {
+      const Scalar* row = out.data() + p * stride;
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c)
+          expect(row[turned ? c * rows + r : r * columns + c] ==
+                     expected.data_as<const Scalar>()[p * size + r * columns + c],
+                 "each matrix is written in the order that is wanted");
+      expect(std::all_of(row + size, row + stride, [](Scalar left) { return left == -7; }), "a gap is left as it was");
+    }
+  }
+}
+
+void columns_are_written_from_where_they_are() {
+  for (std::int64_t rows : {2, 3, 6})
+    for (std::int64_t columns : {2, 5, 6, 7})
+      for (std::int64_t gap : {0, 3})
+        for (bool first_columns_first : {false, true}) {
+          check_columns<double>(rows, columns, gap, first_columns_first);
+          check_columns<float>(rows, columns, gap, first_columns_first);
+        }
+  double values[24] = {};
+  const Storage storage = Tensor::borrow(values, DType::float64, {24}).storage();
+  const Tensor by_rows(storage, DType::float64, {4, 2, 3}, {6, 3, 1});
+  expect(!has_columns(by_rows, 2, 3), "rows are no columns");
+  expect(!has_columns(Tensor(storage, DType::float64, {4, 2, 3}, {6, 1, 2}), 3, 2),
+         "nor are matrices of another shape");
+  expect(!has_columns(Tensor(storage, DType::float64, {4, 6}, {6, 1}), 6, 1), "nor is a vector");
+}
+
 }  // namespace
 
 int main() {
@@ -94,5 +220,8 @@ int main() {
   arrays_overlap_where_they_share_an_element();
   runs_of_equal_values_are_counted();
   failed_points_are_left_or_marked();
+  results_are_checked_while_they_are_written();
+  blocks_are_transposed();
+  columns_are_written_from_where_they_are();
   std::puts("points: all passed");
 }
