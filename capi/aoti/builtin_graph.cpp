@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "capi/aoti/container.h"
-#include "capi/aoti/linear_solve.h"
 #include "capi/aoti/loaded_graph.h"
 #include "capi/aoti/registered_operators.h"
+#include "capi/aoti/solve_package.h"
 #include "capi/error.h"
 
 namespace neml2_capi::aoti {
@@ -101,7 +101,7 @@ class BuiltinGraph final : public LoadedGraph {
         nodes_(std::move(nodes)),
         calls_registered_(
             std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {
-    if (may_be_linear_solve(this->signature(), nodes_)) solves_ = solves_samples();
+    if (may_only_solve(this->signature(), nodes_)) solves_ = solves_samples();
   }
 
   Runtime runtime() const override { return Runtime::builtin; }
@@ -128,7 +128,8 @@ class BuiltinGraph final : public LoadedGraph {
     const Vector<Tensor> samples = sample_systems(inputs());
     SingularInfo singular;
     const Vector<Tensor> by_package = Graph::run(samples, &singular);
-    return have_equal_values(by_package.front(), solve_linear(samples[0], samples[1], &singular));
+    const Tensor solved = solve_linear(samples[0], samples[1], &singular);
+    return singular.empty() && have_equal_values(by_package.front(), solved);
   }
 
   void run_solve(Handles& inputs, Handles& outputs, SingularInfo* singular) const {

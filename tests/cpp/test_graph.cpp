@@ -201,6 +201,21 @@ void a_singular_matrix_spoils_only_its_point() {
   expect(singular.empty(), "regular matrices report nothing");
 }
 
+// Nobody has checked the inputs: a solve must not read past them.
+void a_solve_refuses_what_does_not_fit() {
+  const auto graph = Graph::load(example("viscoplastic_solve"));
+  const std::int64_t m = graph->inputs()[1].least[1];
+  const Tensor a = Tensor::zeros(DType::float64, {5, m, m}), b = Tensor::zeros(DType::float64, {5, m});
+  const auto refused = [&](const Tensor& operators, const Tensor& right) {
+    expect_error(NEML2_ERROR_RUNTIME, "a linear solve of matrices", [&] { graph->run({operators, right}); });
+  };
+  refused(a, Tensor::zeros(DType::float64, {4, m}));
+  refused(a, Tensor::zeros(DType::float64, {5, m - 1}));
+  refused(a, Tensor::zeros(DType::float32, {5, m}));
+  refused(Tensor::zeros(DType::float64, {5, m, m - 1}), b);
+  expect_error(NEML2_ERROR_RUNTIME, "matrix 1 of 5 is singular", [&] { graph->run({a, b}); });
+}
+
 // ---- Packages that cannot run are refused, by name, before any of their code runs
 // ------------------------------------
 
@@ -285,6 +300,7 @@ int main() {
   a_package_is_not_taken_for_another();
   a_package_may_check_its_inputs();
   a_singular_matrix_spoils_only_its_point();
+  a_solve_refuses_what_does_not_fit();
   what_is_missing_is_named(scratch);
   code_that_is_no_package_is_refused(scratch);
   another_machine_is_refused(scratch);

@@ -12,12 +12,13 @@ namespace neml2_capi::aoti {
 
 // Does the package have the inputs and the output of a linear solve, call that operator, and have no code of its own?
 // What it then gives for sample_systems() tells the rest.
-bool may_be_linear_solve(const Signature& signature, const std::vector<builtin::OperatorNode>& nodes);
+bool may_only_solve(const Signature& signature, const std::vector<builtin::OperatorNode>& nodes);
 
-// A and b without any symmetry.
+// Regular A without any symmetry, and b.
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs);
 
-// The output of such a package. Throws std::exception where a matrix is singular and `singular` is null.
+// The output of such a package. Throws std::exception where the shapes do not fit, and where a matrix is singular and
+// `singular` is null.
 Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular);
 
 }  // namespace neml2_capi::aoti
