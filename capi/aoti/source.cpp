@@ -288,7 +288,8 @@ bool has_integer_kernels(std::string_view source) {
 //   in_spec_ = R"([1, {"type": "builtins.tuple", ... }])";
 std::string read_text(std::string_view source, std::string_view member) {
   const std::string mark = join("    ", member, " = R\"(");
-  const std::size_t at = source.find(mark);
+  const std::size_t constructor = source.find("AOTInductorModel::AOTInductorModel(");
+  const std::size_t at = source.find(mark, constructor == std::string_view::npos ? 0 : constructor);
   if (at == std::string_view::npos) return "";
   const std::string_view rest = source.substr(at + mark.size());
   const std::size_t end = rest.find(")\";\n");

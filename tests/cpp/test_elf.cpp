@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view provider = "libn2abcdefg.so";
 
 template <class T>
-T read(const std::string& bytes, std::size_t offset) {
+T read(std::string_view bytes, std::size_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -34,7 +34,7 @@ void write(std::string& bytes, std::size_t offset, const T& value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-Elf64_Shdr section(const std::string& object, Elf64_Word type) {
+Elf64_Shdr section(std::string_view object, Elf64_Word type) {
   const auto header = read<Elf64_Ehdr>(object, 0);
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto found = read<Elf64_Shdr>(object, header.e_shoff + i * sizeof(Elf64_Shdr));
@@ -45,7 +45,7 @@ Elf64_Shdr section(const std::string& object, Elf64_Word type) {
 }
 
 // The dynamic symbols, by way of the section headers, which the edit does not use.
-std::vector<Elf64_Sym> symbols(const std::string& object) {
+std::vector<Elf64_Sym> symbols(std::string_view object) {
   const Elf64_Shdr table = section(object, SHT_DYNSYM);
   std::vector<Elf64_Sym> found;
   for (std::size_t i = 1; i < table.sh_size / sizeof(Elf64_Sym); ++i)
@@ -53,14 +53,14 @@ std::vector<Elf64_Sym> symbols(const std::string& object) {
   return found;
 }
 
-std::string dynamic_string(const std::string& object, std::uint64_t name) {
+std::string dynamic_string(std::string_view object, std::uint64_t name) {
   const auto table = section(object, SHT_DYNSYM);
   const auto header = read<Elf64_Ehdr>(object, 0);
   const auto strings = read<Elf64_Shdr>(object, header.e_shoff + table.sh_link * sizeof(Elf64_Shdr));
-  return object.c_str() + strings.sh_offset + name;
+  return object.data() + strings.sh_offset + name;
 }
 
-std::vector<Elf64_Dyn> dynamic_entries(const std::string& object) {
+std::vector<Elf64_Dyn> dynamic_entries(std::string_view object) {
   const Elf64_Shdr table = section(object, SHT_DYNAMIC);
   std::vector<Elf64_Dyn> entries;
   for (std::size_t i = 0; i < table.sh_size / sizeof(Elf64_Dyn); ++i) {

@@ -66,8 +66,8 @@ class File {
     }
   }
 
-  const std::string& bytes() const { return bytes_; }
-  std::string take() { return std::move(bytes_); }
+  const Bytes& bytes() const { return bytes_; }
+  Bytes take() { return std::move(bytes_); }
   const std::optional<Elf64_Phdr>& dynamic() const { return dynamic_; }
 
   std::string_view range(std::uint64_t offset, std::uint64_t size) const {
@@ -113,7 +113,7 @@ class File {
   }
 
  private:
-  std::string bytes_;
+  Bytes bytes_;
   std::vector<Elf64_Phdr> loaded_;
   std::optional<Elf64_Phdr> dynamic_;
 };

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/tensor/memory.h"
+
 namespace neml2_capi::aoti::builtin {
 
 // A function that the package calls and the provider must have.
@@ -18,8 +20,11 @@ struct Import {
   bool required;     // false for a weak reference
 };
 
+// In memory that the copy for the next package takes again.
+using Bytes = std::basic_string<char, std::char_traits<char>, memory::Allocator<char>>;
+
 struct Object {
-  std::string bytes;  // the edited copy
+  Bytes bytes;  // the edited copy
   std::vector<Import> imports;
   std::vector<std::string> versions;   // of the system's libraries: "GLIBC_2.34", "GLIBCXX_3.4.30"
   std::vector<std::string> producers;  // the compilers and their flags, where debug information tells them
