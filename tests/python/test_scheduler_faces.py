@@ -338,9 +338,6 @@ def test_a_driver_cuts_a_step_that_failed_in_several_sub_batches(artifacts: Arti
 def test_devices_that_fail_side_by_side_are_one_fatal_error(packages: Path, register: Any) -> None:
     """The built-in runtime calls one function, and libtorch another of the same name."""
     torch = pytest.importorskip("torch")
-    import operators
-
-    operators.define()
     fails, together = threading.Event(), threading.Barrier(2, timeout=60)
 
     def ours(x: NDArray[Any], *numbers: Any) -> NDArray[Any]:
@@ -356,8 +353,10 @@ def test_devices_that_fail_side_by_side_are_one_fatal_error(packages: Path, regi
         return limit * (1 - torch.exp(-rate * x))
 
     register(CURVE, ours)
-    with torch.library._scoped_library(LIBRARY, "IMPL") as library:
-        library.impl("curve", theirs, "CPU", allow_override=True)
+    # In this scope only: other tests of the process want libtorch without it.
+    with torch.library._scoped_library(LIBRARY, "FRAGMENT") as library:
+        library.define(CURVE.partition("::")[2])
+        library.impl("curve", theirs, "CPU")
         neml2_capi._library.lib.neml2_operator_declare(CURVE.encode())
         devices = [Device("cpu", 50, 50, runtime=name) for name in ("builtin", "libtorch")]
         model = Model(packages / "hardening", scheduler=Scheduler(devices))
