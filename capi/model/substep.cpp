@@ -15,8 +15,6 @@ namespace {
 using Rows = Vector<std::int64_t>;
 using Role = SubstepPlan::Role;
 
-Tensor select(const Tensor& tensor, const Rows& rows) { return newton::select_rows(tensor, rows); }
-
 // Write the rows of `part` to these rows of `whole`.
 void put(const Tensor& part, const Rows& rows, Tensor& whole) {
   newton::Groups target = {whole};
@@ -87,7 +85,7 @@ class Substepping {
     span.newton.whole_batch = false;
     span.newton.step_tol = chunk_.substep_del_tol;
     for (const SubstepPlan::Given& given : plan_.givens) span.values[given.value] = given_at(given, a, b, rows);
-    for (std::size_t value : plan_.held) span.values[value] = select(chunk_.values[value], rows);
+    for (std::size_t value : plan_.held) span.values[value] = newton::select_rows(chunk_.values[value], rows);
     Operands at = segment_.prepare(span);
     const auto system = segment_.system(at, false);
     const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton, owner(rows.data()));
@@ -123,9 +121,9 @@ class Substepping {
   }
 
   Tensor given_at(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
-    const auto now = [&](std::size_t value) { return select(chunk_.values[value], rows); };
+    const auto now = [&](std::size_t value) { return newton::select_rows(chunk_.values[value], rows); };
     switch (given.role) {
-      case Role::old_state: return select(old_[given.value], rows);
+      case Role::old_state: return newton::select_rows(old_[given.value], rows);
       case Role::old_force: return between(now(given.value), now(given.partner), a);
       case Role::force: return between(now(given.partner), now(given.value), b);
       case Role::increment: return times(b - a, now(given.value));
@@ -142,7 +140,7 @@ class Substepping {
       return Tensor::zeros(dtype_, {points, given.size, plan_.num_columns});
     };
     switch (given.role) {
-      case Role::old_state: return select(of_old_.of[given.value], rows);
+      case Role::old_state: return newton::select_rows(of_old_.of[given.value], rows);
       case Role::old_force: return between(unit(given.value), unit(given.partner), a);
       case Role::force: return between(unit(given.partner), unit(given.value), b);
       case Role::increment: return times(b - a, unit(given.value));
@@ -185,10 +183,11 @@ class Substepping {
       const Tensor& value = span.values[unknown];
       Tensor& whole = solution_.values[unknown];
       if (!whole.data()) whole = Tensor::zeros(value.dtype(), Dims{chunk_.points}.then(point_shape(value)));
-      put(select(value, converged), rows, whole);
+      put(newton::select_rows(value, converged), rows, whole);
     }
     for (const SubstepPlan::Given& given : plan_.givens)
-      if (given.role == Role::old_state) put(select(span.values[given.partner], converged), rows, old_[given.value]);
+      if (given.role == Role::old_state)
+        put(newton::select_rows(span.values[given.partner], converged), rows, old_[given.value]);
   }
 
   // A point that failed at the last level: its last iterate is all there is.

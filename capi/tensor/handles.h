@@ -49,6 +49,7 @@ class Handles {
   }
   void clear() {
     for (Tensor* handle : *this) delete handle;
+    size_ = 0;  // so that none is deleted again where there is no room for others
   }
 
   static constexpr std::size_t few = 16;
