@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neml2_capi import __version__
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).absolute().parent
 _INCLUDE = _PACKAGE / "include"
 _LIBRARIES = _PACKAGE / "lib"
 

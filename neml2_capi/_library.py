@@ -18,7 +18,7 @@ def _path() -> str:
     """Where the library is: what the environment variable says, else beside this package."""
     # Without pathlib, which takes longer to import than this package.
     chosen = os.environ.get(_VARIABLE)
-    folder = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     path = chosen or f"{folder}/lib/{_FILE}"
     if os.path.isfile(path):  # noqa: PTH113
         return path
