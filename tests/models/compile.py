@@ -1,14 +1,15 @@
 """Compile the models of the tests and examples with the real neml2-compile, once.
 
-    python tests/models/compile.py             compile all that is neither cached nor prebuilt
+    python tests/models/compile.py             compile all that is not in the archive
     python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
     python tests/models/compile.py NAME ... --into DIR   and copy them to DIR/NAME
+    python tests/models/compile.py --archive   renew the archive of archive.py
     python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
 
-An artifact is cached by content (the input, the options, the versions of neml2, torch and the
-compiler, the instruction set) under $XDG_CACHE_HOME/neml2_capi/artifacts, so that every checkout
-and process shares it. NEML2_CAPI_COMPILER names the Python interpreter that has neml2 and torch,
-where this one has not.
+The archive has what was compiled from these recipes. An artifact that it lacks is cached by content
+(the input, the options, the versions of neml2, torch and the compiler, the instruction set) under
+$XDG_CACHE_HOME/neml2_capi/artifacts, for every checkout. NEML2_CAPI_COMPILER names the Python
+interpreter that has neml2 and torch, where this one has not.
 """
 
 from __future__ import annotations
@@ -32,172 +33,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shrink import shrink
-
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples"
-MODELS = ROOT / "tests" / "models"
+from archive import archived, write
+from recipes import EXAMPLES, MODELS, RECIPES, ROOT
+from shrink import shrink, shrink_all
 
 # Code for any x86-64 of the last decade: packages are built with -march=native otherwise.
 ISA = {"TORCHINDUCTOR_CPP_MARCH": "x86-64-v3", "ATEN_CPU_CAPABILITY": "avx2"}
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What neml2-compile is asked for."""
-
-    input: Path
-    model: str
-    options: tuple[str, ...] = ()
-    version: str = ""  # of neml2, where it is not the installed one
-    driver: str = ""  # of that model, which the stub keeps
-
-
 # Until this version the output folder itself is the artifact.
 _FLAT = "3.0.3"
-
-
-def _derivatives(*pairs: str) -> tuple[str, ...]:
-    """Those of OUT:IN, where a missing OUT is all outputs; of ":", all but the parameters'."""
-    return tuple(argument for pair in pairs for argument in ("-d", pair))
-
-
-def _parameters(*names: str) -> tuple[str, ...]:
-    """Parameters that can change at run time, and their derivatives."""
-    promoted = tuple(argument for name in names for argument in ("-p", name))
-    return promoted + _derivatives(*(f":{name}" for name in names))
-
-
-_ELASTICITY = EXAMPLES / "models" / "elasticity.i"
-_CHABOCHE = EXAMPLES / "models" / "viscoplastic.i"
-_HARDENING = MODELS / "isotropic_hardening.i"
-_CREEP = MODELS / "creep.i"
-_E = "residual.elasticity.E"
-_SY = "residual.normality.yield_surface.yield_function.sy"
-_RETURN_SY = "update.return_map.surface.yield_function.sy"
-
-RECIPES = {
-    "elasticity": Recipe(_ELASTICITY, "elasticity", ("-p", "elasticity.E", "-d", "stress:strain")),
-    # No derivatives.
-    "viscoplastic": Recipe(_CHABOCHE, "viscoplastic"),
-    # What a finite-element host wants: a tangent, and constants from its input file.
-    "combined_hardening": Recipe(
-        _CHABOCHE,
-        "viscoplastic",
-        (
-            *("-p", _E, "--rename-parameter", f"{_E}:E"),
-            *("-p", _SY, "--rename-parameter", f"{_SY}:yield_stress"),
-            *_derivatives("stress:strain"),
-        ),
-    ),
-    "chaboche": Recipe(_CHABOCHE, "viscoplastic", _derivatives(":")),
-    "elasticity_float32": Recipe(_ELASTICITY, "elasticity", ("--dtype", "float32")),
-    # A batch of exactly two points.
-    "elasticity_static": Recipe(
-        _ELASTICITY, "elasticity", ("--no-dynamic-batch", "--example-batch-shape", "(2,)")
-    ),
-    # Five grains per point, on a sub-batch axis of the input and the output.
-    "elasticity_grains": Recipe(
-        _ELASTICITY,
-        "elasticity",
-        ("--example-batch-shape", "strain=(2;5)", *_derivatives(":")),
-    ),
-    "elasticity_parameters": Recipe(
-        _ELASTICITY,
-        "elasticity",
-        (*_parameters("elasticity.E", "elasticity.nu"), *_derivatives(":")),
-    ),
-    # One output has the axis of the grains, the other has not.
-    "grains": Recipe(MODELS / "grains.i", "grains", _derivatives(":")),
-    "isotropic_hardening": Recipe(
-        _HARDENING,
-        "viscoplastic",
-        (*_parameters(_E, _SY), *_derivatives(":"), "--rename-parameter", f"{_SY}:yield_stress"),
-    ),
-    # Traced with a large batch: the packages hold OpenMP regions.
-    "isotropic_hardening_parallel": Recipe(
-        _HARDENING, "viscoplastic", ("--example-batch-shape", "(100000,)")
-    ),
-    # What a caller sees has other names than what the model has inside.
-    "radial_return": Recipe(
-        MODELS / "radial_return.i",
-        "radial_return",
-        (
-            *_parameters(_RETURN_SY),
-            *_derivatives(":"),
-            *("--rename-input", "strain:total_strain", "--rename-output", "stress:cauchy_stress"),
-            *("--rename-parameter", f"{_RETURN_SY}:yield_stress"),
-        ),
-    ),
-    # Both segments take the modulus.
-    "relaxation": Recipe(
-        MODELS / "relaxation.i",
-        "relaxation",
-        (*_parameters("update.residual.elasticity.E"), *_derivatives(":")),
-    ),
-    # Derivatives with sub-batch axes cannot be compiled.
-    "polycrystal": Recipe(
-        MODELS / "polycrystal.i",
-        "polycrystal",
-        _derivatives(*(f"strain:{name}" for name in ("applied_stress", "strain~1", "t", "t~1"))),
-    ),
-    "crystal": Recipe(
-        MODELS / "crystal.i",
-        "crystal",
-        _derivatives(
-            *(
-                f"{out}:{given}"
-                for out in ("stress", "elastic_strain", "orientation")
-                for given in ("deformation_rate", "vorticity", "t", "orientation~1")
-            )
-        ),
-    ),
-    "gmres": Recipe(_CREEP, "creep", (*_derivatives(":"), "Solvers/newton/linear_solver:=gmres")),
-    # Stopped before inner products fall below NEML2's absolute 2e-16.
-    "bicgstab": Recipe(
-        _CREEP,
-        "creep",
-        (
-            *_parameters(_E),
-            *_derivatives(":"),
-            "Solvers/newton/linear_solver:=bicgstab",
-            "Solvers/newton/abs_tol:=2e-8",
-            "Solvers/bicgstab/abs_tol:=2e-8",
-            "Solvers/bicgstab/rel_tol:=1e-6",
-            "Models/creep/input_sensitivity_solver=accurate_gmres",
-            "Models/creep/param_sensitivity_solver=accurate_bicgstab",
-        ),
-    ),
-    # The initial guess of an unknown that is not predicted is an input, of the output's name.
-    "warm_start": Recipe(
-        _CREEP, "creep", (*_derivatives(":"), "Models/predictor/unknowns_Scalar:=''")
-    ),
-    # Twelve iterations are too few for a large increment.
-    "substepping": Recipe(
-        _CREEP,
-        "creep",
-        (
-            *_parameters(_E),
-            *_derivatives(":"),
-            "Solvers/newton/max_its:=12",
-            "Models/creep/max_substepping_level=5",
-        ),
-    ),
-    "transient": Recipe(MODELS / "transient.i", "relaxation", driver="driver"),
-    # Older schemas: 2, 3, 7 and 12. Until 3.0.3 there is no choice of derivatives.
-    "elasticity_3.0.0": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.0"),
-    "elasticity_3.0.3": Recipe(_ELASTICITY, "elasticity", ("-p", "E"), version="3.0.3"),
-    "elasticity_3.0.6": Recipe(
-        _ELASTICITY,
-        "elasticity",
-        (*_parameters("elasticity.E"), *_derivatives(":")),
-        version="3.0.6",
-    ),
-    "creep_3.0.0": Recipe(_CREEP, "creep", version="3.0.0"),
-    "creep_3.0.3": Recipe(_CREEP, "creep", version="3.0.3"),
-    "creep_3.0.6": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.6"),
-    "creep_3.0.7": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.7"),
-}
 
 
 def cache_root() -> Path:
@@ -237,15 +82,54 @@ def toolchain() -> str:
 
 
 def artifact(name: str, device: str = "") -> Path:
-    """The artifact of a model, compiled when it is not in the cache; "cuda" needs a GPU."""
+    """The artifact of a model; "cuda" needs a GPU."""
+    recipe = RECIPES[name]
+    folder = made(name, device=device)
+    return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a folder is made: by a command, which its path ends, from the texts and options."""
+
+    content: list[Any]
+    command: list[str]
+    version: str = ""  # of neml2
+    python: str = ""  # instead of the compiler's
+
+
+def made(name: str, archive: bool = True, device: str = "") -> Path:
+    """The folder of a name: from the archive, or compiled where that has another or none."""
+    making = _making_of(name, device)
+    found = archived(name, _recipe(making)) if archive and not device else None
+    return found or _cached(name, making)
+
+
+def recipe_of(name: str) -> Any:
+    """What decides what is made under a name, but for the versions of the tools."""
+    return _recipe(_making_of(name, ""))
+
+
+def _recipe(making: Making) -> Any:
+    return [*making.content, sorted(ISA.items())]
+
+
+def names() -> list[str]:
+    """Everything that is made here, but the prebuilt examples."""
+    prebuilt = {path.name for path in (EXAMPLES / "artifacts").iterdir()}
+    return [*_SCRIPTS, *(name for name in RECIPES if name not in prebuilt)]
+
+
+def _making_of(name: str, device: str) -> Making:
+    if name in _SCRIPTS:
+        return _making_by_script(name)
     recipe = RECIPES[name]
     content = [_text(recipe.input), recipe.model, recipe.options]
     content += [choice for choice in (recipe.version, recipe.driver, device) if choice]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     options = [*chosen, *recipe.options, *(("--device", device) if device else ())]
     command = ["-m", "neml2.cli.aoti_compile", str(recipe.input), *options, "--output-dir"]
-    folder = _cached(name, content, command, recipe.version)
-    return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
+    return Making(content, command, recipe.version)
 
 
 def _text(path: Path) -> str:
@@ -261,71 +145,52 @@ def old_neml2(version: str) -> Path:
     tag = [compiler_python(), "-c", "import sys; print(sys.implementation.cache_tag)"]
     python = subprocess.run(tag, capture_output=True, text=True, check=True).stdout
     command = ["-m", "pip", "install", "--quiet", "--no-deps", *packages, "--target"]
-    return _cached(f"neml2 {version}", [*packages, python], command)
+    return _cached(f"neml2 {version}", Making([*packages, python], command))
 
 
-def graphs() -> Path:
-    """The folder of the graphs that graphs.py compiles."""
-    script = MODELS / "graphs.py"
-    return _cached("the test graphs", [script.read_text()], [str(script)])
+# What scripts compile: the script, and the modules that it imports.
+_SCRIPTS = {
+    "graphs": (MODELS / "graphs.py",),
+    "signatures": (MODELS / "signatures.py", MODELS / "graphs.py"),
+    "networks": (MODELS / "networks.py", MODELS / "scaling.py"),
+    "exports": (MODELS / "exports.py",),
+    "operators": (MODELS / "operators.py", MODELS / "operator_schemas.py"),
+    "surrogate": (EXAMPLES / "surrogate" / "train.py",),
+}
+# With neml2_capi.export, which is a part of the recipe then.
+_EXPORTED = ("exports", "operators", "surrogate")
 
 
-def signatures() -> Path:
-    """The folder of the graphs that signatures.py compiles."""
-    scripts = [MODELS / "signatures.py", MODELS / "graphs.py"]
-    return _cached("the signatures", [s.read_text() for s in scripts], [str(scripts[0])])
+def _making_by_script(name: str) -> Making:
+    scripts = _SCRIPTS[name]
+    exported = name in _EXPORTED
+    exporter = sorted((ROOT / "neml2_capi" / "export").glob("*.py")) if exported else []
+    content = [source.read_text() for source in (*scripts, *exporter)]
+    return Making(content, [str(scripts[0])], python=sys.executable if exported else "")
 
 
-def exports() -> Path:
-    """The folder of what exports.py compiles, with this interpreter's torch and neml2_capi."""
-    return _exported("the exported laws", MODELS / "exports.py")
-
-
-def operators() -> Path:
-    """The folder of what operators.py compiles."""
-    scripts = MODELS / "operators.py", MODELS / "operator_schemas.py"
-    return _exported("the packages that call operators", *scripts)
-
-
-def surrogate() -> Path:
-    """The artifact of examples/surrogate."""
-    folder = _exported("the surrogate", EXAMPLES / "surrogate" / "train.py")
-    return folder / "surrogate"
-
-
-def _exported(name: str, script: Path, *modules: Path) -> Path:
-    import neml2_capi.export
-
-    package = sorted(Path(neml2_capi.export.__file__).parent.glob("*.py"))
-    content = [source.read_text() for source in (script, *modules, *package)]
-    return _cached(name, content, [str(script)], python=sys.executable)
-
-
-def networks() -> Path:
-    """The folder of the graphs that networks.py compiles."""
-    script = MODELS / "networks.py"
-    content = [script.read_text(), (MODELS / "scaling.py").read_text()]
-    return _cached("the test networks", content, [str(script)])
-
-
-def _cached(
-    name: str, content: list[Any], command: list[str], version: str = "", python: str = ""
-) -> Path:
-    """The folder that `command`, followed by its path, fills; one for each `content`.
-
-    It runs with the neml2 of `version`, or with the installed one, and with `python` or the
-    compiler's.
-    """
-    known = json.dumps([*content, sorted(ISA.items()), toolchain()])
+def _cached(name: str, making: Making) -> Path:
+    """The folder that is made once for each content, in the cache of all checkouts."""
+    if os.environ.get("NEML2_CAPI_COMPILE") == "0":
+        raise NotCompiledError(
+            f"{name} would have to be compiled, and NEML2_CAPI_COMPILE is 0; where its recipe has "
+            "changed, renew the archive: python3 build.py models"
+        )
+    known = json.dumps([*_recipe(making), toolchain()])
     folder = cache_root() / hashlib.sha256(known.encode()).hexdigest()[:16]
     with _locked(folder.with_suffix(".lock")):
         if not folder.exists():
             # Renamed when complete: a folder of this name is always whole.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 output = Path(scratch) / "output"
-                _compile(name, [python or compiler_python(), *command, str(output)], version)
+                command = [making.python or compiler_python(), *making.command, str(output)]
+                _compile(name, command, making.version)
                 output.rename(folder)
     return folder
+
+
+class NotCompiledError(Exception):
+    """What is not in the archive may not be compiled here."""
 
 
 @contextlib.contextmanager
@@ -366,25 +231,40 @@ def renew_examples() -> None:
         print(f"renewed {EXAMPLES / 'artifacts' / name}")
 
 
+def renew_archive(jobs: int) -> None:
+    """Compile what the archive lacks, and write it anew, each package shrunk."""
+    with ThreadPoolExecutor(jobs) as pool:
+        folders = dict(zip(names(), pool.map(made, names()), strict=True))
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, folder in folders.items():
+            shrink_all(folder, Path(scratch) / name)
+        write((name, Path(scratch) / name, recipe_of(name)) for name in folders)
+    print(f"renewed {MODELS / 'models.tar.xz'}")
+
+
 def main() -> None:
     layout = argparse.RawTextHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
+    parser.add_argument("--archive", action="store_true", help="renew the archive")
     parser.add_argument("--examples", action="store_true", help="renew examples/artifacts")
     parser.add_argument("--into", type=Path, metavar="DIR", help="copy each artifact to DIR/NAME")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="compile N at a time")
     arguments = parser.parse_args()
     if arguments.examples:
         renew_examples()
+    if arguments.archive:
+        renew_archive(arguments.jobs)
+    if arguments.examples or arguments.archive:
         return
     prebuilt = {path.name for path in (EXAMPLES / "artifacts").iterdir()}
-    names = arguments.names or [name for name in RECIPES if name not in prebuilt]
-    unknown = [name for name in names if name not in RECIPES]
+    chosen = arguments.names or [name for name in RECIPES if name not in prebuilt]
+    unknown = [name for name in chosen if name not in RECIPES]
     if unknown:
         parser.error(f"no model {unknown[0]!r}; there are {', '.join(RECIPES)}")
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        roots = list(pool.map(artifact, names))
-    for name, root in zip(names, roots, strict=True):
+        roots = list(pool.map(artifact, chosen))
+    for name, root in zip(chosen, roots, strict=True):
         if arguments.into:
             root = shutil.copytree(root, arguments.into / name, dirs_exist_ok=True)
         print(name, root)

@@ -26,17 +26,22 @@ def shrink(artifact: Path, copy: Path) -> None:
 
     The stub names the folder that it stands beside: under another name there is none.
     """
+    shrink_all(artifact, copy)
+    if copy.name == artifact.name:
+        stub = artifact.with_name(f"{artifact.name}_aoti.i")
+        copy.with_name(stub.name).write_bytes(stub.read_bytes())
+
+
+def shrink_all(folder: Path, copy: Path) -> None:
+    """Copy a folder to the folder `copy`, each package in it shrunk."""
     shutil.rmtree(copy, ignore_errors=True)
-    for file in sorted(p for p in artifact.rglob("*") if p.is_file()):
-        destination = copy / file.relative_to(artifact)
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        destination = copy / file.relative_to(folder)
         destination.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".pt2":
             _shrink_package(file, destination)
         else:
             destination.write_bytes(file.read_bytes())
-    if copy.name == artifact.name:
-        stub = artifact.with_name(f"{artifact.name}_aoti.i")
-        copy.with_name(stub.name).write_bytes(stub.read_bytes())
 
 
 def _shrink_package(source: Path, destination: Path) -> None:

@@ -1,0 +1,95 @@
+"""The compiled models of the tests as data: one archive, and a manifest of what it was made from.
+
+The packages are for x86-64-v3, and shrunk. Nobody compiles a model to run the tests; compile.py
+looks here first, and compiles what is not here or was made by another recipe.
+
+    models.tar.xz     the folders, one for each name
+    models.json       {name: {"recipe": digest of its recipe, "files": {path: digest}}}
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import io
+import json
+import lzma
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+# Pythons before 3.11.4 have no filters.
+_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+
+FOLDER = Path(__file__).resolve().parent
+ARCHIVE = FOLDER / "models.tar.xz"
+MANIFEST = FOLDER / "models.json"
+
+
+def digest(recipe: Any) -> str:
+    """What tells one recipe from another: the texts and options that it is made of."""
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def manifest() -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
+    return found
+
+
+def archived(name: str, recipe: Any) -> Path | None:
+    """The unpacked folder of a name; None where it is not in the archive, or of another recipe."""
+    entry = manifest().get(name)
+    if entry is None or entry["recipe"] != digest(recipe):
+        return None
+    return _unpacked() / name
+
+
+@functools.cache
+def _unpacked() -> Path:
+    """The folder of this archive in the cache; unpacked by the first process that wants it."""
+    content = ARCHIVE.read_bytes()
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
+    folder = base / "models" / hashlib.sha256(content).hexdigest()[:16]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            # Renamed when complete: a folder of this name is always whole.
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                output = Path(scratch) / "models"
+                with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
+                    archive.extractall(output, **_SAFELY)
+                output.rename(folder)
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """A digest for the path of each file below a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in files
+    }
+
+
+def write(folders: Iterable[tuple[str, Path, Any]]) -> None:
+    """Write the archive of (name, folder, recipe) and its manifest; the same for the same files."""
+    entries: dict[str, Any] = {}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, folder, recipe in sorted(folders):
+            entries[name] = {"recipe": digest(recipe), "files": digests(folder)}
+            for path in entries[name]["files"]:
+                member = tarfile.TarInfo(f"{name}/{path}")
+                member.size = (folder / path).stat().st_size
+                with (folder / path).open("rb") as file:
+                    archive.addfile(member, file)
+    # A dictionary as large as all of it: packages resemble each other.
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**28}]
+    ARCHIVE.write_bytes(lzma.compress(buffer.getvalue(), filters=filters))
+    MANIFEST.write_text(json.dumps(entries, indent=1) + "\n")
