@@ -3,7 +3,11 @@
 
 python3 build.py demo              two material models at work, in an environment of their own
 python3 build.py demo --compile    the same, compiling the models first
-python3 build.py test [ARGS]       every test; ARGS go to pytest
+python3 build.py test              the quick tests: no torch, no compiled model
+python3 build.py test FILE -k X    some of them; a file or a program in C, C++, Fortran or Python
+python3 build.py test --full       all tests of this Python: torch, sanitizers, MPI, the wheel, ...
+python3 build.py test --everything the other Pythons, models compiled anew, ThreadSanitizer, ...
+python3 build.py models            compile the models of the tests anew, where recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py umat ARTIFACT     the mapping file by which Abaqus' UMAT drives an artifact
@@ -32,15 +36,35 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--compile", action="store_true", help="compile the models first")
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="where the plot goes")
 
-    test = commands.add_parser("test", help="every test; unknown arguments go to pytest")
+    test = commands.add_parser(
+        "test", help="the quick tests, or those that are named; unknown arguments go to pytest"
+    )
+    tiers = test.add_mutually_exclusive_group()
+    tiers.add_argument(
+        "--full",
+        dest="tier",
+        action="store_const",
+        const="full",
+        default="quick",
+        help="all tests of this Python, with torch, sanitizers and the wheel",
+    )
+    tiers.add_argument(
+        "--everything",
+        dest="tier",
+        action="store_const",
+        const="everything",
+        help="all Pythons, models compiled anew, and what takes hours",
+    )
     test.add_argument(
         "--interpreters",
         type=int,
         default=1,
         metavar="N",
-        help="run the Python tests under all CPythons found here, and fail if fewer than N are",
+        help="with --full: test the wheel under N CPythons, and fail if fewer are here",
     )
 
+    models = commands.add_parser("models", help="the archive of the tests' compiled models")
+    models.add_argument("--examples", action="store_true", help="those of the examples too")
     commands.add_parser("build", help="the library, the tests and the examples")
     commands.add_parser("wheel", help="the wheel, with its manylinux tag")
     umat = commands.add_parser(

@@ -11,15 +11,15 @@ from pathlib import Path
 from tools.environments import (
     Environment,
     build_environment,
-    build_requirements,
-    built_wheel,
     checkout,
     locked,
     prepare,
     requirements,
     torch_to_be_had,
 )
-from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
+from tools.native import configured
+from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
+from tools.wheel import built_wheel
 
 # What NEML2's own runtime is built with from its sources.
 REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11", "pyzag==2.0.0"]
@@ -47,18 +47,12 @@ def bench(quick: bool, only: str, output: Path) -> int:
 
 def _programs(reference: Path | None) -> Path:
     """The folder of the contestants in C and C++."""
-    builder = build_environment()
-    folder = CACHE / "cmake" / f"bench-{checkout()}"
-    cmake = builder.program("cmake") if "cmake" in build_requirements() else Path("cmake")
-    options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_BENCHMARKS=ON"]
-    options += [f"-DNEML2_CAPI_REFERENCE={_site_packages(reference) if reference else ''}"]
-    if "ninja" in build_requirements():
-        options += ["-G", "Ninja"]
-    configure: Command = [cmake, "-S", ROOT, "-B", folder, *options]
-    quietly("configuring the benchmarks", configure, builder.variables)
-    build: Command = [cmake, "--build", folder, "--parallel", jobs()]
-    quietly("building the benchmarks", build, builder.variables)
-    return folder / "lib"
+    site = _site_packages(reference) if reference else ""
+    options = ["-DNEML2_CAPI_BENCHMARKS=ON", f"-DNEML2_CAPI_REFERENCE={site}"]
+    options += ["-DNEML2_CAPI_TESTS=OFF"]
+    build = configured("release", *options, folder=CACHE / "cmake" / f"bench-{checkout()}")
+    build.make(title="building the benchmarks", expected=200)
+    return build.folder / "lib"
 
 
 def _site_packages(python: Path) -> Path:

@@ -24,7 +24,8 @@ SIZES = {
     "cmake": (30, 100),
     "bench": (20, 100),
     "demo": (50, 200),
-    "test": (90, 350),
+    "test": (60, 250),
+    "full": (40, 150),
     "arrays": (90, 390),
     "sweeps": (20, 85),
     "check": (50, 200),
@@ -37,13 +38,6 @@ SIZES = {
 # Another torch than that of constraints.txt, whose libtorch must run the same packages. The wheels
 # of PyPI are for CUDA, and their libtorch_cpu.so is linked with two of its libraries.
 OTHER_TORCH = ("torch==2.15.0", "nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86")
-
-# All that decides what is built.
-SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "capi", "include")
-SUFFIXES = {
-    *(".txt", ".md", ".toml", ".cmake", ".in", ".cpp", ".hpp", ".h", ".map", ".f90", ".py"),
-    *(".typed", ""),
-}
 
 
 def _pyproject_list(table: str, key: str) -> list[str]:
@@ -66,11 +60,9 @@ def requirements(*extras: str) -> list[str]:
 def build_requirements() -> list[str]:
     """What the package needs to be built, with the tools that the system lacks."""
     # Some Pythons come with a pip that cannot pass settings on to the build.
-    wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1"]
+    wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1", "ninja"]
     if not _system_has_cmake():
         wanted.append("cmake")
-    if not shutil.which("make") and not shutil.which("ninja"):
-        wanted.append("ninja")
     return wanted
 
 
@@ -182,7 +174,8 @@ def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[st
         raise Failure("This is missing:\n\n  - " + "\n  - ".join(problems))
     print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
     options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
-    quietly(f"installing into {folder.name}", [*pip, "install", *options, *sorted(wanted)])
+    command: Command = [*pip, "install", *options, *sorted(wanted)]
+    _count(quietly(f"installing into {folder.name}", command, expected=30))
 
 
 def torch_to_be_had(environment: Environment) -> str:
@@ -229,7 +222,7 @@ def other_torch() -> Path | None:
             options += ["--no-input", "--progress-bar", "off", "--target", str(part)]
             pip: Command = [build_environment().python, "-m", "pip", "install", *options]
             try:
-                quietly(f"installing {OTHER_TORCH[0]} for the tests", [*pip, *OTHER_TORCH])
+                _count(quietly(f"installing {OTHER_TORCH[0]} for the tests", [*pip, *OTHER_TORCH]))
             except Failure as failure:
                 errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
                 print(f"no {OTHER_TORCH[0]} for the tests: {errors[-1]}")
@@ -240,19 +233,6 @@ def other_torch() -> Path | None:
     return folder / "torch"
 
 
-def source_digest() -> str:
-    """A digest of all that the wheel is made of."""
-    digest = hashlib.sha256()
-    for top in (*SOURCES, "neml2_capi"):
-        path = ROOT / top
-        files = [path] if path.is_file() else sorted(path.rglob("*"))
-        for file in files:
-            if file.is_file() and file.suffix in SUFFIXES and "__pycache__" not in file.parts:
-                digest.update(f"{file.relative_to(ROOT)}\0".encode())
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()[:16]
-
-
 def build_environment() -> Environment:
     """With what it takes to build the package."""
     wanted = build_requirements()
@@ -260,17 +240,17 @@ def build_environment() -> Environment:
     return prepare("build", wanted, sizes)
 
 
-def built_wheel() -> Path:
-    """The wheel of the sources as they are, built once for every Python."""
-    folder = CACHE / "wheels" / source_digest()
-    with locked(folder.with_suffix(".lock")):
-        found = sorted(folder.glob("*.whl"))
-        if found:
-            return found[0]
-        builder = build_environment()
-        options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
-        options += [f"-Cbuild-dir={CACHE / 'cmake' / f'wheel-{checkout()}'}"]
-        command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
-        quietly("building the wheel (a minute or two)", command, builder.variables)
-        Path(f"{folder}.part").rename(folder)
-    return next(folder.glob("*.whl"))
+# What pip says of each file that it has neither on this machine nor in its cache.
+_DOWNLOADING = re.compile(r"^ *Downloading \S+ \(([\d.]+) (kB|MB|GB)\)", re.MULTILINE)
+_megabytes = 0.0
+
+
+def _count(output: str) -> None:
+    global _megabytes
+    units = {"kB": 1e-3, "MB": 1.0, "GB": 1e3}
+    _megabytes += sum(float(size) * units[unit] for size, unit in _DOWNLOADING.findall(output))
+
+
+def downloaded() -> float:
+    """Megabytes that pip downloaded for this command, so far."""
+    return _megabytes

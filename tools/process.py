@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,11 @@ CACHE = Path(_CACHE)
 LOGS = CACHE / "logs"
 TAIL = 40
 
+# How long each step took the last time, in seconds.
+_DURATIONS = CACHE / "durations.json"
+# "[12/340] Building ...", as Ninja counts.
+_STEP = re.compile(r"^\[(\d+)/(\d+)\] ")
+
 
 class Failure(Exception):
     """Something that the user must know; the message says what to do."""
@@ -31,11 +37,20 @@ def child_variables(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, "PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(extra or {})}
 
 
-def quietly(title: str, command: Command, extra: Mapping[str, str] | None = None) -> str:
-    """Run to the end and return the output. A failure shows its last lines."""
-    print(f"{title} ... ", end="", flush=True)
+def quietly(
+    title: str, command: Command, extra: Mapping[str, str] | None = None, expected: float = 0
+) -> str:
+    """Run to the end and return the output. A failure shows its last lines.
+
+    Says how long it takes: as long as the last time, or the `expected` seconds on two processors;
+    and how far it is, where Ninja counts.
+    """
+    known = _durations()
+    usual = known.get(title, expected * 2 / int(jobs()))
+    about = f" (about {duration(usual)})" if usual >= 10 else ""
+    print(f"{title}{about} ... ", end="", flush=True)
     start = time.monotonic()
-    result = subprocess.run(
+    process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=child_variables(extra),
@@ -45,15 +60,43 @@ def quietly(title: str, command: Command, extra: Mapping[str, str] | None = None
         text=True,
         errors="replace",
     )
-    print(f"{time.monotonic() - start:.0f} s" if result.returncode == 0 else "failed", flush=True)
+    lines = []
+    told = 0
+    for line in process.stdout or ():
+        lines.append(line)
+        if step := _STEP.match(line):
+            percent = 100 * int(step[1]) // int(step[2])
+            if percent >= told + 20 and percent < 100:
+                told = percent
+                print(f"{percent} % ", end="", flush=True)
+    output = "".join(lines)
+    status = process.wait()
+    took = time.monotonic() - start
+    print(duration(took) if status == 0 else "failed", flush=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"\W+", "-", title).strip("-").lower() + ".log")
     shown = " ".join(str(part) for part in command)
-    log.write_text(f"{shown}\n\n{result.stdout}", encoding="utf-8")
-    if result.returncode:
-        tail = "\n".join(result.stdout.rstrip().splitlines()[-TAIL:])
+    log.write_text(f"{shown}\n\n{output}", encoding="utf-8")
+    if status:
+        tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         raise Failure(f"{tail}\n\nThat is the end of {log}, which has the whole output.")
-    return result.stdout
+    if took >= 10:
+        _DURATIONS.write_text(json.dumps({**_durations(), title: round(took)}, indent=1))
+    return output
+
+
+def _durations() -> dict[str, float]:
+    try:
+        known: dict[str, float] = json.loads(_DURATIONS.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it: 45 s, 3:20 min."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60}:{whole % 60:02} min"
 
 
 def jobs() -> str:

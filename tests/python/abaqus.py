@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from native import INCLUDE, LINK, ROOT, command, folder, fortran_module
+from native import INCLUDE, LINK, ROOT, fortran_modules, kept
 from numpy.typing import NDArray
+from patience import PATIENCE
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import Model
@@ -42,13 +43,10 @@ def program(source: Path | None = None) -> Path:
     """The driver, or another program over the UMAT, with all checks of the compiler."""
     sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "driver" / "abaqus.f90"]
     main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
-    made = folder() / f"umat_{source.stem if source else 'driver'}"
-    module = fortran_module(INCLUDE / "neml2_capi.f90")
-    modules = folder() / f"{made.name}_modules"
-    modules.mkdir()
-    options = (*CHECKS, "-fopenmp", f"-I{folder()}", f"-J{modules}")
-    command(os.environ.get("FC", "gfortran"), *options, *sources, *main, module, "-o", made, *LINK)
-    return made
+    module = fortran_modules(INCLUDE / "neml2_capi.f90")
+    options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-I{module}")
+    build = (*options, *sources, *main, module / "neml2_capi.o", *LINK)
+    return kept("program", build) / "program"
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedPro
         "OMP_DYNAMIC": "false",
     }
     return subprocess.run(
-        [program(), file], capture_output=True, text=True, env=environment, timeout=300
+        [program(), file], capture_output=True, text=True, env=environment, timeout=PATIENCE
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import skip_unless_allowed
 
 import neml2_capi
 
@@ -22,13 +21,7 @@ import compile as models  # noqa: E402  (tests/models is no package)
 PREBUILT = ROOT / "examples" / "artifacts"
 
 
-def pytest_configure() -> None:
-    package = Path(neml2_capi.__file__).resolve()
-    if "site-packages" not in package.parts or package.is_relative_to(ROOT / "neml2_capi"):
-        raise pytest.UsageError(
-            f"the tests are for the installed package, but neml2_capi is {package.parent}; "
-            "install it first: python3 build.py test"
-        )
+pytest_plugins = ["tiers"]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -40,20 +33,25 @@ def away_from_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     os.chdir(before)
 
 
-class Artifacts(Mapping[str, Path]):
-    """Artifact roots by the name of the recipe in tests/models/compile.py.
+def compiled(name: str) -> Path:
+    """A folder of tests/models/compile.py, mostly from the archive; else the test is skipped."""
+    try:
+        return models.made(name)
+    except models.NotCompiledError as error:
+        pytest.skip(str(error))
 
-    The two examples are prebuilt. The others are compiled on first use, which needs neml2 and
-    torch; with NEML2_CAPI_COMPILE=0, a test that uses one is skipped.
-    """
+
+class Artifacts(Mapping[str, Path]):
+    """Artifact roots by the name of the recipe in tests/models/compile.py."""
 
     def __getitem__(self, name: str) -> Path:
         prebuilt = PREBUILT / name
         if prebuilt.is_dir():
             return prebuilt
-        if name in models.RECIPES:
-            skip_unless_allowed(name)
-        return models.artifact(name)
+        try:
+            return models.artifact(name)
+        except models.NotCompiledError as error:
+            pytest.skip(str(error))
 
     def __iter__(self) -> Iterator[str]:
         return iter(models.RECIPES)
@@ -70,31 +68,25 @@ def artifacts() -> Artifacts:
 @pytest.fixture(scope="session")
 def graphs() -> Path:
     """The packages of tests/models/graphs.py."""
-    skip_unless_allowed("the graphs")
-    return models.graphs()
+    return compiled("graphs")
 
 
 @pytest.fixture(scope="session")
 def signatures() -> Path:
     """The packages of tests/models/signatures.py."""
-    skip_unless_allowed("the signatures")
-    return models.signatures()
+    return compiled("signatures")
 
 
 @pytest.fixture(scope="session")
 def exported() -> Path:
     """What tests/models/exports.py writes."""
-    pytest.importorskip("torch")
-    skip_unless_allowed("the laws")
-    return models.exports()
+    return compiled("exports")
 
 
 @pytest.fixture(scope="session")
 def packages() -> Path:
     """The packages of tests/models/operators.py, which call operators of the host."""
-    pytest.importorskip("torch")
-    skip_unless_allowed("the packages")
-    return models.operators()
+    return compiled("operators")
 
 
 @pytest.fixture
@@ -115,9 +107,7 @@ def register() -> Iterator[Callable[..., str]]:
 @pytest.fixture(scope="session")
 def surrogate() -> Path:
     """The artifact of examples/surrogate."""
-    pytest.importorskip("torch")
-    skip_unless_allowed("the surrogate")
-    return models.surrogate()
+    return compiled("surrogate") / "surrogate"
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import neml2_capi
 
@@ -21,7 +24,7 @@ TESTS = ROOT / "tests"
 HOSTS = TESTS / "hosts"
 PREBUILT = ROOT / "examples" / "artifacts"
 
-PACKAGE = Path(neml2_capi.__file__).resolve().parent
+PACKAGE = Path(neml2_capi.__file__).absolute().parent
 INCLUDE = PACKAGE / "include"
 LIBRARIES = PACKAGE / "lib"
 
@@ -70,38 +73,14 @@ def command(*arguments: str | Path, cwd: Path | None = None) -> str:
 @cache
 def c_program(*sources: Path, flags: Sequence[str] = (), compiler: str = CC) -> Path:
     """A program of C99 sources; `flags` go to the linker too."""
-    program = folder() / "-".join(source.stem for source in sources)
-    command(
-        compiler,
-        "-std=c99",
-        "-O1",
-        "-g",
-        *WARNINGS,
-        f"-I{INCLUDE}",
-        *sources,
-        "-o",
-        program,
-        *flags,
-        *LINK,
-    )
-    return program
+    build = (compiler, "-std=c99", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}")
+    return kept("program", (*build, *sources, *flags, *LINK)) / "program"
 
 
 @cache
-def cpp_program(source: Path) -> Path:
-    """A program of one C++17 source."""
-    program = folder() / f"cpp_{source.stem}"
-    build = (CXX, "-std=c++17", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}")
-    command(*build, source, "-o", program, *LINK)
-    return program
-
-
-@cache
-def fortran_module(source: Path) -> Path:
-    """The object of a Fortran module; its .mod file lies beside it."""
-    made = folder() / f"{source.stem}.o"
-    command(*_fortran(), "-c", source, "-o", made, cwd=folder())
-    return made
+def fortran_modules(*sources: Path) -> Path:
+    """The folder of modules that were compiled in this order: their .mod files and objects."""
+    return kept("", (*_fortran(), "-c", *sources))
 
 
 @cache
@@ -109,11 +88,34 @@ def fortran_program(
     source: Path, *modules: Path, flags: Sequence[str] = (), compiler: str | None = FORTRAN
 ) -> Path:
     """A program that uses the Fortran module of the package, and other modules."""
-    objects = [fortran_module(module) for module in (INCLUDE / "neml2_capi.f90", *modules)]
-    program = folder() / f"fortran_{source.stem}"
-    build = _fortran(compiler)
-    command(*build, *flags, source, *objects, "-o", program, *LINK, cwd=folder())
-    return program
+    made = fortran_modules(INCLUDE / "neml2_capi.f90", *modules)
+    build = (*_fortran(compiler), *flags, f"-I{made}", source, *sorted(made.glob("*.o")), *LINK)
+    return kept("program", build) / "program"
+
+
+def kept(output: str, build: Sequence[str | Path]) -> Path:
+    """The folder in which a command was run once for all workers and runs, by content.
+
+    It makes the file `output`, or what it makes of itself. Files that the command names count with
+    what they hold, and so do the headers; the library does not, which programs find when they run.
+    """
+    known = [str(argument) for argument in build]
+    files = {Path(word.removeprefix("-I")) for word in known if "/" in word}
+    for file in sorted({*files, *INCLUDE.glob("*.h*")}):
+        if file.is_file() and not file.is_relative_to(LIBRARIES):
+            known.append(hashlib.sha256(file.read_bytes()).hexdigest())
+    programs = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
+    place = programs / "programs" / hashlib.sha256("\0".join(known).encode()).hexdigest()[:16]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+                making = Path(scratch) / "made"
+                making.mkdir()
+                command(*build, *(("-o", output) if output else ()), cwd=making)
+                making.rename(place)
+    return place
 
 
 def _fortran(compiler: str | None = FORTRAN) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def run(program: str | Path, *arguments: str | Path, **environment: str) -> str:
         capture_output=True,
         text=True,
         env={**os.environ, "NEML2_TEST_ARTIFACTS": str(PREBUILT), **environment},
-        timeout=900,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, (
         f"{Path(program).name} ended with {done.returncode}\n{done.stdout}{done.stderr}"

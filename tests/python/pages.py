@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
-from native import CC, CXX, FORTRAN, INCLUDE, LINK, command
+from native import CC, CXX, FORTRAN, INCLUDE, LINK, command, fortran_modules
+from patience import PATIENCE
 
 LANGUAGES = ("python", "c", "cpp", "fortran", "sh", "console")
-SECONDS = 300
 
 _REASON = re.compile(r"<!-- not run: (.+?) -->", re.DOTALL)
 _MAIN = {"c": r"\bint main\(", "cpp": r"\bint main\(", "fortran": r"^\s*program \w+"}
@@ -135,7 +135,7 @@ class Reader:
 
     def _run(self, block: Block) -> str:
         if block.language == "python":
-            return self._python.submit(_execute, block.code, block.place).result(SECONDS)
+            return self._python.submit(_execute, block.code, block.place).result(PATIENCE)
         if block.language == "sh":
             return self._shell(block.code, block)
         return self._shell(f"./{self._compiled(block)}", block)
@@ -152,8 +152,11 @@ class Reader:
         build: tuple[str | Path, ...] = {
             "c": (CC, "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"),
             "cpp": (CXX, "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"),
-            "fortran": (str(FORTRAN), "-std=f2018", "-Wall", INCLUDE / "neml2_capi.f90"),
+            "fortran": (str(FORTRAN), "-std=f2018", "-Wall"),
         }[block.language]
+        if block.language == "fortran":
+            module = fortran_modules(INCLUDE / "neml2_capi.f90")
+            build = (*build, f"-I{module}", module / "neml2_capi.o")
         command(*build, f"{name}{suffix}", "-o", name, *LINK, cwd=self.folder)
         return name
 
@@ -166,7 +169,7 @@ class Reader:
             env={**os.environ, "PATH": path, "COLUMNS": "100"},
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, f"{block.place}\n{script}\n{done.stdout}{done.stderr}"
         return done.stdout

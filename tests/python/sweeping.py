@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from patience import PATIENCE
 from test_physics import DIRECTION
 
 from neml2_capi import Model, SweepResults, drive, sweep
@@ -97,7 +98,7 @@ def interrupted_at_half(
                 assert process.poll() is None, process.communicate()[1]
                 time.sleep(0.01)
             os.killpg(process.pid, stop)
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=PATIENCE)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -16,6 +16,8 @@ sys.path.insert(0, str(TESTS / "abi"))
 
 from declarations import declarations, function_name
 
+pytestmark = pytest.mark.native
+
 SYMBOLS = (TESTS / "abi" / "symbols.txt").read_text().splitlines()
 LIBRARY = LIBRARIES / "libneml2_capi.so.1"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from states import load, recorded, repeated
 from test_float32 import root  # noqa: F401  (a fixture)
 
@@ -837,6 +838,6 @@ def test_the_examples_recover_the_truth(artifacts: Artifacts, script: str) -> No
         pytest.importorskip("scipy")
     path = Path(__file__).resolve().parents[2] / "examples" / script
     command = [sys.executable, str(path), str(artifacts["isotropic_hardening"])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "yield_stress" in done.stdout

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import skip_unless_allowed
+from patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -24,7 +24,9 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     options = ["--quick", "--only", "elasticity, forward, 1 point$", "--output", str(tmp_path)]
     command = [sys.executable, str(script), *options]
     variables = {**os.environ, "NEML2_CAPI_COMPILE": "0"}
-    result = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=120)
+    result = subprocess.run(
+        command, capture_output=True, text=True, env=variables, timeout=PATIENCE
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
     document = json.loads((tmp_path / "results.json").read_text())
@@ -38,11 +40,11 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
 
 
+@pytest.mark.full("it compiles a network")
 def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
     pytest.importorskip("torch")
-    skip_unless_allowed("a network")
     command = [sys.executable, str(ROOT / "benchmarks" / "packages.py"), "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     forward, backward = (part.splitlines() for part in done.stdout.split("backward\n"))
     rows = [

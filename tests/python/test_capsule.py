@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 from abaqus import UMAT, program
-from native import c_program, fortran_program, needs_fortran, run
+from native import needs_fortran, run
 from numpy.typing import NDArray
+from programs import built
 from states import Artifacts, load, recorded
 from test_command_line import command, error
-from test_scenarios import FOLDER, MODULES
+from test_scenarios import FOLDER
 
 from neml2_capi import ConvergenceError, FatalError, Model, Scheduler, __version__
 from neml2_capi._library import lib
@@ -293,17 +294,13 @@ def test_the_log_tells_where_a_capsule_is(
     assert str(only(folder)) in text
 
 
-@pytest.mark.parametrize("language", ["c", pytest.param("f90", marks=needs_fortran), "py"])
+@pytest.mark.parametrize("language", ["c", "f90", "py"])
 def test_every_language_writes_capsules(folder: Path, language: str) -> None:
     source = FOLDER / f"failed_points.{language}"
     if language == "py":
         run(sys.executable, source, NEML2_CAPI_CAPSULE=str(folder))
     else:
-        flags = ("-fopenmp",)
-        made = (
-            c_program(source) if language == "c" else fortran_program(source, *MODULES, flags=flags)
-        )
-        run(made, NEML2_CAPI_CAPSULE=str(folder))
+        run(built(f"scenario_{language}_failed_points"), NEML2_CAPI_CAPSULE=str(folder))
     files = sorted(folder.iterdir(), key=lambda file: int(file.stem.rpartition("-")[2]))
     first = arrays_of(files[0])
     assert np.flatnonzero(first["report/status"]).tolist() == [FAILED]

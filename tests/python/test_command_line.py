@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import skip_unless_allowed
 from states import recorded
 
 from neml2_capi import Model
@@ -571,8 +570,8 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full("it compiles a model")
 def test_what_was_compiled_will_run(artifacts: Artifacts, tmp_path: Path) -> None:
-    skip_unless_allowed("a model")
     source = artifacts["elasticity"].parents[1] / "models" / "elasticity.i"
     done = command("compile", source, "--model", "elasticity", "--output-dir", tmp_path, "-q")
     if "has no neml2" in done.stderr:

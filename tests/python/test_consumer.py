@@ -1,24 +1,25 @@
 """A project outside the tree finds the library, in a prefix and in the wheel, and its programs run.
 
 The wheel is the installed package that these tests run with. The prefix is installed from the build
-folder NEML2_CAPI_PROGRAMS, and then moved.
+folder of the programs, and then moved.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import programs
 import pytest
 from native import CC, CXX, FORTRAN, PACKAGE, PREBUILT, ROOT, TESTS, command, needs_fortran
+from patience import PATIENCE
+from programs import cmake
 
 import neml2_capi
 
@@ -44,31 +45,13 @@ def flags(*names: str) -> list[str]:
     return shlex.split(neml2_capi_says(*names))
 
 
-def configuration() -> Mapping[str, str]:
-    """What the build of the tests has found: cmake, and a Python that has the parsers."""
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if not programs:
-        pytest.skip("NEML2_CAPI_PROGRAMS names no build folder to install from")
-    cache = (Path(programs) / "CMakeCache.txt").read_text()
-    return dict(re.findall(r"^(CMAKE_COMMAND|Python_EXECUTABLE):\w+=(.+)$", cache, re.M))
-
-
-def cmake() -> str:
-    if "NEML2_CAPI_PROGRAMS" in os.environ:
-        return configuration()["CMAKE_COMMAND"]
-    return shutil.which("cmake") or pytest.skip("cmake was not found")
-
-
 @pytest.fixture(scope="module", params=["prefix", "wheel"])
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
     if request.param == "wheel":
         return Home(*map(Path, flags("--cmakedir", "--pkgconfigdir")))
     folder = tmp_path_factory.mktemp("prefix")
     installed, moved = folder / "installed", folder / "moved to another place"
-    command(
-        configuration()["CMAKE_COMMAND"],
-        *("--install", os.environ["NEML2_CAPI_PROGRAMS"], "--prefix", installed),
-    )
+    command(cmake(), "--install", programs.folder(), "--prefix", installed)
     installed.rename(moved)
     (pkgconfig,) = moved.rglob("pkgconfig")
     return Home(pkgconfig.with_name("cmake") / "neml2_capi", pkgconfig)
@@ -84,7 +67,7 @@ def check_stress(program: Path) -> None:
     """It finds the library without help, and computes what Python does."""
     variables = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     done = subprocess.run(
-        [program, ROOT_OF_MODEL], capture_output=True, text=True, env=variables, timeout=60
+        [program, ROOT_OF_MODEL], capture_output=True, text=True, env=variables, timeout=PATIENCE
     )
     assert done.returncode == 0, f"{program.name}\n{done.stdout}{done.stderr}"
     strain = np.array([1e-3, -3e-4, -2.5e-4, 1e-4, -2e-4, 5e-5])
@@ -102,6 +85,7 @@ def build_by_hand(project: Path, compile_flags: list[str], link: list[str], modu
         check_stress(project / f"stress_{language}")
 
 
+@pytest.mark.wheel
 def test_cmake_finds_the_library_and_installs_programs_that_do(home: Home, project: Path) -> None:
     build, prefix = project / "build", project / "installed"
     configure = [f"-Dneml2_capi_DIR={home.cmake_package}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
@@ -113,6 +97,7 @@ def test_cmake_finds_the_library_and_installs_programs_that_do(home: Home, proje
         check_stress(prefix / "bin" / f"stress_{language}")
 
 
+@pytest.mark.wheel
 def test_pkg_config_finds_the_library(home: Home, project: Path) -> None:
     if not shutil.which("pkg-config"):
         pytest.skip("pkg-config was not found")
@@ -138,6 +123,7 @@ def test_several_flags_make_one_line() -> None:
     assert line[1] == f"-L{flags('--libdir')[0]}"
 
 
+@pytest.mark.wheel
 def test_the_package_may_lie_in_a_folder_with_blanks(project: Path) -> None:
     place = project / "site packages"
     shutil.copytree(PACKAGE, place / "neml2_capi")
@@ -188,6 +174,7 @@ def refused(project: Path, home: Home, lists: str) -> str:
     return " ".join(done.stderr.split())
 
 
+@pytest.mark.wheel
 @pytest.mark.parametrize("version", ["99", "0.99"])
 def test_another_version_than_wanted_is_refused(home: Home, project: Path, version: str) -> None:
     lists = f"project(consumer LANGUAGES C)\nfind_package(neml2_capi {version} REQUIRED)"
@@ -196,12 +183,14 @@ def test_another_version_than_wanted_is_refused(home: Home, project: Path, versi
     assert f"version: {neml2_capi.__version__}" in message
 
 
+@pytest.mark.wheel
 def test_the_fortran_component_needs_the_language(home: Home, project: Path) -> None:
     find = "find_package(neml2_capi REQUIRED COMPONENTS fortran)"
     message = refused(project, home, f"project(consumer LANGUAGES C)\n{find}")
     assert "component fortran needs the language Fortran: enable it before" in message
 
 
+@pytest.mark.wheel
 def test_the_fortran_target_needs_the_language(home: Home, project: Path) -> None:
     lists = """
         project(consumer LANGUAGES C)
@@ -211,6 +200,7 @@ def test_the_fortran_target_needs_the_language(home: Home, project: Path) -> Non
     assert "fortran_needs_the_language_Fortran" in refused(project, home, lists)
 
 
+@pytest.mark.wheel
 @needs_fortran
 def test_a_directory_may_enable_fortran_after_another_found_the_library(
     home: Home, project: Path
@@ -234,10 +224,6 @@ def test_a_directory_may_enable_fortran_after_another_found_the_library(
 
 def test_a_project_that_contains_the_sources_has_the_same_targets(project: Path) -> None:
     """Configured only: the library itself is built often enough."""
-    found = configuration()
-    command(
-        found["CMAKE_COMMAND"],
-        *("-S", project, "-B", project / "build"),
-        f"-DNEML2_CAPI_SOURCE={ROOT}",
-        f"-DPython_EXECUTABLE={found['Python_EXECUTABLE']}",
-    )
+    (python,) = programs.found("Python_EXECUTABLE")
+    options = (f"-DNEML2_CAPI_SOURCE={ROOT}", f"-DPython_EXECUTABLE={python}")
+    command(cmake(), "-S", project, "-B", project / "build", *options)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, example_of, folder, run
 
+pytestmark = pytest.mark.native
+
 SYMBOLS = (TESTS / "abi" / "symbols.txt").read_text().splitlines()
 HEADER = (INCLUDE / "neml2_capi.hpp").read_text()
 STRICT = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")

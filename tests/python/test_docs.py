@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from conftest import Artifacts
 from markdown_it import MarkdownIt
 from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT
 from pages import Block, Reader, blocks_of
+from programs import built
 
 PAGES = {
     str(path.relative_to(ROOT)): path
@@ -86,6 +86,8 @@ times, strain = np.linspace(0, 1, 101), path
     "neml2_capi/torch/module.py": """
 import torch
 import neml2_capi.torch
+
+pytestmark = pytest.mark.native
 measured = 100.0
 forces = {v.name: np.zeros(v.base_shape) for v in Model("aoti/isotropic_hardening").inputs}
 forces.update(t=1.0, strain=strain)
@@ -118,11 +120,8 @@ PROGRAMS = {
 
 
 def built_programs(page: str, folder: Path) -> None:
-    programs = Path(os.environ.get("NEML2_CAPI_PROGRAMS", "nowhere")) / "bin"
     program, needs = PROGRAMS[page]
-    if not (programs / program).exists():
-        pytest.skip(f"{program} was not built: python3 build.py test, with {needs} installed")
-    (folder / "build").symlink_to(programs)
+    (folder / "build").symlink_to(built(program, f"{needs} was not found").parent)
 
 
 def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) -> None:
@@ -133,8 +132,8 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
         pytest.importorskip("mpi4py")
         if not MPIEXEC:
             pytest.skip("mpiexec was not found")
-    for library in ("torch", "neml2"):
-        if f"import {library}" in code or f"neml2_capi.{library}" in code:
+    for library in ("torch", "neml2", "matplotlib"):
+        if re.search(rf"(import|from) {library}\b", code) or f"neml2_capi.{library}" in code:
             pytest.importorskip(library)
     for recipe in artifacts:
         place = folder / "aoti" / recipe

@@ -19,6 +19,7 @@ import oracle
 import pytest
 from numpy.typing import NDArray
 from oracle import VISCOPLASTIC
+from patience import PATIENCE
 from states import Artifacts, load, recorded
 from test_physics import DIRECTION, STATE, relative_error
 
@@ -597,13 +598,13 @@ def on_stderr(artifact: Path, progress: bool | None, terminal: bool) -> str:
     """What a drive writes to stderr."""
     command = [sys.executable, "-c", PROGRAM, str(artifact), str(progress)]
     if not terminal:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
         assert done.stdout == ""
         return done.stderr
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
     try:
-        subprocess.run(command, stderr=theirs, check=True, timeout=120)
+        subprocess.run(command, stderr=theirs, check=True, timeout=PATIENCE)
         os.set_blocking(ours, False)
         try:
             return os.read(ours, 1 << 16).decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,10 @@ import numpy as np
 import pytest
 from native import PREBUILT, ROOT, command
 from numpy.typing import NDArray
+from patience import PATIENCE
+from programs import built
+
+pytestmark = pytest.mark.native
 
 SOURCES = ROOT / "examples" / "fem"
 ARTIFACT = PREBUILT / "combined_hardening"
@@ -23,13 +26,7 @@ ARTIFACT = PREBUILT / "combined_hardening"
 @pytest.fixture(scope="module")
 def program() -> Path:
     """The program that was built with the library."""
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if not programs:
-        pytest.skip("NEML2_CAPI_PROGRAMS names no build folder: python3 build.py test")
-    built = Path(programs) / "bin" / "example_fem"
-    if not built.exists():
-        pytest.skip("example_fem was not built: Eigen was not found (Debian: libeigen3-dev)")
-    return built
+    return built("example_fem", "Eigen was not found (Debian: libeigen3-dev)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Run:
 @cache
 def run(program: Path, *arguments: str, artifact: Path = ARTIFACT) -> Run:
     done = subprocess.run(
-        [program, artifact, *arguments], capture_output=True, text=True, timeout=600
+        [program, artifact, *arguments], capture_output=True, text=True, timeout=PATIENCE
     )
     return Run(done.returncode, done.stdout, done.stderr)
 

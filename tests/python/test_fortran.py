@@ -15,20 +15,18 @@ from native import (
     INCLUDE,
     LINK,
     PREBUILT,
-    TESTS,
     command,
     folder,
-    fortran_module,
-    fortran_program,
+    fortran_modules,
     needs_fortran,
     run,
 )
+from programs import built
 
 MODULE = INCLUDE / "neml2_capi.f90"
-CHECKS_MODULE = TESTS / "fortran" / "checks.f90"
 FLAGS = ("-std=f2018", "-Wall", "-Wextra", "-Werror")
 
-pytestmark = needs_fortran
+pytestmark = [needs_fortran, pytest.mark.native]
 
 # The artifact of a model of float32.
 root = test_float32.root
@@ -68,9 +66,9 @@ def introduction() -> str:
 
 def compiles(source: str) -> bool:
     assert FORTRAN is not None
-    fortran_module(MODULE)
     (folder() / "binding.f90").write_text(source)
-    build = (FORTRAN, "-std=f2018", "-fsyntax-only", "binding.f90")
+    module = fortran_modules(MODULE)
+    build = (FORTRAN, "-std=f2018", "-fsyntax-only", f"-I{module}", "binding.f90")
     return subprocess.run(build, cwd=folder(), capture_output=True).returncode == 0
 
 
@@ -87,6 +85,7 @@ def test_the_first_program_runs_as_it_stands(tmp_path: Path) -> None:
     assert stress == pytest.approx([axial, lateral, lateral, 0, 0, 0], rel=1e-6)
 
 
+@pytest.mark.full("the Fortran module, compiled again and again")
 @pytest.mark.parametrize("options", [("-O0", "-g"), ("-O3",), ("-O1", "-g", *CHECKS)], ids=" ".join)
 def test_the_module_compiles_without_a_warning(options: tuple[str, ...], tmp_path: Path) -> None:
     assert FORTRAN is not None
@@ -115,17 +114,14 @@ def test_a_history_with_gaps_is_refused() -> None:
 
 def test_packages_of_integers_and_single_precision(graphs: Path) -> None:
     """The part of the test that compiled graphs are for."""
-    run(fortran_program(TESTS / "fortran" / "test_graphs.f90", CHECKS_MODULE), graphs)
+    run(built("fortran_test_graphs"), graphs)
 
 
 def test_a_model_of_single_precision(root: Path) -> None:
-    source = TESTS / "fortran" / "test_single_precision.f90"
-    run(fortran_program(source, CHECKS_MODULE), root)
+    run(built("fortran_test_single_precision"), root)
 
 
-def test_no_function_result_has_a_length_that_threads_share(tmp_path: Path) -> None:
+def test_no_function_result_has_a_length_that_threads_share() -> None:
     """gfortran 12 keeps the length of a deferred one in a static variable."""
-    assert FORTRAN is not None
-    command(FORTRAN, "-c", MODULE, cwd=tmp_path)
-    symbols = command(os.environ.get("NM", "nm"), tmp_path / "neml2_capi.o")
+    symbols = command(os.environ.get("NM", "nm"), fortran_modules(MODULE) / "neml2_capi.o")
     assert not re.search(r" b slen\.", symbols)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import PREBUILT, TESTS, c_program, cpp_program, fortran_program, needs_fortran, run
+from native import PREBUILT, needs_fortran, run
+from programs import built
 
 from neml2_capi import FatalError, Graph, GraphOutput
 from neml2_capi._pytree import structure
@@ -289,14 +290,13 @@ def test_damaged_bytes_are_refused(damage: Any, says: str) -> None:
 
 
 def test_c_has_all_of_it(signatures: Path) -> None:
-    run(c_program(TESTS / "c" / "test_signatures.c"), signatures)
+    run(built("c_test_signatures"), signatures)
 
 
 def test_cpp_has_all_of_it(signatures: Path) -> None:
-    run(cpp_program(TESTS / "cpp_face" / "test_signatures.cpp"), signatures)
+    run(built("cpp_face_test_signatures"), signatures)
 
 
 @needs_fortran
 def test_fortran_has_all_of_it(signatures: Path) -> None:
-    checks = TESTS / "fortran" / "checks.f90"
-    run(fortran_program(TESTS / "fortran" / "test_signatures.f90", checks), signatures)
+    run(built("fortran_test_signatures"), signatures)

@@ -7,6 +7,8 @@ import re
 import pytest
 from native import CC, INCLUDE, LINK, PREBUILT, WARNINGS, command, example_of, folder, run
 
+pytestmark = pytest.mark.native
+
 HEADER = (INCLUDE / "neml2_capi.h").read_text()
 
 # The comment before each function.

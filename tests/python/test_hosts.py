@@ -23,6 +23,7 @@ from native import (
     python,
     run,
 )
+from programs import built
 
 EXAMPLE = ROOT / "examples" / "c" / "example.c"
 
@@ -105,7 +106,7 @@ def test_two_copies_of_the_library_do_not_meet(tmp_path: Path, build: str) -> No
 
 @cache
 def printed_alone() -> str:
-    return run(c_program(EXAMPLE), PREBUILT / "elasticity", PREBUILT / "viscoplastic")
+    return run(built("example_c"), PREBUILT / "elasticity", PREBUILT / "viscoplastic")
 
 
 def test_a_host_with_symbols_of_our_names_changes_no_bit() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ROOT, Artifacts
+from patience import PATIENCE
 
 from neml2_capi import Model
 
@@ -135,6 +136,6 @@ def test_a_jacobian_by_rows_is_the_tangent(elasticity: Model, as_jax: Any) -> No
 def test_the_example_recovers_the_truth(artifacts: Artifacts) -> None:
     pytest.importorskip("scipy")
     command = [sys.executable, "-I", str(EXAMPLE), str(artifacts["isotropic_hardening"])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("recovered E = 180000.0 MPa, yield_stress = 120.0 MPa\n")

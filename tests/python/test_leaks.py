@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from native import PREBUILT, TESTS, c_program, python, run
+from native import PREBUILT, python, run
+from programs import built
 
 CYCLES = 10_000
 
 
 @pytest.mark.parametrize("model", ["elasticity", "viscoplastic"])
 def test_ten_thousand_cycles_leave_nothing_behind(model: str) -> None:
-    run(c_program(TESTS / "c" / "test_cycles.c"), PREBUILT / model, str(CYCLES))
+    run(built("c_test_cycles"), PREBUILT / model, str(CYCLES))
 
 
 def test_python_leaves_nothing_behind() -> None:

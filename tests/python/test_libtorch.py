@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agreement, uncertainties
-from compiling import skip_unless_allowed
+from conftest import compiled
 from native import (
     CC,
     HOSTS,
@@ -24,13 +24,13 @@ from native import (
     TESTS,
     c_program,
     command,
-    cpp_program,
     folder,
     fortran_program,
     needs_fortran,
     run,
 )
 from numpy.typing import NDArray
+from programs import built
 from states import Artifacts, load, state_of
 
 import neml2_capi
@@ -56,8 +56,7 @@ except FatalError as missing:
 @pytest.fixture(scope="module")
 def networks() -> Path:
     """The packages of tests/models/networks.py."""
-    skip_unless_allowed("the networks")
-    return models.networks()
+    return compiled("networks")
 
 
 def close(ours: Array, theirs: Array, tolerance: float) -> None:
@@ -337,16 +336,16 @@ def test_runs_hold_no_memory(networks: Path) -> None:
 
 
 def test_c_chooses() -> None:
-    run(c_program(TESTS / "c" / "test_runtimes.c"), NEML2_CAPI_LIBTORCH=libtorch()[0])
+    run(built("c_test_runtimes"), NEML2_CAPI_LIBTORCH=libtorch()[0])
 
 
 def test_cpp_chooses() -> None:
-    run(cpp_program(TESTS / "cpp_face" / "test_runtimes.cpp"), NEML2_CAPI_LIBTORCH=libtorch()[0])
+    run(built("cpp_face_test_runtimes"), NEML2_CAPI_LIBTORCH=libtorch()[0])
 
 
 @needs_fortran
 def test_fortran_chooses() -> None:
-    program = fortran_program(TESTS / "fortran" / "test_runtimes.f90", CHECKS_MODULE)
+    program = built("fortran_test_runtimes")
     run(program, NEML2_CAPI_LIBTORCH=libtorch()[0])
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import PREBUILT, TESTS, c_program, fortran_program, needs_fortran, run
+from native import PREBUILT, TESTS, needs_fortran, run
+from patience import PATIENCE
+from programs import built
 from states import Artifacts, load, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, drive, logs
@@ -423,7 +425,11 @@ def process(before: str = "", after: str = "", setting: str | None = None) -> tu
         environment["NEML2_LOGS"] = setting
     script = SCRIPT.format(before=before, after=after)
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
@@ -506,11 +512,11 @@ def in_python(viscoplastic: Model, kept: Kept) -> list[str]:
 
 
 def test_the_records_are_those_of_c(viscoplastic: Model, kept: Kept) -> None:
-    program = c_program(TESTS / "c" / "test_log.c")
+    program = built("c_test_log")
     assert run(program, "print").splitlines() == in_python(viscoplastic, kept)
 
 
 @needs_fortran
 def test_the_records_are_those_of_fortran(viscoplastic: Model, kept: Kept) -> None:
-    program = fortran_program(TESTS / "fortran" / "test_log.f90", TESTS / "fortran" / "checks.f90")
+    program = built("fortran_test_log")
     assert run(program, "print").splitlines() == in_python(viscoplastic, kept)

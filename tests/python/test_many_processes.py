@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 from native import HOSTS, LIBRARIES, PREBUILT, c_program
 
+pytestmark = pytest.mark.native
+
 PROCESSES = 64
 POINTS = 8
 

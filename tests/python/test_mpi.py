@@ -29,6 +29,8 @@ from native import (
     fortran_program,
     needs_fortran,
 )
+from patience import PATIENCE
+from programs import built, cmake
 
 from neml2_capi import mpi
 
@@ -40,6 +42,8 @@ needs_f08 = pytest.mark.skipif(not (MPIFORT and MPIEXEC), reason="no mpifort, or
 needs_mpi4py = pytest.mark.skipif(
     not (MPIEXEC and importlib.util.find_spec("mpi4py")), reason="mpi4py or mpiexec was not found"
 )
+pytestmark = pytest.mark.full("MPI")
+
 LANGUAGES = [
     pytest.param("c", marks=needs_c),
     pytest.param("fortran", marks=[needs_fortran, needs_f08]),
@@ -52,13 +56,8 @@ def example(language: str) -> tuple[str | Path, ...]:
     """The command of the example in one language."""
     if language == "python":
         return (sys.executable, "-m", "mpi4py", EXAMPLE / "beam.py")
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if not programs:
-        pytest.skip("NEML2_CAPI_PROGRAMS names no build folder: python3 build.py test")
-    program = Path(programs) / "bin" / f"example_mpi_{language}"
-    if not program.exists():
-        pytest.skip(f"{program.name} was not built: MPI was not found (Debian: libopenmpi-dev)")
-    return (program,)
+    why = "MPI was not found (Debian: libopenmpi-dev)"
+    return (built(f"example_mpi_{language}", why),)
 
 
 @cache
@@ -87,7 +86,7 @@ def on_ranks(ranks: int, *arguments: str | Path) -> subprocess.CompletedProcess[
         env={**os.environ, **MPI_SETTINGS, "NEML2_CAPI_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
 
 
@@ -144,15 +143,10 @@ def test_the_languages_agree(language: str) -> None:
 @needs_fortran
 def test_a_project_of_its_own_finds_what_it_needs(tmp_path: Path) -> None:
     """Away from the tree, against the installed package."""
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if not programs:
-        pytest.skip("NEML2_CAPI_PROGRAMS names no build folder: python3 build.py test")
-    cache = (Path(programs) / "CMakeCache.txt").read_text()
-    (cmake,) = re.findall(r"^CMAKE_COMMAND:\w+=(.+)$", cache, re.MULTILINE)
     package = command(sys.executable, "-m", "neml2_capi", "--cmakedir").strip()
     sources, build = shutil.copytree(EXAMPLE, tmp_path / "mpi"), tmp_path / "build"
-    command(cmake, "-S", sources, "-B", build, f"-Dneml2_capi_DIR={package}")
-    command(cmake, "--build", build)
+    command(cmake(), "-S", sources, "-B", build, f"-Dneml2_capi_DIR={package}")
+    command(cmake(), "--build", build)
     for language in ("c", "fortran"):
         done = on_ranks(1, build / f"example_mpi_{language}")
         assert "usage: mpiexec -n RANKS" in done.stderr

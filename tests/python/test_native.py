@@ -1,77 +1,46 @@
-"""The C and Fortran programs: the scenarios of tests/c and tests/fortran, and the examples."""
+"""The programs that compiled models are for, and the examples."""
+
+# Programs without arguments: test_programs.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from native import (
-    PREBUILT,
-    ROOT,
-    TESTS,
-    c_program,
-    fortran_program,
-    needs_fortran,
-    run,
-)
+from native import PREBUILT, run
 from numpy.typing import NDArray
+from programs import built
 
 from neml2_capi import Model
 
+pytestmark = pytest.mark.native
+
 Results = dict[tuple[str, ...], NDArray[np.float64]]
-
-# These take arguments: test_static_batch and test_tangents below, test_cycles in test_leaks.py,
-# test_signatures in test_graphs.py.
-WITH_ARGUMENTS = {"test_static_batch", "test_tangents", "test_cycles", "test_signatures"}
-C_TESTS, FORTRAN_TESTS = (
-    [path for path in sorted(TESTS.glob(pattern)) if path.stem not in WITH_ARGUMENTS]
-    for pattern in ("c/test_*.c", "fortran/test_*.f90")
-)
-
-EXAMPLE_C = ROOT / "examples" / "c" / "example.c"
-EXAMPLE_FORTRAN = ROOT / "examples" / "fortran" / "example.f90"
-
-
-@pytest.mark.parametrize("source", C_TESTS, ids=lambda path: path.stem)
-def test_c_program_passes(source: Path) -> None:
-    run(c_program(source))
 
 
 def test_static_batch_is_never_run_at_another_size(artifacts: Mapping[str, Path]) -> None:
-    program = c_program(TESTS / "c" / "test_static_batch.c")
-    run(program, artifacts["elasticity_static"])
+    run(built("c_test_static_batch"), artifacts["elasticity_static"])
 
 
 def test_tangents_of_implicit_models(artifacts: Mapping[str, Path]) -> None:
     models = ("isotropic_hardening", "radial_return", "crystal")
-    run(c_program(TESTS / "c" / "test_tangents.c"), *(artifacts[name] for name in models))
+    run(built("c_test_tangents"), *(artifacts[name] for name in models))
 
 
 def test_graphs_of_other_kinds(graphs: Path) -> None:
     """Integer kernels, OpenMP regions, static batches, outputs that are inputs."""
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if not programs:
-        pytest.skip("the C++ tests are built by: python3 build.py test")
-    run(Path(programs) / "lib" / "cpp_test_compiled_graphs", NEML2_TEST_GRAPHS=str(graphs))
+    run(built("cpp_test_compiled_graphs"), NEML2_TEST_GRAPHS=str(graphs))
 
 
-@needs_fortran
-@pytest.mark.parametrize("source", FORTRAN_TESTS, ids=lambda path: path.stem)
-def test_fortran_program_passes(source: Path) -> None:
-    traps = ("-ffpe-trap=invalid,zero,overflow",) if "floating_point" in source.stem else ()
-    run(fortran_program(source, TESTS / "fortran" / "checks.f90", flags=traps))
-
-
-@needs_fortran
 def test_tangents_in_fortran(artifacts: Mapping[str, Path]) -> None:
     """The part of the test that compiled models are for."""
-    program = fortran_program(
-        TESTS / "fortran" / "test_derivatives.f90", TESTS / "fortran" / "checks.f90"
+    run(
+        built("fortran_test_derivatives"),
+        artifacts["isotropic_hardening"],
+        artifacts["crystal"],
     )
-    run(program, artifacts["isotropic_hardening"], artifacts["crystal"])
 
 
 def printed(program: Path) -> Results:
@@ -113,16 +82,15 @@ def assert_agree(results: Results, expected: Results) -> None:
 
 
 def test_example_in_c_agrees_with_python() -> None:
-    results = printed(c_program(EXAMPLE_C))
+    results = printed(built("example_c"))
     assert len(results) == 21
     assert_agree(results, evaluated())
 
 
-@needs_fortran
 def test_example_in_fortran_agrees_with_python() -> None:
-    assert_agree(printed(fortran_program(EXAMPLE_FORTRAN)), evaluated())
+    assert_agree(printed(built("example_fortran")), evaluated())
 
 
 def test_example_says_what_is_wrong_and_fails() -> None:
     with pytest.raises(AssertionError, match=r"ended with 1\nelasticity: .*/nonexistent"):
-        run(c_program(EXAMPLE_C), "/nonexistent", PREBUILT / "viscoplastic")
+        run(built("example_c"), "/nonexistent", PREBUILT / "viscoplastic")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import PREBUILT, ROOT
 from numpy.typing import NDArray
+from patience import PATIENCE
 
 from neml2_capi import ConvergenceError, FatalError, Model
 
@@ -225,7 +226,10 @@ def test_uninstalling_restores_what_was_there(neml2: Any, plugin: Any) -> None:
 
 def python(program: str) -> str:
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -289,7 +293,7 @@ def history(artifacts: Artifacts) -> dict[str, Any]:
 
 def neml2_run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "neml2.cli.run", *arguments, "--load", "neml2_capi.neml2"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_the_transient_driver_agrees_with_stepping_by_hand(

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import ROOT, TESTS, c_program, cpp_program, fortran_program, needs_fortran, run
+from native import ROOT, needs_fortran, run
 from numpy.typing import NDArray
+from patience import PATIENCE
+from programs import built
 
 import neml2_capi
 from neml2_capi import (
@@ -199,7 +201,7 @@ def test_eight_threads_call_at_once(packages: Path, register: Any) -> None:
     together = [threading.Barrier(1)]  # the first run of a package is alone
 
     def function(x: Array, *numbers: Any) -> Array:
-        together[0].wait(timeout=60)
+        together[0].wait(timeout=PATIENCE)
         if x[0, 0] > 7:
             raise ValueError(f"on purpose, with {x[0, 0]}")
         return saturate(x, *numbers)
@@ -277,7 +279,7 @@ def test_to_unregister_waits_for_the_function(packages: Path, register: Any) -> 
 
     def function(x: Array, *numbers: Any) -> Array:
         began.set()
-        assert may_end.wait(60)
+        assert may_end.wait(PATIENCE)
         ended.set()
         return x
 
@@ -285,7 +287,7 @@ def test_to_unregister_waits_for_the_function(packages: Path, register: Any) -> 
     graph = Graph(packages / "saturate.pt2")
     with ThreadPoolExecutor(2) as pool:
         run = pool.submit(graph, *recorded(packages, "saturate", "in"))
-        assert began.wait(60)
+        assert began.wait(PATIENCE)
         gone = pool.submit(unregister_operator, name)
         assert not ended.is_set()
         may_end.set()
@@ -376,23 +378,24 @@ def test_an_interpreter_ends_with_operators_registered(packages: Path) -> None:
         began.wait()
         print("done")
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def test_a_program_in_c_has_a_function_called(packages: Path) -> None:
-    run(c_program(TESTS / "c" / "test_operators.c"), NEML2_TEST_OPERATORS=str(packages))
+    run(built("c_test_operators"), NEML2_TEST_OPERATORS=str(packages))
 
 
 def test_a_program_in_cpp_has_a_function_called(packages: Path) -> None:
-    program = cpp_program(TESTS / "cpp_face" / "test_operators.cpp")
+    program = built("cpp_face_test_operators")
     run(program, NEML2_TEST_OPERATORS=str(packages))
 
 
 @needs_fortran
 def test_a_program_in_fortran_has_a_subroutine_called(packages: Path) -> None:
-    source = TESTS / "fortran" / "test_operators.f90"
-    program = fortran_program(source, TESTS / "fortran" / "checks.f90")
+    program = built("fortran_test_operators")
     run(program, NEML2_TEST_OPERATORS=str(packages))
 
 

@@ -21,6 +21,8 @@ from native import (
     run,
 )
 
+pytestmark = pytest.mark.native
+
 MODULES = (TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
 TRAPS = (*CHECKS, "-ffpe-trap=invalid,zero,overflow")
 
@@ -48,12 +50,14 @@ def on_ranks(program: Path, ranks: int) -> str:
     return run(str(MPIEXEC), "-n", str(ranks), program, **MPI_SETTINGS)
 
 
+@pytest.mark.full("MPI")
 @pytest.mark.skipif(not (MPICC and MPIEXEC), reason="mpicc and mpiexec were not found")
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_mpi_ranks_have_a_model_each(ranks: int) -> None:
     assert len(ranks_in_c(ranks).splitlines()) == 64
 
 
+@pytest.mark.full("MPI")
 @needs_fortran
 @pytest.mark.skipif(
     not (MPICC and MPIFORT and MPIEXEC), reason="mpifort and mpiexec were not found"

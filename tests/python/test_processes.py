@@ -13,6 +13,7 @@ from textwrap import dedent
 
 import pytest
 from conftest import Artifacts
+from patience import PATIENCE
 
 # Every script begins so. `parallel` is a batch that the workers of the library share.
 BEGIN = """
@@ -51,7 +52,7 @@ def run(artifacts: Artifacts, tmp_path: Path) -> Callable[..., str]:
             [*command, str(script), *arguments],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE,
             cwd=tmp_path,
         )
         assert (done.returncode, done.stderr) == (0, "")
@@ -228,7 +229,7 @@ def test_a_fork_while_other_threads_evaluate_and_the_child_evaluates(
             child = os.fork()
             if child == 0:
                 os._exit(0 if (parallel(other) == expected).all() else 1)
-            end = time.monotonic() + 60
+            end = time.monotonic() + 1800
             while (found := os.waitpid(child, os.WNOHANG)) == (0, 0):
                 if time.monotonic() > end:
                     os.kill(child, 9)

@@ -3,14 +3,13 @@ threads do with ThreadSanitizer."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from native import CXX, ROOT, command, run
+from programs import cmake, ctest, folder, found
+
+pytestmark = [pytest.mark.native, pytest.mark.full("sanitizers")]
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g"
 
@@ -25,19 +24,13 @@ OPTIONS = (
 )
 
 
-def jobs() -> str:
-    return str(len(os.sched_getaffinity(0)))
-
-
-def build(tmp_path: Path, name: str, flags: str, *targets: str) -> tuple[str, Path]:
-    """Build the tests, or these targets, with flags: cmake, and the folder.
-
-    `build.py test` has configured a build of the tests before: what it found is used again.
-    """
-    cmake, python, folder = _configured(tmp_path, name)
+def build(name: str, flags: str, *targets: str) -> Path:
+    """Build the tests, or these targets, with flags, in a folder that is kept; the folder."""
+    (python,) = found("Python_EXECUTABLE")
+    of = Path(f"{folder()}-{name}")
     command(
-        cmake,
-        *("-S", ROOT, "-B", folder),
+        cmake(),
+        *("-S", ROOT, "-B", of),
         f"-DPython_EXECUTABLE={python}",
         "-DNEML2_CAPI_TESTS=ON",
         "-DCMAKE_BUILD_TYPE=Debug",
@@ -45,33 +38,16 @@ def build(tmp_path: Path, name: str, flags: str, *targets: str) -> tuple[str, Pa
         f"-DCMAKE_CXX_FLAGS={flags}",
     )
     chosen = ("--target", *targets) if targets else ()
-    command(cmake, "--build", folder, "--parallel", jobs(), *chosen)
-    return cmake, folder
+    command(cmake(), "--build", of, *chosen)
+    return of
 
 
-def _configured(tmp_path: Path, name: str) -> tuple[str, str, Path]:
-    """cmake, the Python that has the parsers that the library is built with, and a folder."""
-    programs = os.environ.get("NEML2_CAPI_PROGRAMS")
-    if programs:
-        cache = (Path(programs) / "CMakeCache.txt").read_text()
-        found = dict(re.findall(r"^(CMAKE_COMMAND|Python_EXECUTABLE):\w+=(.+)$", cache, re.M))
-        folder = Path(f"{programs}-{name}")  # kept: the next run compiles what has changed
-        return found["CMAKE_COMMAND"], found["Python_EXECUTABLE"], folder
-    cmake = shutil.which("cmake")
-    if not cmake:
-        pytest.skip("cmake was not found")
-    return cmake, sys.executable, tmp_path
-
-
-def test_c_and_cpp_tests_are_clean(tmp_path: Path) -> None:
-    cmake, folder = build(tmp_path, "sanitized", FLAGS)
-    output = run(
-        Path(cmake).with_name("ctest"),
-        *("--test-dir", folder, "--output-on-failure", "-E", LEFT_OUT, "--parallel", jobs()),
-        ASAN_OPTIONS=OPTIONS,
-        UBSAN_OPTIONS="print_stacktrace=1",
-    )
-    assert "100% tests passed" in output
+def test_c_and_cpp_tests_are_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    sanitized = build("sanitized", FLAGS)
+    monkeypatch.setenv("ASAN_OPTIONS", OPTIONS)
+    monkeypatch.setenv("UBSAN_OPTIONS", "print_stacktrace=1")
+    printed = ctest("--output-on-failure", "-E", LEFT_OUT, "--parallel", "2", of=sanitized)
+    assert "100% tests passed" in printed
 
 
 def test_schedulers_have_no_races(tmp_path: Path) -> None:
@@ -87,14 +63,11 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
     run(program, TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")
 
 
-@pytest.mark.skipif(
-    os.environ.get("NEML2_CAPI_TSAN") != "1",
-    reason="it takes a quarter of an hour: it runs with NEML2_CAPI_TSAN=1",
-)
-def test_devices_that_share_a_model_have_no_races(tmp_path: Path) -> None:
+@pytest.mark.everything("the library with ThreadSanitizer")
+def test_devices_that_share_a_model_have_no_races() -> None:
     """The whole library, and 10,000 dispatches through models, of which some fail."""
     targets = "cpp_test_dispatch", "neml2_builtin"
-    _, folder = build(tmp_path, "threads", "-fsanitize=thread -O1 -g", *targets)
-    (provider,) = (folder / "lib").glob("libn2*.so")
-    program = folder / "lib" / targets[0]
+    libraries = build("threads", "-fsanitize=thread -O1 -g", *targets) / "lib"
+    (provider,) = libraries.glob("libn2*.so")
+    program = libraries / targets[0]
     run(program, provider, "10000", TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")

@@ -5,51 +5,33 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from native import (
-    CHECKS,
-    TESTS,
-    bits,
-    c_program,
-    cpp_program,
-    fortran_program,
-    needs_fortran,
-    run,
-)
+from native import TESTS, bits, run
 from oracle import VISCOPLASTIC
+from programs import built
+
+pytestmark = pytest.mark.native
 
 FOLDER = TESTS / "scenarios"
 # Those of the table: a scenario that is missing in one language fails.
 NAMES = re.findall(r"^\| `(\w+)` \|", (FOLDER / "README.md").read_text(), re.MULTILINE)
-MODULES = (TESTS / "fortran" / "checks.f90", FOLDER / "scenario.f90")
 
 VALGRIND = shutil.which("valgrind")
 
+LANGUAGES = ("c", "cpp", "f90", "py")
+
 in_all = pytest.mark.parametrize("name", NAMES)
-in_native = pytest.mark.parametrize(
-    "language", ["c", "cpp", pytest.param("f90", marks=needs_fortran)]
-)
-in_others = pytest.mark.parametrize(
-    "language", ["cpp", pytest.param("f90", marks=needs_fortran), "py"]
-)
+in_native = pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+in_others = pytest.mark.parametrize("language", ["cpp", "f90", "py"])
 
 
-def fortran(source: Path) -> Path:
-    return fortran_program(source, *MODULES, flags=("-fopenmp", *CHECKS))
-
-
-BUILD: dict[str, Callable[[Path], Path]] = {"c": c_program, "cpp": cpp_program, "f90": fortran}
-
-
-@cache
 def program(name: str, language: str) -> Path:
-    return BUILD[language](FOLDER / f"{name}.{language}")
+    return built(f"scenario_{language}_{name}")
 
 
 @cache
@@ -60,7 +42,7 @@ def printed(name: str, language: str) -> str:
 
 
 def test_the_table_has_all_scenarios() -> None:
-    written = {path.stem for suffix in (*BUILD, "py") for path in FOLDER.glob(f"*.{suffix}")}
+    written = {path.stem for suffix in LANGUAGES for path in FOLDER.glob(f"*.{suffix}")}
     assert written - {"scenario"} == set(NAMES)
 
 
@@ -75,6 +57,7 @@ def test_every_language_has_the_results_of_c(name: str, language: str) -> None:
     assert bits(printed(name, language)) == bits(printed(name, "c"))
 
 
+@pytest.mark.full("valgrind")
 @pytest.mark.skipif(VALGRIND is None, reason="valgrind was not found")
 @in_native
 @in_all

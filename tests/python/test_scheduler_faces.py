@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from operator_schemas import CURVE, LIBRARY
+from patience import PATIENCE
 from test_operators import curve
 
 import neml2_capi
@@ -338,7 +339,7 @@ def test_a_driver_cuts_a_step_that_failed_in_several_sub_batches(artifacts: Arti
 def test_devices_that_fail_side_by_side_are_one_fatal_error(packages: Path, register: Any) -> None:
     """The built-in runtime calls one function, and libtorch another of the same name."""
     torch = pytest.importorskip("torch")
-    fails, together = threading.Event(), threading.Barrier(2, timeout=60)
+    fails, together = threading.Event(), threading.Barrier(2, timeout=PATIENCE)
 
     def ours(x: NDArray[Any], *numbers: Any) -> NDArray[Any]:
         if fails.is_set():

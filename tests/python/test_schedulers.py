@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from agreement import assert_agreement, evaluations, uncertainties
-from native import TESTS, c_program, run
+from native import run
+from programs import built
 from states import ALL, KRYLOV, Array, Artifacts, load, recorded
 from test_device_tensors import NAMES as ON_DEVICE
 
@@ -130,6 +131,6 @@ def test_threads_share_the_devices(artifacts: Artifacts) -> None:
 @needs_libtorch
 def test_a_program_in_c_dispatches_ten_thousand_times() -> None:
     """To both runtimes at once, from three threads: it ends, and its memory stays as it is."""
-    program = c_program(TESTS / "c" / "test_schedulers.c")
+    program = built("c_test_schedulers")
     told = run(program, "10000", NEML2_CAPI_LIBTORCH=libtorch()[0])
     assert told.count("after 10000 dispatches") == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import ROOT, fortran_program, needs_fortran, run
+from native import ROOT, needs_fortran, run
+from programs import built
 
 import neml2_capi
 
@@ -16,7 +17,7 @@ PROGRAM = ROOT / "examples" / "surrogate" / "surrogate.f90"
 
 @needs_fortran
 def test_the_time_loop_follows_the_law(surrogate: Path) -> None:
-    printed = run(fortran_program(PROGRAM), surrogate, "100")
+    printed = run(built("example_surrogate"), surrogate, "100")
     table = np.array([line.split() for line in printed.splitlines() if line[0] != "#"], dtype=float)
     error = re.search(r"# error +(\S+) of the yield stress", printed)
     ratio = re.search(r"ratio +(\S+)$", printed.rstrip())

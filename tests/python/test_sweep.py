@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sweeping
+from patience import PATIENCE
 from states import Artifacts
 from sweeping import SETS, STRAIN, TIMES, Run, deadly, equal, few, in_order, run_of
 
@@ -537,7 +538,7 @@ def test_a_worker_that_outlives_its_sweep_does_not_keep_the_directory(tmp_path: 
     """
     command = [sys.executable, "-c", script, str(tmp_path / "s")]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        assert process.wait(60) == -signal.SIGKILL  # its child waits for what never comes
+        assert process.wait(PATIENCE) == -signal.SIGKILL  # its child waits for what never comes
         with pytest.raises(FatalError, match="holds another sweep"):  # and is not in use
             sweep(sums, SUMS, directory=tmp_path / "s")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from native import ROOT
+from patience import PATIENCE
 from states import Artifacts
 from sweeping import deadly, equal, few, gated, in_order, interrupted_at_half, resumed, run_of
 
@@ -21,6 +22,8 @@ from neml2_capi import sweep
 pytest.importorskip("distributed")
 import dask
 from dask.distributed import Client, LocalCluster
+
+pytestmark = pytest.mark.full("sweeps on Dask")
 
 SCRIPT = """
 import sys
@@ -103,7 +106,7 @@ def test_the_example_runs_and_goes_on(artifacts: Artifacts, tmp_path: Path, clie
     places = [str(artifacts["combined_hardening"]), str(tmp_path / "s"), client.scheduler.address]
     printed = []
     for _ in range(2):
-        done = subprocess.run([*example, *places], capture_output=True, text=True, timeout=240)
+        done = subprocess.run([*example, *places], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)
     assert "1000 done and 0 failed" in printed[0] and printed[1] == printed[0]

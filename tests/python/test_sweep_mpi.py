@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from states import Artifacts
 from sweeping import HALF, equal, in_order, interrupted_at_half, made
 
@@ -20,6 +21,8 @@ pytest.importorskip("mpi4py")
 MPIEXEC = shutil.which("mpiexec")
 if MPIEXEC is None:
     pytest.skip("mpiexec was not found", allow_module_level=True)
+
+pytestmark = pytest.mark.full("MPI")
 
 SCRIPT = """
 import sys
@@ -56,7 +59,9 @@ def environment() -> dict[str, str]:
 
 
 def called(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 def finished(command: list[str], environment: dict[str, str], folder: Path) -> SweepResults:

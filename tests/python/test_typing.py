@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from patience import PATIENCE
 
 import neml2_capi
 
@@ -34,7 +35,7 @@ def mypy(script: Path, cache: Path) -> tuple[int, str]:
     """The exit status and what was printed, by the rules of a user and not those of the project."""
     options = ["--strict", "--config-file=", "--no-error-summary", f"--cache-dir={cache}"]
     command = [sys.executable, "-m", "mypy", *options, "--show-error-codes", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=cache)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=cache)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -34,6 +34,8 @@ from neml2_capi import FatalError, Model
 from neml2_capi._variables import Derivative, History, Variable, Variables
 from neml2_capi.umat import DraftError, draft, guess, main
 
+pytestmark = pytest.mark.native
+
 SHEAR = (4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3)  # six distinct components
 BACK = (-3e-3, 4e-3, 1e-3, -6e-3, 2e-3, 5e-3)  # another direction: the tangent is not symmetric
 # Where histories are turned, round-off in turning them is not the same twice.

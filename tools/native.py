@@ -1,0 +1,104 @@
+"""The library and the programs in C, C++ and Fortran, built incrementally by CMake and Ninja."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.environments import Environment, build_environment, build_requirements, checkout, locked
+from tools.process import CACHE, ROOT, Command, jobs, quietly
+
+# The optimisation of each kind of build. "release" is that of the wheel, so that ccache knows its
+# objects; "quick" costs two thirds of the time.
+FLAGS = {
+    "quick": [
+        "-DCMAKE_BUILD_TYPE=Quick",
+        "-DCMAKE_C_FLAGS_QUICK=-O1",
+        "-DCMAKE_CXX_FLAGS_QUICK=-O1",
+        "-DCMAKE_Fortran_FLAGS_QUICK=-O1",
+    ],
+    "release": ["-DCMAKE_BUILD_TYPE=Release"],
+}
+
+# Enough for everything that runs without the programs of the tests.
+LIBRARY = ("neml2_capi", "neml2_builtin")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A configured build folder, and the environment with what builds in it."""
+
+    folder: Path
+    builder: Environment
+
+    @property
+    def cmake(self) -> str:
+        return cmake(self.builder)
+
+    def make(self, *targets: str, title: str, expected: float) -> None:
+        """Build what has changed of the targets, or of everything."""
+        chosen = ["--target", *targets] if targets else []
+        command: Command = [self.cmake, "--build", self.folder, "--parallel", jobs(), *chosen]
+        with locked(self.folder.with_suffix(".lock")):
+            quietly(title, command, self.builder.variables, expected)
+
+    def install(self, prefix: Path, component: str) -> None:
+        """Copy the files of a component, where they have changed, below `prefix`."""
+        options: Command = ["--prefix", prefix, "--component", component]
+        quietly(
+            f"installing the library into {prefix.parents[2].name}",
+            [self.cmake, "--install", self.folder, *options],
+            self.builder.variables,
+        )
+
+
+def cmake(builder: Environment) -> str:
+    """The program: that of the system, or the builder's own where the system's is too old."""
+    return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
+
+
+def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
+    """The build folder of this checkout for a kind of FLAGS, configured anew where that changed.
+
+    Ninja itself configures again when a CMakeLists.txt changes.
+    """
+    builder = build_environment()
+    folder = folder or CACHE / "cmake" / f"{kind}-{checkout()}"
+    # A warning of another compiler than ours must not keep a user from the wheel.
+    strict = kind == "quick" or os.environ.get("CI") == "true"
+    always = ["-DNEML2_CAPI_TESTS=ON", f"-DNEML2_CAPI_WERROR={'ON' if strict else 'OFF'}"]
+    always += [f"-DPython_EXECUTABLE={builder.python}", *_launchers()]
+    wanted = [*FLAGS[kind], *always, *options]
+    stamp = folder / "options.json"
+    content = json.dumps(wanted)
+    build = Build(folder, builder)
+    with locked(folder.with_suffix(".lock")):
+        if not stamp.exists() or stamp.read_text() != content:
+            command: Command = [build.cmake, "-S", ROOT, "-B", folder, "-G", "Ninja", *wanted]
+            quietly(f"configuring the {kind} build", command, builder.variables, expected=15)
+            stamp.write_text(content)
+    return build
+
+
+def _launchers() -> list[str]:
+    """Let ccache compile, where there is one: a second checkout then builds in seconds."""
+    ccache = shutil.which("ccache")
+    if not ccache:
+        return []
+    return [f"-DCMAKE_{language}_COMPILER_LAUNCHER={ccache}" for language in ("C", "CXX")]
+
+
+def slowest(folder: Path, count: int = 25) -> str:
+    """The files that took longest to build, in seconds: a table, with the sum of all."""
+    took: dict[str, float] = {}
+    for line in (folder / ".ninja_log").read_text().splitlines():
+        if found := re.match(r"(\d+)\t(\d+)\t\d+\t([^\t]+\.o)\t", line):
+            name = re.sub(r"(^|/)CMakeFiles/[^/]+\.dir/", r"\1", found[3]).removesuffix(".o")
+            took[name] = (int(found[2]) - int(found[1])) / 1000
+    rows = sorted(took.items(), key=lambda row: -row[1])[:count]
+    lines = [f"{seconds:6.1f}  {name}" for name, seconds in rows]
+    return "\n".join([*lines, f"{sum(took.values()):6.1f}  all {len(took)} files"])

@@ -1,0 +1,176 @@
+"""The tests in three tiers, each a superset of the one before; CONTRIBUTING.md has the table."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.editable import install_checkout
+from tools.environments import (
+    Environment,
+    build_environment,
+    downloaded,
+    other_torch,
+    prepare,
+    requirements,
+    torch_to_be_had,
+)
+from tools.native import LIBRARY, Build, configured
+from tools.prerequisites import PYTHONS
+from tools.process import CACHE, Command, duration, jobs, openly
+from tools.wheel import built_wheel
+
+TIERS = ("quick", "full", "everything")
+
+
+def test(tier: str, interpreters: int, chosen: Sequence[str]) -> int:
+    """Run a tier, or the `chosen` tests of it with no more built than they need."""
+    start = time.monotonic()
+    failures = _run(tier, interpreters, [_by_name(argument) for argument in chosen])
+    if not _selects(chosen):
+        size = sum(path.lstat().st_size for path in CACHE.rglob("*") if path.is_file())
+        print(
+            f"\n{tier} tests: {duration(time.monotonic() - start)} in all, {downloaded():.0f} MB "
+            f"downloaded, {size / 1e9:.1f} GB in {CACHE}"
+        )
+    if failures:
+        print("failed: " + ", ".join(failures), file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
+    """What failed."""
+    quick = tier == "quick"
+    selected = _selects(chosen)
+    build = _built("quick" if quick else "release", everything=not selected)
+    environment, variables = _quick() if quick else _full()
+    install_checkout(environment, build)
+    variables["NEML2_CAPI_PROGRAMS"] = str(build.folder)
+    if selected:  # then a test builds the programs that it runs
+        variables["NEML2_CAPI_BUILD"] = build.cmake
+    failures = []
+    if _pytest(environment, variables, tier, chosen):
+        failures.append("pytest")
+    if quick:
+        return failures
+
+    wheel = built_wheel()
+    installed = prepare("wheel-test", requirements("test"), ["test"])
+    installed.install_wheel(wheel)
+    print("\nthe installed wheel", flush=True)
+    if _pytest(installed, variables, tier, chosen, "-m", "wheel") not in (0, _NO_TESTS):
+        failures.append("pytest on the wheel")
+
+    wanted = len(PYTHONS) if tier == "everything" else interpreters
+    pythons = _other_interpreters()[: wanted - 1]
+    if tier != "everything" and len(pythons) + 1 < wanted:
+        failures.append(f"{wanted} CPythons wanted, {len(pythons) + 1} found")
+    for python in pythons:
+        other = prepare("wheel-test", requirements("test"), ["test"], python)
+        other.install_wheel(wheel)
+        print(f"\nthe installed wheel under {python}", flush=True)
+        if _pytest(other, variables, "quick", chosen, "-q", "-m", "not native"):
+            failures.append(f"pytest under {python}")
+    return failures
+
+
+def _built(kind: str, everything: bool) -> Build:
+    """The library; with the programs of the tests too where `everything` is tested."""
+    build = configured(kind)
+    if everything:
+        build.make(title=f"building the library and the test programs ({kind})", expected=300)
+    else:
+        build.make(*LIBRARY, title=f"building the library ({kind})", expected=150)
+    return build
+
+
+def _quick() -> tuple[Environment, dict[str, str]]:
+    """An environment without torch: models come from their archive."""
+    environment = prepare("test", requirements("test"), ["test"])
+    return environment, {"NEML2_CAPI_COMPILE": "0"}
+
+
+def _full() -> tuple[Environment, dict[str, str]]:
+    """An environment with torch, where there is one for this Python, and all that tests can use."""
+    torch = torch_to_be_had(build_environment())
+    extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
+    sizes = ["test", "full", "sweeps", *([torch, "arrays"] if torch else [])]
+    environment = prepare("full-test", requirements(*extras), sizes)
+    if not torch:
+        print("no torch for this Python: the tests that need it or neml2-compile are skipped")
+        return environment, {"NEML2_CAPI_COMPILE": "0"}
+    variables = {"NEML2_CAPI_COMPILER": str(environment.python)}
+    if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
+        variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
+    return environment, variables
+
+
+# pytest's status where nothing was chosen.
+_NO_TESTS = 5
+
+
+def _pytest(
+    environment: Environment,
+    variables: dict[str, str],
+    tier: str,
+    chosen: Sequence[str],
+    *options: str,
+) -> int:
+    """Run the tests of a tier on all processors, or the `chosen` ones on one; the exit status."""
+    which = chosen
+    if not _selects(chosen):
+        costs = CACHE / f"costs-{tier}-{environment.folder.name}.json"
+        parallel = ["--numprocesses", jobs(), "--dist", "worksteal"]
+        which = [f"--tier={tier}", f"--costs={costs}", *parallel, *chosen]
+    # The program, not `python -m pytest`: that puts the checkout on the module path.
+    command: Command = [environment.program("pytest"), *options, *which]
+    # What compiles models looks for the tools that are installed beside it; what builds programs,
+    # for cmake and its like.
+    path = [environment.program(""), build_environment().program(""), os.environ.get("PATH", "")]
+    settings = {"PATH": os.pathsep.join(map(str, path)), "CMAKE_GENERATOR": "Ninja"}
+    return openly(command, {**variables, **settings})
+
+
+def _selects(arguments: Sequence[str]) -> bool:
+    """Whether arguments of pytest choose among the tests, and do not only say how they are run."""
+    return any(not argument.startswith("-") or argument in ("-k", "-m") for argument in arguments)
+
+
+# A program of the tests in C, C++ or Fortran, by its name in CMake or by its source.
+_PROGRAM = re.compile(r"(c|cpp|cpp_face|fortran|scenario_(c|cpp|f90))_\w+")
+
+
+def _by_name(argument: str) -> str:
+    """What pytest knows a test as, where `argument` is a program or its source."""
+    source = Path(argument)
+    name = argument
+    if source.suffix in (".c", ".cpp", ".f90") and source.is_file():
+        kind = source.resolve().parent.name
+        name = f"{kind}_{source.stem}"
+        if kind == "scenarios":
+            name = f"scenario_{source.suffix[1:]}_{source.stem}"
+    if _PROGRAM.fullmatch(name):
+        return f"tests/python/test_programs.py::test_a_program_passes[{name}]"
+    return argument
+
+
+def _other_interpreters() -> list[str]:
+    """CPythons but this one, one of each version: on the path, and those that pyenv installed."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found: dict[tuple[int, int], str] = {}
+    for version in PYTHONS:
+        name = "python{}.{}".format(*version)
+        candidates = [*sorted(map(str, pyenv.glob(f"*/bin/{name}"))), shutil.which(name) or ""]
+        query = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
+        for candidate in filter(None, candidates):
+            answer = subprocess.run([candidate, "-c", query], capture_output=True, text=True)
+            if answer.stdout.split() == [str(part) for part in version]:
+                found.setdefault(version, candidate)
+    found.pop((sys.version_info[0], sys.version_info[1]), None)
+    return list(found.values())
