@@ -6,7 +6,7 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -108,7 +108,7 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
   if (!device.is_host())
     return libtorch::expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
   Tensor out = Tensor::zeros(dtype, {points, size, count});
-  newton::with_scalar(dtype, [&](auto* type) {
+  with_scalar(dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     for (std::int64_t p = 0; p < points; ++p)
       for (std::int64_t i = 0; i < size; ++i) out.data_as<Scalar>()[(p * size + i) * count + first + i] = 1;
@@ -120,7 +120,7 @@ void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
   if (!directions.device().is_host())
     return libtorch::assign(libtorch::part(directions, 2, c, 1), libtorch::shaped(values, values.sizes().then({1})));
   const std::int64_t count = directions.sizes().back();
-  newton::with_scalar(directions.dtype(), [&](auto* type) {
+  with_scalar(directions.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     for (std::int64_t i = 0; i < values.numel(); ++i)
       directions.data_as<Scalar>()[i * count + c] = values.data_as<const Scalar>()[i];
@@ -148,7 +148,7 @@ void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& o
     if (block.shape->lumped && !uniform(input, *block.shape))
       refuse_lumped(*block.shape, "the tangent is not the same at all of them.");
     Tensor& output = made.at(block.output, block.shape->output_size());
-    newton::with_scalar(directions.dtype, [&](auto* type) {
+    with_scalar(directions.dtype, [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
       const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
       const Scalar* from = input.data_as<const Scalar>();
@@ -176,7 +176,7 @@ void pull_back(const Vector<Block>& blocks, const std::vector<std::size_t>& outp
       continue;
     }
     Tensor& input = directions.at(block.input, block.shape->input_size());
-    newton::with_scalar(directions.dtype, [&](auto* type) {
+    with_scalar(directions.dtype, [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
       const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
       const Scalar* from = output.data_as<const Scalar>();

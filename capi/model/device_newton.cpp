@@ -9,7 +9,6 @@ namespace neml2_capi::model {
 namespace {
 
 using namespace aoti::libtorch;
-using newton::Groups;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -184,7 +183,7 @@ void DeviceOutcome::add(const DeviceOutcome& later) {
   any_failed |= later.any_failed;
 }
 
-DeviceOutcome solve_on_device(newton::System& system, newton::Groups& u, const newton::Settings& settings) {
+DeviceOutcome solve_on_device(newton::System& system, Groups& u, const newton::Settings& settings) {
   return Iteration(system, u, settings).run();
 }
 
@@ -192,8 +191,8 @@ Tensor select(const Tensor& rows, const Tensor& mask, bool wanted) {
   return choose(beside(wanted ? negated(mask) : mask, rows), nan, rows).row_major();
 }
 
-newton::Groups select(const newton::Groups& groups, const Tensor& mask, bool wanted) {
-  newton::Groups selected;
+Groups select(const Groups& groups, const Tensor& mask, bool wanted) {
+  Groups selected;
   for (const Tensor& group : groups) selected.push_back(select(group, mask, wanted));
   return selected;
 }

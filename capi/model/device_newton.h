@@ -25,10 +25,10 @@ struct DeviceOutcome {
 };
 
 // Solve for `u`, which holds the initial guess, as newton::solve() does.
-DeviceOutcome solve_on_device(newton::System& system, newton::Groups& u, const newton::Settings& settings);
+DeviceOutcome solve_on_device(newton::System& system, Groups& u, const newton::Settings& settings);
 
 // The rows where the mask, (points,), is as wanted; NaN elsewhere.
 Tensor select(const Tensor& rows, const Tensor& mask, bool wanted);
-newton::Groups select(const newton::Groups& groups, const Tensor& mask, bool wanted);
+Groups select(const Groups& groups, const Tensor& mask, bool wanted);
 
 }  // namespace neml2_capi::model

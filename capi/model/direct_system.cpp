@@ -1,6 +1,6 @@
 #include "capi/model/direct_system.h"
 
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 
@@ -12,30 +12,30 @@ void DirectSystem::run(const Package& package, const Operands& at, Handles& outp
   for (Tensor* output : outputs) output->make_row_major();
 }
 
-newton::Groups DirectSystem::residual(const newton::Groups& u) {
+Groups DirectSystem::residual(const Groups& u) {
   at_.unknowns = u;
   Handles residual(0);
   run(packages_.residual, at_, residual);
   return residual.take();
 }
 
-newton::Groups DirectSystem::quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) {
+Groups DirectSystem::quick_residual(const Groups& u, const Vector<std::int64_t>& rows) {
   Handles residual(0);
   run(packages_.residual, select({u, at_.givens, at_.parameters}, rows), residual);
   return residual.take();
 }
 
-newton::Groups DirectSystem::linearize(const newton::Groups& u) {
+Groups DirectSystem::linearize(const Groups& u) {
   at_.unknowns = u;
   run(packages_.jacobian, at_, operator_);
-  newton::Groups residual;
+  Groups residual;
   residual.reserve(packages_.num_residuals);
   for (std::size_t i = operator_.size() - packages_.num_residuals; i < operator_.size(); ++i)
     residual.push_back(*operator_[i]);
   return residual;
 }
 
-newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
+Groups DirectSystem::step(Vector<std::int32_t>& singular) {
   const std::int64_t points = operator_[0]->sizes()[0];
   aoti::SingularInfo info;
   Handles du(packages_.solve.num_outputs());
@@ -47,9 +47,9 @@ newton::Groups DirectSystem::step(Vector<std::int32_t>& singular) {
 }
 
 void DirectSystem::keep(const Vector<std::int64_t>& rows) {
-  at_.givens = newton::select_rows(at_.givens, rows);
-  at_.parameters = newton::select_rows(at_.parameters, rows);
-  for (Tensor* part : operator_) *part = newton::select_rows(*part, rows);
+  at_.givens = select_rows(at_.givens, rows);
+  at_.parameters = select_rows(at_.parameters, rows);
+  for (Tensor* part : operator_) *part = select_rows(*part, rows);
 }
 
 bool DirectSystem::can_shrink() const {

@@ -24,10 +24,10 @@ class DirectSystem : public newton::System {
   // Starts from the unknowns of `at`.
   DirectSystem(const Packages& packages, Operands at) : packages_(packages), at_(std::move(at)) {}
 
-  newton::Groups residual(const newton::Groups& u) override;
-  newton::Groups quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) override;
-  newton::Groups linearize(const newton::Groups& u) override;
-  newton::Groups step(Vector<std::int32_t>& singular) override;
+  Groups residual(const Groups& u) override;
+  Groups quick_residual(const Groups& u, const Vector<std::int64_t>& rows) override;
+  Groups linearize(const Groups& u) override;
+  Groups step(Vector<std::int32_t>& singular) override;
   Vector<Tensor> singular_on_device() const override { return singular_on_device_; }
   void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;

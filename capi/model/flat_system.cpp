@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "capi/error.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 
@@ -23,13 +23,13 @@ FlatSystem::FlatSystem(const ImplicitSegment& segment, Operands at, std::size_t 
   }
 }
 
-newton::Groups FlatSystem::unflatten(const double* flat) const {
-  newton::Groups groups;
+Groups FlatSystem::unflatten(const double* flat) const {
+  Groups groups;
   std::int64_t offset = 0;
   for (const Tensor& like : start_.unknowns) {
     groups.push_back(Tensor::empty(like.dtype(), like.sizes()));
-    const std::int64_t n = newton::row_size(like);
-    newton::with_scalar(like.dtype(), [&](auto* type) {
+    const std::int64_t n = row_size(like);
+    with_scalar(like.dtype(), [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
       Scalar* to = groups.back().data_as<Scalar>();
       for (std::int64_t p = 0; p < points(); ++p)
@@ -40,16 +40,16 @@ newton::Groups FlatSystem::unflatten(const double* flat) const {
   return groups;
 }
 
-void FlatSystem::flatten(const newton::Groups& groups, double* flat, double factor) const {
+void FlatSystem::flatten(const Groups& groups, double* flat, double factor) const {
   std::int64_t total = 0;
-  for (const Tensor& group : groups) total += newton::row_size(group);
+  for (const Tensor& group : groups) total += row_size(group);
   if (total != size_)
     throw Error(NEML2_ERROR_ARTIFACT, "residual",
                 join("A segment has ", total, " residuals for ", size_, " unknowns. Compile the model again."));
   std::int64_t offset = 0;
   for (const Tensor& group : groups) {
-    const std::int64_t n = newton::row_size(group);
-    newton::with_scalar(group.dtype(), [&](auto* type) {
+    const std::int64_t n = row_size(group);
+    with_scalar(group.dtype(), [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
       const Scalar* from = group.data_as<const Scalar>();
       for (std::int64_t p = 0; p < points(); ++p)
@@ -85,7 +85,7 @@ void FlatSystem::jacobian(double* a, const double* u) const {
       const Tensor& block = blocks[i + j];
       rows = block.sizes()[1];
       const std::int64_t width = block.sizes()[2];
-      newton::with_scalar(block.dtype(), [&](auto* type) {
+      with_scalar(block.dtype(), [&](auto* type) {
         using Scalar = std::remove_pointer_t<decltype(type)>;
         const Scalar* from = block.data_as<const Scalar>();
         for (std::int64_t p = 0; p < points(); ++p)
@@ -119,9 +119,9 @@ void FlatSystem::matvec(double* y, const double* u, const double* v) const {
 
 Operands FlatSystem::operands(const double* u) const { return {unflatten(u), start_.givens, start_.parameters}; }
 
-Vector<double> FlatSystem::norms(const newton::Groups& u) {
+Vector<double> FlatSystem::norms(const Groups& u) {
   Vector<double> norms;
-  newton::norm(system_->residual(u), norms);
+  norm(system_->residual(u), norms);
   return norms;
 }
 

@@ -39,12 +39,12 @@ class FlatSystem {
   // What the packages are called with at `u`.
   Operands operands(const double* u) const;
   // |r| of each point.
-  Vector<double> norms(const newton::Groups& u);
-  const newton::Groups& start() const { return start_.unknowns; }
+  Vector<double> norms(const Groups& u);
+  const Groups& start() const { return start_.unknowns; }
 
  private:
-  newton::Groups unflatten(const double* flat) const;
-  void flatten(const newton::Groups& groups, double* flat, double factor) const;
+  Groups unflatten(const double* flat) const;
+  void flatten(const Groups& groups, double* flat, double factor) const;
 
   const ImplicitSegment& segment_;
   Operands start_;

@@ -7,7 +7,7 @@
 #include "capi/error.h"
 #include "capi/model/direct_system.h"
 #include "capi/model/step_system.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -243,7 +243,7 @@ Vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
   return row_major(StepPackages{&*jacobian_, nullptr, &tail_, num_residuals_}.linearize(at));
 }
 
-std::optional<newton::Groups> ImplicitSegment::matvec(const Operands& at, const newton::Groups& v) const {
+std::optional<Groups> ImplicitSegment::matvec(const Operands& at, const Groups& v) const {
   if (!matvec_) return std::nullopt;
   Vector<Tensor> inputs = at.inputs(tail_);
   inputs.insert(inputs.end(), v.begin(), v.end());
@@ -285,12 +285,12 @@ newton::Outcome ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
   return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton, {name().c_str(), chunk.begin});
 }
 
-void ImplicitSegment::unpack(const newton::Groups& unknowns, Chunk& chunk) const {
+void ImplicitSegment::unpack(const Groups& unknowns, Chunk& chunk) const {
   for (std::size_t i = 0; i < unknowns.size(); ++i) unknowns_[i].unpack(unknowns[i], chunk);
 }
 
 // Adds the outcome to what earlier segments reported.
-void ImplicitSegment::finish(newton::Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
+void ImplicitSegment::finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
   bool failed = false;
   for (std::size_t p = 0; p < chunk.status.size(); ++p) {
     chunk.iterations[p] += outcome.iterations[p];
@@ -307,7 +307,7 @@ void ImplicitSegment::finish(newton::Groups unknowns, const newton::Outcome& out
 }
 
 // The unknowns of failed points become NaN, so that nothing after them takes them for a solution.
-void ImplicitSegment::mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
+void ImplicitSegment::mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
   if (chunk.keep_unknowns) {
     unpack(unknowns, chunk);
     for (std::size_t value : outputs_) chunk.unknowns[value] = chunk.values[value];
@@ -315,9 +315,9 @@ void ImplicitSegment::mark_failed(newton::Groups& unknowns, const newton::Outcom
   for (std::size_t p = 0; p < outcome.status.size(); ++p) {
     if (outcome.status[p] == NEML2_OK) continue;
     for (Tensor& group : unknowns)
-      newton::with_scalar(dtype_, [&](auto* type) {
+      with_scalar(dtype_, [&](auto* type) {
         using Scalar = std::remove_pointer_t<decltype(type)>;
-        const std::int64_t n = newton::row_size(group);
+        const std::int64_t n = row_size(group);
         std::fill_n(group.data_as<Scalar>() + static_cast<std::int64_t>(p) * n, n,
                     std::numeric_limits<Scalar>::quiet_NaN());
       });

@@ -35,12 +35,12 @@ class ImplicitSegment : public Segment {
   // The blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
   Vector<Tensor> jacobian(const Operands& at) const;
   // dr/du v, where a package gives it.
-  std::optional<newton::Groups> matvec(const Operands& at, const newton::Groups& v) const;
+  std::optional<Groups> matvec(const Operands& at, const Groups& v) const;
   // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
   // Last: hand the unknowns and what became of each point to the chunk.
-  void finish(newton::Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
-  void unpack(const newton::Groups& unknowns, Chunk& chunk) const;
+  void finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
+  void unpack(const Groups& unknowns, Chunk& chunk) const;
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
   const std::string& name() const { return residual_.name(); }
@@ -63,7 +63,7 @@ class ImplicitSegment : public Segment {
   void predict(Chunk& chunk) const;
   newton::Outcome solve(Operands& at, const Chunk& chunk) const;
   Vector<Block> run_on_device(Chunk& chunk) const;
-  void mark_failed(newton::Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
+  void mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
   Package residual_;
   std::optional<Package> jacobian_, solve_;  // direct

@@ -6,7 +6,7 @@
 
 #include "capi/error.h"
 #include "capi/exec/log.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -108,18 +108,18 @@ KrylovSystem::KrylovSystem(const KrylovPackages& packages, const artifact::Krylo
   for (const Tensor& group : at_.unknowns) widths_.push_back(group.sizes()[1]);
 }
 
-newton::Groups KrylovSystem::residual(const newton::Groups& u) {
+Groups KrylovSystem::residual(const Groups& u) {
   const Operands at = {u, at_.givens, at_.parameters};
   return row_major(packages_.residual->run(at.points(), at.inputs(*packages_.tail)));
 }
 
-newton::Groups KrylovSystem::linearize(const newton::Groups& u) {
+Groups KrylovSystem::linearize(const Groups& u) {
   at_.unknowns = u;
   residual_ = residual(u);
   return residual_;
 }
 
-newton::Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
+Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
   const auto points = static_cast<std::size_t>(at_.points());
   singular_.resize(points, 0);
   newton::Operator preconditioner;
@@ -175,7 +175,7 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   Vector<Tensor> inputs = at.inputs(*packages_.tail);
   inputs.resize(packages_.setup->num_inputs());
   aoti::SingularInfo info;
-  const newton::Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
+  const Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
   const Vector<std::int32_t> singular = by_point(info, at.points());
   if (all) {
     // In storage of its own: what a package returns is not to be written to.
@@ -186,15 +186,15 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::int64_t from = some ? static_cast<std::int64_t>(i) : rows[i];
-    newton::copy_row(state, from, state_, rows[i]);
+    copy_row(state, from, state_, rows[i]);
     singular_[static_cast<std::size_t>(rows[i])] = singular[static_cast<std::size_t>(from)];
   }
 }
 
-newton::Groups KrylovSystem::split(const Tensor& flat) const {
+Groups KrylovSystem::split(const Tensor& flat) const {
   if (widths_.size() == 1) return {flat};
   const std::int64_t points = flat.sizes()[0], total = flat.sizes()[1], item = flat.itemsize();
-  newton::Groups groups;
+  Groups groups;
   std::int64_t offset = 0;
   for (std::int64_t width : widths_) {
     groups.push_back(Tensor::empty(flat.dtype(), {points, width}));
@@ -208,8 +208,8 @@ newton::Groups KrylovSystem::split(const Tensor& flat) const {
 
 void KrylovSystem::keep(const Vector<std::int64_t>& rows) {
   at_ = select(at_, rows);
-  residual_ = newton::select_rows(residual_, rows);
-  state_ = newton::select_rows(state_, rows);
+  residual_ = select_rows(residual_, rows);
+  state_ = select_rows(state_, rows);
   for (auto* values : {&singular_, &last_iterations_}) {
     if (values->empty()) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) (*values)[i] = (*values)[static_cast<std::size_t>(rows[i])];

@@ -31,10 +31,10 @@ class KrylovSystem : public newton::System {
   // Starts from the unknowns of `at`.
   KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch, Operands at);
 
-  newton::Groups residual(const newton::Groups& u) override;
-  newton::Groups linearize(const newton::Groups& u) override;
+  Groups residual(const Groups& u) override;
+  Groups linearize(const Groups& u) override;
   // `singular`: where the preconditioner could not be set up.
-  newton::Groups step(Vector<std::int32_t>& singular) override;
+  Groups step(Vector<std::int32_t>& singular) override;
   void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
@@ -43,15 +43,15 @@ class KrylovSystem : public newton::System {
   Tensor precondition(const Tensor& residual) const;
   Vector<std::int64_t> rows_to_set_up() const;
   void set_up(const Vector<std::int64_t>& rows);
-  newton::Groups split(const Tensor& flat) const;
+  Groups split(const Tensor& flat) const;
 
   KrylovPackages packages_;
   artifact::Krylov krylov_;
   newton::LinearSettings settings_;
   Vector<std::int64_t> widths_;  // of the groups of unknowns
   Operands at_;
-  newton::Groups residual_;  // at at_
-  newton::Groups state_;     // of the preconditioner, one row per point of any element type
+  Groups residual_;  // at at_
+  Groups state_;     // of the preconditioner, one row per point of any element type
   Vector<std::int32_t> singular_;
   Vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
 };

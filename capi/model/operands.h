@@ -12,8 +12,8 @@ namespace neml2_capi::model {
 
 // Unknowns, givens and promoted parameters of some points; the residual and its derivatives take them in this order.
 struct Operands {
-  newton::Groups unknowns;
-  newton::Groups givens;
+  Groups unknowns;
+  Groups givens;
   Vector<Tensor> parameters;
 
   std::int64_t points() const { return unknowns.front().sizes()[0]; }
@@ -29,7 +29,7 @@ struct Operands {
   // The same, row-major, as handles, of which there are as many.
   void give(const ParameterTail& tail, Handles& handles) const {
     Tensor** next = handles.begin();
-    for (const newton::Groups* groups : {&unknowns, &givens})
+    for (const Groups* groups : {&unknowns, &givens})
       for (const Tensor& group : *groups) *next++ = new Tensor(group);
     for (std::size_t i = 0; i < tail.size(); ++i) *next++ = new Tensor(tail.taken(i, parameters));
     for (Tensor* handle : handles) handle->make_row_major();
@@ -39,8 +39,7 @@ struct Operands {
 // Of some points only: `rows` is in order, and names none twice.
 inline Operands select(Operands at, const Vector<std::int64_t>& rows) {
   if (std::ssize(rows) == at.points()) return at;
-  return {newton::select_rows(at.unknowns, rows), newton::select_rows(at.givens, rows),
-          newton::select_rows(at.parameters, rows)};
+  return {select_rows(at.unknowns, rows), select_rows(at.givens, rows), select_rows(at.parameters, rows)};
 }
 
 // What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
@@ -53,7 +52,7 @@ inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_
   return singular;
 }
 
-inline newton::Groups row_major(Vector<Tensor> tensors) {
+inline Groups row_major(Vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) tensor.make_row_major();
   return tensors;
 }

@@ -5,7 +5,7 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -19,7 +19,7 @@ Tensor part_of(const Tensor& matrix, const PlacedPair& place, double scale) {
     return part(part(matrix, 1, place.row, rows), 2, place.column, columns);
   }
   Tensor part = Tensor::empty(matrix.dtype(), {points, rows, columns});
-  newton::with_scalar(matrix.dtype(), [&](auto* type) {
+  with_scalar(matrix.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* from = matrix.data_as<const Scalar>();
     Scalar* to = part.data_as<Scalar>();

@@ -9,7 +9,7 @@
 
 #include "capi/error.h"
 #include "capi/model/finite.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -131,7 +131,7 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
 
 void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
                       std::int64_t begin) {
-  newton::with_scalar(matrices.dtype(), [&](auto* type) {
+  with_scalar(matrices.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t points = matrices.sizes()[0], n = matrices.sizes().last(matrices.ndim() - 1).product();
     const std::int64_t size = rows * columns;
@@ -148,7 +148,7 @@ bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns
 }
 
 void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin) {
-  newton::with_scalar(matrices.dtype(), [&](auto* type) {
+  with_scalar(matrices.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t points = matrices.sizes()[0], rows = matrices.sizes()[1], columns = matrices.sizes()[2];
     const std::int64_t apart = matrices.strides()[0], stride = matrices.strides()[2];
@@ -167,7 +167,7 @@ bool write_finite(const Tensor& value, const Variable& variable, const Points& a
                   std::int64_t points) {
   bool finite = true, written = !array.data;
   if (value.data() && (value.dtype() == DType::float64 || value.dtype() == DType::float32))
-    newton::with_scalar(value.dtype(), [&](auto* type) {
+    with_scalar(value.dtype(), [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
       const bool together = array.data && dense(array, variable, points);
       auto* to = together ? reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar))) : nullptr;
@@ -200,7 +200,7 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
 void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
                 bool mark_failed) {
   if (!value.data() && !any_failed(status)) return;
-  newton::with_scalar(variable.dtype, [&](auto* type) {
+  with_scalar(variable.dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t n = variable.point_shape.product();
     auto* total = reinterpret_cast<Scalar*>(array.data);
@@ -215,7 +215,7 @@ void accumulate(const Tensor& value, const Variable& variable, const Points& arr
 
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
   Tensor out = Tensor::empty(matrices.dtype(), matrices.sizes());
-  newton::with_scalar(matrices.dtype(), [&](auto* type) {
+  with_scalar(matrices.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t size = rows * columns;
     if (size == 0) return;

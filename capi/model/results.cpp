@@ -9,7 +9,7 @@
 #include "capi/model/finite.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 // Mark the points of an explicit result that are not finite. Only floating-point values can be.
 void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status) {
   if (!value.data() || (value.dtype() != DType::float64 && value.dtype() != DType::float32)) return;
-  newton::with_scalar(value.dtype(), [&](auto* type) {
+  with_scalar(value.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* values = value.data_as<const Scalar>();
     if (FiniteScan<Scalar>::run(values, value.numel())) return;
@@ -140,10 +140,9 @@ void Model::write_unknowns(const Evaluation& evaluation, std::int64_t begin, con
       all = Tensor::empty(unknowns[i].dtype, Dims{evaluation.points}.then(unknowns[i].point_shape));
       fill_nan(all.data_as<char>(), all.dtype(), all.numel());
     }
-    newton::Groups target = {all};
+    Groups target = {all};
     for (std::int64_t p = 0; p < chunk.points; ++p)
-      if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE)
-        newton::copy_row({iterate}, p, target, begin + p);
+      if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE) copy_row({iterate}, p, target, begin + p);
   }
 }
 

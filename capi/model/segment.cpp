@@ -118,7 +118,7 @@ Chunk Chunk::select(const Vector<std::int64_t>& rows) const {
   Chunk chunk;
   chunk.points = static_cast<std::int64_t>(rows.size());
   chunk.values.resize(values.size());
-  chunk.parameters = newton::select_rows(parameters, rows);
+  chunk.parameters = select_rows(parameters, rows);
   chunk.newton = newton;
   chunk.by_values = by_values;
   chunk.by_parameters = by_parameters;

@@ -8,7 +8,7 @@
 #include "capi/error.h"
 #include "capi/model/krylov_system.h"
 #include "capi/newton/krylov.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -18,7 +18,7 @@ Tensor negative_column(const Tensor& given, std::int64_t c) {
   const Tensor matrix = given.row_major();
   const std::int64_t width = matrix.sizes()[2];
   Tensor column = Tensor::empty(matrix.dtype(), matrix.sizes().first(2));
-  newton::with_scalar(matrix.dtype(), [&](auto* type) {
+  with_scalar(matrix.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     for (std::int64_t r = 0; r < column.numel(); ++r)
       column.data_as<Scalar>()[r] = -matrix.data_as<const Scalar>()[r * width + c];
@@ -27,18 +27,18 @@ Tensor negative_column(const Tensor& given, std::int64_t c) {
 }
 
 // Write a vector, whose parts are groups of (points, n_k), to column `c` of a matrix of (points, n, m).
-void set_column(Tensor& matrix, std::int64_t c, const newton::Groups& vector) {
+void set_column(Tensor& matrix, std::int64_t c, const Groups& vector) {
   const std::int64_t points = matrix.sizes()[0], n = matrix.sizes()[1], m = matrix.sizes()[2];
   std::int64_t offset = 0;
   for (const Tensor& group : vector) {
-    newton::with_scalar(matrix.dtype(), [&](auto* type) {
+    with_scalar(matrix.dtype(), [&](auto* type) {
       using Scalar = std::remove_pointer_t<decltype(type)>;
-      const std::int64_t rows = newton::row_size(group);
+      const std::int64_t rows = row_size(group);
       for (std::int64_t p = 0; p < points; ++p)
         for (std::int64_t r = 0; r < rows; ++r)
           matrix.data_as<Scalar>()[(p * n + offset + r) * m + c] = group.data_as<const Scalar>()[p * rows + r];
     });
-    offset += newton::row_size(group);
+    offset += row_size(group);
   }
 }
 
@@ -48,7 +48,7 @@ Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueG
                         const Directions& directions, std::int64_t k) {
   Tensor product = Tensor::zeros(blocks.front().dtype(), blocks.front().sizes().first(2));
   const std::int64_t points = product.sizes()[0], n = product.sizes()[1], count = directions.count;
-  newton::with_scalar(product.dtype(), [&](auto* type) {
+  with_scalar(product.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     for (std::size_t j = 0; j < givens.size(); ++j) {
       const std::int64_t width = blocks[j].sizes()[2];
@@ -74,7 +74,7 @@ Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueG
 
 // Direction `k` of the values of a group, from (points, size of the group).
 void set_directions(const Tensor& rows, const ValueGroup& group, std::int64_t k, Directions& directions) {
-  newton::with_scalar(rows.dtype(), [&](auto* type) {
+  with_scalar(rows.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const std::int64_t width = rows.sizes()[1], count = directions.count;
     std::int64_t first = 0;

@@ -22,20 +22,20 @@ class StepSystem : public newton::System {
   // Starts from the unknowns of `at`.
   StepSystem(const Packages& packages, Operands at) : packages_(packages), at_(std::move(at)) {}
 
-  newton::Groups residual(const newton::Groups& u) override;
-  newton::Groups quick_residual(const newton::Groups& u, const Vector<std::int64_t>& rows) override;
-  newton::Groups linearize(const newton::Groups& u) override;
-  newton::Groups step(Vector<std::int32_t>& singular) override;
+  Groups residual(const Groups& u) override;
+  Groups quick_residual(const Groups& u, const Vector<std::int64_t>& rows) override;
+  Groups linearize(const Groups& u) override;
+  Groups step(Vector<std::int32_t>& singular) override;
   Vector<Tensor> singular_on_device() const override { return singular_on_device_; }
   void keep(const Vector<std::int64_t>& rows) override;
   bool can_shrink() const override;
 
  private:
-  Vector<Tensor> inputs(const newton::Groups& u);
+  Vector<Tensor> inputs(const Groups& u);
 
   Packages packages_;
   Operands at_;
-  newton::Groups step_;
+  Groups step_;
   Vector<std::int32_t> singular_;
   Vector<Tensor> singular_on_device_;
 };

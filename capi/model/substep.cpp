@@ -7,7 +7,7 @@
 #include "capi/error.h"
 #include "capi/exec/log.h"
 #include "capi/model/implicit.h"
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -17,14 +17,14 @@ using Role = SubstepPlan::Role;
 
 // Write the rows of `part` to these rows of `whole`.
 void put(const Tensor& part, const Rows& rows, Tensor& whole) {
-  newton::Groups target = {whole};
-  for (std::size_t i = 0; i < rows.size(); ++i) newton::copy_row({part}, static_cast<std::int64_t>(i), target, rows[i]);
+  Groups target = {whole};
+  for (std::size_t i = 0; i < rows.size(); ++i) copy_row({part}, static_cast<std::int64_t>(i), target, rows[i]);
 }
 
 // from + (to - from) * fraction
 Tensor between(const Tensor& from, const Tensor& to, double fraction) {
   Tensor out = Tensor::empty(from.dtype(), from.sizes());
-  newton::with_scalar(from.dtype(), [&](auto* type) {
+  with_scalar(from.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* x = from.data_as<const Scalar>();
     const Scalar* y = to.data_as<const Scalar>();
@@ -66,7 +66,7 @@ class Substepping {
       log::write(log::Channel::substep, log::Level::info, owner().str(chunk_.points), ": ", cut_,
                  " needed parts of the increment, down to 1/", std::int64_t{1} << deepest_, "; ", given_up_,
                  " could not be solved");
-    newton::Groups unknowns;
+    Groups unknowns;
     for (const ValueGroup& group : segment_.unknowns()) {
       for (std::size_t i = 0; i < group.values().size(); ++i)
         if (Tensor& value = solution_.values[group.values()[i]]; !value.data())
@@ -85,7 +85,7 @@ class Substepping {
     span.newton.whole_batch = false;
     span.newton.step_tol = chunk_.substep_del_tol;
     for (const SubstepPlan::Given& given : plan_.givens) span.values[given.value] = given_at(given, a, b, rows);
-    for (std::size_t value : plan_.held) span.values[value] = newton::select_rows(chunk_.values[value], rows);
+    for (std::size_t value : plan_.held) span.values[value] = select_rows(chunk_.values[value], rows);
     Operands at = segment_.prepare(span);
     const auto system = segment_.system(at, false);
     const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton, owner(rows.data()));
@@ -121,9 +121,9 @@ class Substepping {
   }
 
   Tensor given_at(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
-    const auto now = [&](std::size_t value) { return newton::select_rows(chunk_.values[value], rows); };
+    const auto now = [&](std::size_t value) { return select_rows(chunk_.values[value], rows); };
     switch (given.role) {
-      case Role::old_state: return newton::select_rows(old_[given.value], rows);
+      case Role::old_state: return select_rows(old_[given.value], rows);
       case Role::old_force: return between(now(given.value), now(given.partner), a);
       case Role::force: return between(now(given.partner), now(given.value), b);
       case Role::increment: return times(b - a, now(given.value));
@@ -140,7 +140,7 @@ class Substepping {
       return Tensor::zeros(dtype_, {points, given.size, plan_.num_columns});
     };
     switch (given.role) {
-      case Role::old_state: return newton::select_rows(of_old_.of[given.value], rows);
+      case Role::old_state: return select_rows(of_old_.of[given.value], rows);
       case Role::old_force: return between(unit(given.value), unit(given.partner), a);
       case Role::force: return between(unit(given.partner), unit(given.value), b);
       case Role::increment: return times(b - a, unit(given.value));
@@ -157,7 +157,7 @@ class Substepping {
           "were not compiled. Compile the model with neml2-compile -d : for all pairs.");
     Chunk points = span.select(converged);
     points.by_values = segment_.has_given_sensitivity();
-    const Operands solution = {newton::select_rows(at.unknowns, converged), newton::select_rows(at.givens, converged),
+    const Operands solution = {select_rows(at.unknowns, converged), select_rows(at.givens, converged),
                                points.parameters};
     const Vector<Block> local = segment_.differentiate(solution, points, true);
     Directions directions = no_directions(points.points);
@@ -183,11 +183,11 @@ class Substepping {
       const Tensor& value = span.values[unknown];
       Tensor& whole = solution_.values[unknown];
       if (!whole.data()) whole = Tensor::zeros(value.dtype(), Dims{chunk_.points}.then(point_shape(value)));
-      put(newton::select_rows(value, converged), rows, whole);
+      put(select_rows(value, converged), rows, whole);
     }
     for (const SubstepPlan::Given& given : plan_.givens)
       if (given.role == Role::old_state)
-        put(newton::select_rows(span.values[given.partner], converged), rows, old_[given.value]);
+        put(select_rows(span.values[given.partner], converged), rows, old_[given.value]);
   }
 
   // A point that failed at the last level: its last iterate is all there is.

@@ -4,11 +4,15 @@
 
 #include <cmath>
 #include <cstdint>
-#include <vector>
+#include <cstring>
+#include <type_traits>
 
-#include "capi/newton/system.h"
+#include "capi/tensor/tensor.h"
 
-namespace neml2_capi::newton {
+namespace neml2_capi {
+
+// Tensors of the same points side by side, each row-major with one row per point.
+using Groups = Vector<Tensor>;
 
 // Call f with a null pointer of the element type of the groups.
 template <class F>
@@ -89,4 +93,8 @@ inline void copy_row(const Groups& source, std::int64_t from, Groups& target, st
   }
 }
 
-}  // namespace neml2_capi::newton
+// The given rows of a group, and of every one.
+Tensor select_rows(const Tensor& group, const Vector<std::int64_t>& rows);
+Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows);
+
+}  // namespace neml2_capi
