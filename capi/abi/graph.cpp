@@ -1,8 +1,8 @@
 // Graph handles.
 #include "capi/abi/handles.h"
 #include "capi/abi/runtime.h"
-#include "capi/aoti/layout.h"
 #include "capi/aoti/libtorch/stream.h"
+#include "capi/tensor/layout.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
@@ -159,7 +159,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
     const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     value.check(tensors);
-    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = aoti::laid_out(tensors[i], value.inputs()[i].order);
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));
     return NEML2_OK;
   });

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "capi/aoti/layout.h"
 #include "capi/error.h"
+#include "capi/tensor/layout.h"
 
 namespace neml2_capi::aoti {
 namespace {

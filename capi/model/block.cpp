@@ -7,6 +7,7 @@
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -52,18 +53,18 @@ void for_each_site(const Block& block, std::int64_t points, F&& f) {
 Tensor to_sites(Tensor values, std::int64_t sites) {
   const std::int64_t points = values.sizes()[0], size = values.sizes()[2], count = values.sizes()[3];
   if (sites == 1 && values.sizes()[1] != 1) values = libtorch::sum(values, {1}, true);
-  return libtorch::shaped(libtorch::expanded(values, {points, sites, size, count}), {points, sites * size, count});
+  return shaped(expanded(values, {points, sites, size, count}), {points, sites * size, count});
 }
 
 // The product of a block, or of its transpose, with a direction, on a device.
 Tensor product(const Block& block, const Tensor& direction, bool transposed) {
   const BlockShape& shape = *block.shape;
   const std::int64_t points = direction.sizes()[0], count = direction.sizes()[2];
-  Tensor matrices = libtorch::shaped(block.data, {block.data.numel() / (shape.sites * shape.rows * shape.columns),
-                                                  shape.sites, shape.rows, shape.columns});
-  if (transposed) matrices = libtorch::transpose(matrices);
+  Tensor matrices = shaped(block.data, {block.data.numel() / (shape.sites * shape.rows * shape.columns), shape.sites,
+                                        shape.rows, shape.columns});
+  if (transposed) matrices = transpose(matrices);
   const std::int64_t from = transposed ? shape.output_sites : shape.input_sites;
-  const Tensor sites = libtorch::shaped(direction, {points, from, matrices.sizes()[3], count});
+  const Tensor sites = shaped(direction, {points, from, matrices.sizes()[3], count});
   return to_sites(libtorch::product(matrices, sites), transposed ? shape.input_sites : shape.output_sites);
 }
 
@@ -106,7 +107,7 @@ Tensor& Directions::at(std::size_t value, std::int64_t size) {
 Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype,
                 Device device) {
   if (!device.is_host())
-    return libtorch::expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
+    return expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
   Tensor out = Tensor::zeros(dtype, {points, size, count});
   with_scalar(dtype, [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
@@ -118,7 +119,7 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
 
 void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
   if (!directions.device().is_host())
-    return libtorch::assign(libtorch::part(directions, 2, c, 1), libtorch::shaped(values, values.sizes().then({1})));
+    return libtorch::assign(part(directions, 2, c, 1), shaped(values, values.sizes().then({1})));
   const std::int64_t count = directions.sizes().back();
   with_scalar(directions.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;

@@ -10,6 +10,7 @@
 #include "capi/error.h"
 #include "capi/model/implicit.h"
 #include "capi/model/model.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -22,7 +23,7 @@ bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64
 
 // A value of every point, one row each.
 Tensor rows_of(const Tensor& given, const Dims& batch, const Dims& point_shape) {
-  return libtorch::shaped(libtorch::expanded(given, batch.then(point_shape)), Dims{batch.product()}.then(point_shape));
+  return shaped(expanded(given, batch.then(point_shape)), Dims{batch.product()}.then(point_shape));
 }
 
 // (points, size) of those that are there.
@@ -30,8 +31,7 @@ Vector<Tensor> vectors_of(const Vector<Tensor>& given, const Dims& batch, const 
   Vector<Tensor> vectors(given.size());
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Dims& shape = variables[i].point_shape;
-    if (given[i].data())
-      vectors[i] = libtorch::shaped(rows_of(given[i], batch, shape), {batch.product(), shape.product()});
+    if (given[i].data()) vectors[i] = shaped(rows_of(given[i], batch, shape), {batch.product(), shape.product()});
   }
   return vectors;
 }
@@ -43,7 +43,7 @@ Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
   for (std::int64_t i = 0; i < batch.size(); ++i)
     if (i < leading || own[i - leading] != batch[i]) axes.push_back(i);
   const Tensor total = axes.empty() ? value : libtorch::sum(value, axes, true);
-  return libtorch::shaped(total, own.then(value.sizes().last(value.ndim() - batch.size())));
+  return shaped(total, own.then(value.sizes().last(value.ndim() - batch.size())));
 }
 
 }  // namespace
@@ -62,15 +62,15 @@ struct Model::Shaping {
     const Dims wanted = (batched ? batch : Dims()).then(variable.point_shape);
     if (!rows.data()) return zeros(wanted, variable.dtype);
     const Dims flat{batched ? points : 1};
-    rows = libtorch::shaped(rows, Dims{rows.sizes()[0]}.then(variable.point_shape));
-    if (!(rows.sizes().first(1) == flat)) rows = libtorch::expanded(rows, flat.then(variable.point_shape)).row_major();
+    rows = shaped(rows, Dims{rows.sizes()[0]}.then(variable.point_shape));
+    if (!(rows.sizes().first(1) == flat)) rows = expanded(rows, flat.then(variable.point_shape)).row_major();
     if (failed.data() && batched && is_floating(rows)) rows = select(rows, failed, false);
-    return libtorch::shaped(rows, wanted);
+    return shaped(rows, wanted);
   }
 
   Tensor shaped_or_nan(const Tensor& rows, const Dims& point_shape, DType dtype) const {
     const Dims sizes = batch.then(point_shape);
-    return rows.data() ? libtorch::shaped(rows, sizes) : libtorch::filled(dtype, sizes, nan, device);
+    return rows.data() ? shaped(rows, sizes) : libtorch::filled(dtype, sizes, nan, device);
   }
 };
 
@@ -146,9 +146,7 @@ void Model::mark_results(const DeviceRequest& request, const Chunk& chunk, Devic
   const Tensor status = mark_outputs(shaping, chunk, results.outputs);
   mark_derivatives(shaping, request, results);
 
-  const auto report = [&](int kind, const Tensor& values) {
-    results.report[kind] = libtorch::shaped(values, request.batch);
-  };
+  const auto report = [&](int kind, const Tensor& values) { results.report[kind] = shaped(values, request.batch); };
   report(NEML2_REPORT_STATUS, status);
   report(NEML2_REPORT_ITERATIONS, outcome.iterations);
   report(NEML2_REPORT_RESIDUAL_NORM, outcome.residual_norm);
@@ -173,7 +171,7 @@ Tensor Model::mark_outputs(const Shaping& shaping, const Chunk& chunk, Vector<Te
     outputs[i] = shaping.of(std::move(outputs[i]), variable, true);
     if (!is_owned) outputs[i] = outputs[i].copy();
     if (!is_floating(outputs[i]) || chunk.points == 0) continue;
-    const Tensor vectors = libtorch::shaped(outputs[i], {chunk.points, variable.point_shape.product()});
+    const Tensor vectors = shaped(outputs[i], {chunk.points, variable.point_shape.product()});
     const Tensor bad = libtorch::converted(libtorch::negated(libtorch::finite(vectors)), DType::float64);
     const Tensor here = libtorch::less(shaping.zeros({chunk.points}, DType::float64), libtorch::sum(bad, {1}, false));
     status = libtorch::choose(libtorch::both(here, libtorch::equal(status, NEML2_OK)), NEML2_NON_FINITE, status);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/aoti/libtorch/algebra.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {

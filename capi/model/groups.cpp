@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "capi/aoti/libtorch/algebra.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 
@@ -62,16 +63,15 @@ void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
 Tensor ValueGroup::pack_on_device(const Chunk& chunk) const {
   Vector<Tensor> pieces;
   for (std::size_t i = 0; i < values_.size(); ++i)
-    pieces.push_back(libtorch::shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
-  return libtorch::shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
+    pieces.push_back(shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
+  return shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
 }
 
 void ValueGroup::unpack_on_device(const Tensor& group, Chunk& chunk) const {
-  const Tensor rows = libtorch::shaped(group, {chunk.points, outer_, row_shape_.back()});
+  const Tensor rows = shaped(group, {chunk.points, outer_, row_shape_.back()});
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    chunk.values[values_[i]] =
-        libtorch::shaped(libtorch::part(rows, 2, offset, sizes_[i]), Dims{chunk.points}.then(point_shapes_[i]));
+    chunk.values[values_[i]] = shaped(part(rows, 2, offset, sizes_[i]), Dims{chunk.points}.then(point_shapes_[i]));
     offset += sizes_[i];
   }
 }

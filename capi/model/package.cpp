@@ -4,6 +4,7 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/error.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -17,8 +18,7 @@ Tensor repeat(const Tensor& tensor, std::int64_t rows) {
 
 // One row more than there is: the last again.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
-  if (!tensor.device().is_host())
-    return aoti::libtorch::joined({tensor, aoti::libtorch::part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
+  if (!tensor.device().is_host()) return aoti::libtorch::joined({tensor, part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
   const std::int64_t have = tensor.sizes()[0];
   const Dims row = tensor.sizes().last(tensor.ndim() - 1);
   Tensor out = Tensor::empty(tensor.dtype(), Dims{rows}.then(row));

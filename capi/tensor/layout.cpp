@@ -1,9 +1,9 @@
-#include "capi/aoti/layout.h"
+#include "capi/tensor/layout.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace neml2_capi::aoti {
+namespace neml2_capi {
 namespace {
 
 Tensor permuted(const Tensor& tensor, const Dims& order) {
@@ -42,4 +42,4 @@ Dims order_of(const Tensor& tensor) {
 
 bool lies_in_order(const Tensor& tensor, const Dims& order) { return permuted(tensor, order).is_row_major(); }
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi

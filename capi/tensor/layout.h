@@ -3,7 +3,7 @@
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi {
 
 // The tensor, copied where its elements do not lie side by side with these axes from the outermost to the innermost one.
 Tensor laid_out(const Tensor& tensor, const Dims& order);
@@ -17,4 +17,4 @@ Dims order_of(const Tensor& tensor);
 // Whether its elements lie side by side with the axes in this order.
 bool lies_in_order(const Tensor& tensor, const Dims& order);
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi
