@@ -8,7 +8,7 @@
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
 using aoti::Invocation;
-using Kind = aoti::builtin::Argument::Kind;
+using Kind = aoti::Argument::Kind;
 
 // What a function of the host is given, for as long as it runs.
 struct neml2_operator_call {

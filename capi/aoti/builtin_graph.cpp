@@ -17,8 +17,6 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::Argument;
-using builtin::OperatorNode;
 using builtin::Provider;
 
 // Where the size of each symbol of a package is found.
@@ -109,7 +107,7 @@ class BuiltinGraph final : public LoadedGraph {
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
     if (singular) *singular = {};
-    builtin::RunContext context;
+    RunContext context;
     context.nodes = &nodes_;
     context.singular = singular;
     if (solves_)
@@ -141,7 +139,7 @@ class BuiltinGraph final : public LoadedGraph {
     }
   }
 
-  void run_container(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
+  void run_container(Handles& inputs, Handles& outputs, RunContext& context) const {
     const auto container = in_use();
     const ConfinedRun confined(container->has_run());
     container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
@@ -149,7 +147,7 @@ class BuiltinGraph final : public LoadedGraph {
   }
 
   // What a user's function failed with comes before what the package says of it.
-  void run_registered(Handles& inputs, Handles& outputs, builtin::RunContext& context) const {
+  void run_registered(Handles& inputs, Handles& outputs, RunContext& context) const {
     Vector<std::int64_t> sizes;
     for (const auto& [name, axis] : signature().symbols)
       sizes.push_back(inputs[static_cast<std::size_t>(axis.input)]->sizes()[axis.axis]);

@@ -7,17 +7,16 @@
 
 #include "capi/aoti/builtin/elf.h"
 #include "capi/aoti/builtin/image.h"
-#include "capi/aoti/builtin/provider.h"
 #include "capi/aoti/graph.h"
-#include "capi/aoti/source.h"
+#include "capi/aoti/operator_node.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti {
 
 // Give every node its function. Throws NEML2_ERROR_UNSUPPORTED, naming all that the provider lacks at once.
-void resolve_builtin(const builtin::Object& object, const Signature& signature,
-                     std::vector<builtin::OperatorNode>& nodes);
+void resolve_builtin(const builtin::Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
 
-std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature,
-                                    std::vector<builtin::OperatorNode> nodes, builtin::Image& image);
+std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
+                                    builtin::Image& image);
 
 }  // namespace neml2_capi::aoti

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "capi/aoti/source.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti {
 

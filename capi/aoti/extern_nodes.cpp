@@ -10,7 +10,6 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::Argument;
 using nlohmann::json;
 
 // torch.export numbers element types, layouts and memory formats its own way.
@@ -95,14 +94,14 @@ Argument parse_argument(const std::string& target, const std::string& name, cons
   return argument;
 }
 
-builtin::OperatorNode parse_node(const json& entry) {
+OperatorNode parse_node(const json& entry) {
   const json& node = entry.at("node");
-  builtin::OperatorNode parsed;
+  OperatorNode parsed;
   parsed.target = node.at("target").get<std::string>();
   for (const json& input : node.at("inputs"))
     parsed.inputs.push_back(parse_argument(parsed.target, input.at("name").get<std::string>(), input.at("arg")));
   for (const json& output : node.at("outputs")) {
-    builtin::OperatorNode::Output& made = parsed.outputs.emplace_back();
+    OperatorNode::Output& made = parsed.outputs.emplace_back();
     made.is_tensor = output.contains("as_tensor");
     if (made.is_tensor) made.name = output.at("as_tensor").at("name").get<std::string>();
   }
@@ -144,7 +143,7 @@ std::vector<std::string> listed(std::string_view text) {
 
 // The layout that the code after the operator relies on, in a check that is compiled in and usually off:
 //   if (_check...()) { assert_size_stride(buf2, {s17, 3L}, {1L, s17}, "torch.ops.mylib.scale.default"); }
-void read_layout(builtin::OperatorNode::Output& output, std::string_view source) {
+void read_layout(OperatorNode::Output& output, std::string_view source) {
   const std::string check = join("assert_size_stride(", output.name, ", {");
   const std::size_t at = source.find(check);
   if (at == std::string_view::npos) return;
@@ -181,8 +180,8 @@ std::optional<DType> dtype_in_source(const std::string& name, std::string_view s
 
 }  // namespace
 
-std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
-  std::vector<builtin::OperatorNode> nodes;
+std::vector<OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
+  std::vector<OperatorNode> nodes;
   try {
     const json document = json::parse(text);
     for (const json& entry : document.at("nodes")) nodes.push_back(parse_node(entry));
@@ -190,8 +189,8 @@ std::vector<builtin::OperatorNode> parse_extern_nodes(std::string_view text, std
     throw Error(NEML2_ERROR_ARTIFACT, "", join("the list of operators in the package is malformed: ", error.what()));
   }
   // The call of the operator itself mentions its outputs once.
-  for (builtin::OperatorNode& node : nodes)
-    for (builtin::OperatorNode::Output& output : node.outputs) {
+  for (OperatorNode& node : nodes)
+    for (OperatorNode::Output& output : node.outputs) {
       output.is_read = !output.is_tensor || mentions(source, output.name) != 1;
       if (!output.is_tensor) continue;
       read_layout(output, source);

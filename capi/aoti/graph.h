@@ -1,66 +1,14 @@
-// One AOTInductor package, loaded and ready to run.
+// One AOTInductor package, loaded and ready to run: load.h makes them.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "capi/aoti/runtime.h"
+#include "capi/aoti/signature.h"
+#include "capi/aoti/singular.h"
 #include "capi/tensor/handles.h"
 
 namespace neml2_capi::aoti {
-
-// What a package was compiled for, of one input: read from the checks in its source.
-struct InputSpec {
-  std::string name;
-  DType dtype = DType::float64;
-  Dims least;     // per axis, the least and
-  Dims greatest;  // the greatest size; equal where the axis is fixed
-  Dims order;     // the axes from the outermost to the innermost one in memory, where elements lie side by side
-
-  bool is_row_major() const { return std::is_sorted(order.begin(), order.end()); }
-};
-
-// The same of an output, as far as the source says it.
-struct OutputSpec {
-  std::string name;
-  std::optional<DType> dtype;
-  std::optional<Dims> sizes;  // -1 where one depends on the inputs
-};
-
-// How arguments and results are made of tensors: torch's pytree specifications, in JSON; empty where there is none.
-struct CallSpec {
-  std::string in, out;
-};
-
-// What a package calls: the built-in provider, or libtorch. `automatic`: the built-in provider where it has all that the
-// package calls, else libtorch.
-// `tensors`: libtorch, and a model's own arithmetic by its operators, too; so on every device but the CPU.
-enum class Runtime { automatic, builtin, libtorch, tensors };
-
-// What a package is loaded for.
-struct Wanted {
-  Runtime runtime = Runtime::automatic;
-  std::optional<Device> device = std::nullopt;  // empty: that of the package, the first of its type
-
-  Wanted() = default;
-  Wanted(Runtime runtime) : runtime(runtime) {}
-  Wanted(Runtime runtime, Device device) : runtime(runtime), device(device) {}
-};
-
-// The device of a text: "cpu", "cuda", "cuda:1". Throws NEML2_ERROR_UNSUPPORTED.
-Device device_named(const std::string& name);
-
-// The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
-// Empty where all were regular.
-struct SingularInfo : Vector<std::int32_t> {
-  using Vector<std::int32_t>::Vector;
-  Vector<Tensor> on_device;  // instead of the above, where the processor does not read the device: one per solve
-};
 
 // A constant of a graph, by its name in the module that was compiled.
 struct Constant {
@@ -70,15 +18,6 @@ struct Constant {
 
 class Graph {
  public:
-  // Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
-  static std::shared_ptr<Graph> load(const std::filesystem::path& path, const Wanted& wanted = {});
-  // The same of the content of such a file, which is not needed any more then.
-  static std::shared_ptr<Graph> load(std::string_view content, const Wanted& wanted = {});
-
-  // Make all the checks of load() that need no code of the package to be mapped, and throw what they find, a line for
-  // each. Returns the runtime that load() would take.
-  static Runtime check_file(const std::filesystem::path& path, const Wanted& wanted = {});
-
   virtual ~Graph() = default;
   virtual Runtime runtime() const = 0;
   virtual Device device() const { return {}; }  // of inputs and outputs

@@ -12,7 +12,7 @@
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/container.h"
 #include "capi/aoti/graph.h"
-#include "capi/aoti/source.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti {
 

@@ -10,8 +10,6 @@
 #include "capi/error.h"
 
 namespace neml2_capi::aoti {
-namespace builtin {
-
 class RegisteredOperator {
  public:
   RegisteredOperator(Schema schema, UserFunction function)
@@ -182,12 +180,7 @@ void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* cons
   }
 }
 
-}  // namespace builtin
-
 namespace {
-
-using builtin::Argument;
-using builtin::RegisteredOperator;
 
 std::mutex mutex;
 
@@ -216,7 +209,7 @@ void require_supported(std::string_view text, const Schema& schema) {
 
 }  // namespace
 
-Invocation::Invocation(const builtin::RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
+Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
                        const std::int64_t* integers)
     : call_(call), schema_(call.operator_->schema()), sizes_(sizes) {
   using Kind = Argument::Kind;
@@ -292,7 +285,7 @@ void unregister_operator(std::string_view text) {
   if (at != operators().end() && at->second == found) operators().erase(at);
 }
 
-bool bind_registered(builtin::OperatorNode& node, const SizeExpression::Symbols& symbols) {
+bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols) {
   std::shared_ptr<RegisteredOperator> found;
   {
     const std::lock_guard lock(mutex);
@@ -300,8 +293,8 @@ bool bind_registered(builtin::OperatorNode& node, const SizeExpression::Symbols&
     if (at == operators().end()) return false;
     found = at->second;
   }
-  node.registered = std::make_shared<const builtin::RegisteredCall>(std::move(found), node, symbols);
-  node.function = &builtin::RegisteredCall::run;
+  node.registered = std::make_shared<const RegisteredCall>(std::move(found), node, symbols);
+  node.function = &RegisteredCall::run;
   return true;
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/aoti/operator_node.h"
 #include "capi/aoti/schema.h"
 #include "capi/aoti/size_expression.h"
 #include "capi/aoti/slots.h"
@@ -37,11 +37,11 @@ class Invocation {
   void set_output(std::int64_t i, Tensor&& value);
 
  private:
-  friend class builtin::RegisteredCall;
-  Invocation(const builtin::RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
+  friend class RegisteredCall;
+  Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
              const std::int64_t* integers);
 
-  const builtin::RegisteredCall& call_;
+  const RegisteredCall& call_;
   const Schema& schema_;
   const std::int64_t* sizes_;
   Vector<Given> arguments_;
@@ -61,9 +61,7 @@ void unregister_operator(std::string_view name);
 
 // Bind the call sites of a package that call registered operators: to fail when an argument does not fit the schema, as
 // slots_of() does. False where no operator of this name is registered.
-bool bind_registered(builtin::OperatorNode& node, const SizeExpression::Symbols& symbols);
-
-namespace builtin {
+bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols);
 
 class RegisteredOperator;
 
@@ -77,7 +75,7 @@ class RegisteredCall {
   static void run(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t* integers);
 
  private:
-  friend class aoti::Invocation;
+  friend class Invocation;
   // What the package's code takes a result for, as far as its source tells.
   struct Expected {
     std::optional<DType> dtype;
@@ -94,5 +92,4 @@ class RegisteredCall {
   std::vector<Expected> expected_;
 };
 
-}  // namespace builtin
 }  // namespace neml2_capi::aoti

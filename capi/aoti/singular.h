@@ -7,9 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "capi/aoti/graph.h"
+#include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti {
+
+// The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
+// Empty where all were regular.
+struct SingularInfo : Vector<std::int32_t> {
+  using Vector<std::int32_t>::Vector;
+  Vector<Tensor> on_device;  // instead of the above, where the processor does not read the device: one per solve
+};
 
 // Add LAPACK's info of `n` matrices to that of the solves before. Points are the leading axes of all batches, so that
 // the lengths of two lists are multiples of one another. `singular` is null where nobody asked: a singular matrix is an

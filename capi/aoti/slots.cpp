@@ -10,7 +10,6 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::Argument;
 using Kind = Argument::Kind;
 
 // "Tensor?[]"
@@ -78,7 +77,7 @@ bool fits(const Type& type, const Argument& value) {
 
 }  // namespace
 
-std::vector<Slot> slots_of(const builtin::OperatorNode& node, const Schema& schema, const char* so) {
+std::vector<Slot> slots_of(const OperatorNode& node, const Schema& schema, const char* so) {
   const auto refuse = [&](const std::string& what) {
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
                 join("the package calls the operator ", node.target, " with ", what, ", which ", so));

@@ -3,19 +3,19 @@
 
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/aoti/operator_node.h"
 #include "capi/aoti/schema.h"
 
 namespace neml2_capi::aoti {
 
 struct Slot {
   Type type;
-  builtin::Argument value;  // as the package records it, or of the default
+  Argument value;           // as the package records it, or of the default
   bool is_default = false;  // integers are in it; else they come at run time
 };
 
 // One for each parameter of the schema. Throws Error NEML2_ERROR_UNSUPPORTED, naming the argument, where they do not
 // fit one another, or a result is no tensor; it says which, and `so`: "libtorch does not take: write it without".
-std::vector<Slot> slots_of(const builtin::OperatorNode& node, const Schema& schema, const char* so);
+std::vector<Slot> slots_of(const OperatorNode& node, const Schema& schema, const char* so);
 
 }  // namespace neml2_capi::aoti

@@ -12,9 +12,6 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::Argument;
-using builtin::OperatorNode;
-
 bool takes_tensors_only(const OperatorNode& node, std::size_t count) {
   return node.inputs.size() == count && std::all_of(node.inputs.begin(), node.inputs.end(), [](const Argument& input) {
            return input.kind == Argument::Kind::tensor;

@@ -4,15 +4,15 @@
 
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
 #include "capi/aoti/graph.h"
-#include "capi/aoti/source.h"
+#include "capi/aoti/operator_node.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti {
 
 // Does the package have the inputs and the output of a linear solve, call that operator, and have no code of its own?
 // What it then gives for sample_systems() tells the rest.
-bool may_only_solve(const Signature& signature, const std::vector<builtin::OperatorNode>& nodes);
+bool may_only_solve(const Signature& signature, const std::vector<OperatorNode>& nodes);
 
 // Regular A without any symmetry, and b.
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/graph.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti {
 

@@ -108,7 +108,7 @@ struct Snapshot {
 
 class Model {
  public:
-  // Load the packages. Throws Error as aoti::Graph::load() does.
+  // Load the packages. Throws Error as aoti::load_graph() does.
   static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
 
   // libtorch where any package runs on it.

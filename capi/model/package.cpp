@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capi/aoti/libtorch/algebra.h"
+#include "capi/aoti/load.h"
 #include "capi/error.h"
 #include "capi/tensor/views.h"
 
@@ -38,7 +39,7 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
 }
 
 Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
-    : name_(path.filename().string()), graph_(aoti::Graph::load(path, wanted)) {
+    : name_(path.filename().string()), graph_(aoti::load_graph(path, wanted)) {
   learn_inputs();
   learn_outputs();
 }

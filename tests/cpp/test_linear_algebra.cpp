@@ -11,7 +11,7 @@
 
 using namespace neml2_capi;
 using namespace neml2_capi::test;
-using aoti::builtin::Argument;
+using aoti::Argument;
 
 namespace {
 

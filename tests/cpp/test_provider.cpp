@@ -20,6 +20,7 @@
 
 using namespace neml2_capi;
 using aoti::SingularInfo;
+using namespace aoti;
 using namespace aoti::builtin;
 
 namespace {

@@ -11,7 +11,7 @@
 #include "capi/aoti/graph.h"
 #include "capi/aoti/libtorch/kernel_folder.h"
 #include "capi/aoti/libtorch/operators.h"
-#include "capi/aoti/source.h"
+#include "capi/aoti/signature.h"
 
 namespace neml2_capi::aoti::libtorch {
 

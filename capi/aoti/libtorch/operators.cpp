@@ -13,7 +13,6 @@
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-using builtin::Argument;
 using Kind = Argument::Kind;
 
 // Tensors and integers as they come from the package, in the order of the arguments.
@@ -118,7 +117,7 @@ void call(Run& run, std::size_t index, std::size_t num_integers, std::int64_t* i
 
 }  // namespace
 
-OperatorCall resolve(const builtin::OperatorNode& node) {
+OperatorCall resolve(const OperatorNode& node) {
   const Schema schema = schema_of(node.target);
   OperatorCall operation;
   operation.name = schema.name;

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
-#include "capi/aoti/graph.h"
 #include "capi/aoti/libtorch/library.h"
+#include "capi/aoti/operator_node.h"
 #include "capi/aoti/slots.h"
 
 namespace neml2_capi::aoti::libtorch {
@@ -25,7 +24,7 @@ struct OperatorCall {
 };
 
 // Throws Error NEML2_ERROR_UNSUPPORTED, naming the argument, where the dispatcher's C function cannot take it.
-OperatorCall resolve(const builtin::OperatorNode& node);
+OperatorCall resolve(const OperatorNode& node);
 
 // What one run of a package carries: the opaque proxy executor of the AOTI runtime.
 struct Run {
