@@ -144,7 +144,7 @@ std::int32_t evaluate(const Request& request) {
   if (!target.device().is_host())
     return evaluate_on_device(request, target, options, batch, given, promoted, tangents, cotangents);
 
-  Evaluation evaluation(target);
+  Evaluation evaluation = target.evaluation();
   evaluation.points = count_of(batch);
   evaluation.mark_failed = true;
   given.bind(batch, evaluation.inputs);

@@ -5,19 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "capi/model/points.h"
+#include "capi/model/derivative.h"
 #include "capi/model/segment.h"
 
 namespace neml2_capi::model {
-
-// A derivative of an output with respect to an input or a parameter, all by their positions at the boundary.
-struct Derivative {
-  std::size_t output = 0, input = 0;
-  bool batched = true;  // else the same for all points
-  Variable block;       // its array
-  // The block of a point is (sites, rows, columns).
-  std::int64_t rows = 1, columns = 1;
-};
 
 // The derivatives with respect to the inputs, or to the parameters, of a model.
 class Derivatives {

@@ -1,7 +1,5 @@
 // The evaluation of a model over tensors of a device: all points at once, through all segments, by the operators of
 // libtorch and the packages alone.
-#include "capi/model/device_evaluation.h"
-
 #include <algorithm>
 #include <limits>
 #include <utility>

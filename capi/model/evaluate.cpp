@@ -76,16 +76,6 @@ std::int64_t Model::end_of_chunk(std::int64_t begin, std::int64_t size, const Ev
   return begin + length;
 }
 
-Evaluation::Evaluation(const Model& model) {
-  const auto room = [](std::vector<Points>& arrays, std::size_t size) { arrays.resize(size); };
-  const std::size_t inputs = model.variables(Kind::input).size(), outputs = model.variables(Kind::output).size();
-  for (auto* arrays : {&this->inputs, &tangents, &adjoints}) room(*arrays, inputs);
-  for (auto* arrays : {&this->outputs, &jvps, &cotangents}) room(*arrays, outputs);
-  for (auto* arrays : {&parameters, &parameter_adjoints}) room(*arrays, model.variables(Kind::parameter).size());
-  room(blocks, model.derivatives(Kind::input).all().size());
-  room(parameter_blocks, model.derivatives(Kind::parameter).all().size());
-}
-
 void Model::fill(Chunk& chunk, const Evaluation& evaluation, const Options& options, std::int64_t begin,
                  std::int64_t points) const {
   const auto& inputs = variables(Kind::input);

@@ -342,6 +342,17 @@ bool Model::take(Snapshot& snapshot) const {
   return true;
 }
 
+Evaluation Model::evaluation() const {
+  Evaluation all;
+  const std::size_t inputs = variables(Kind::input).size(), outputs = variables(Kind::output).size();
+  for (auto* arrays : {&all.inputs, &all.tangents, &all.adjoints}) arrays->resize(inputs);
+  for (auto* arrays : {&all.outputs, &all.jvps, &all.cotangents}) arrays->resize(outputs);
+  for (auto* arrays : {&all.parameters, &all.parameter_adjoints}) arrays->resize(variables(Kind::parameter).size());
+  all.blocks.resize(by_inputs_.all().size());
+  all.parameter_blocks.resize(by_parameters_.all().size());
+  return all;
+}
+
 Options Model::options() const {
   const std::shared_lock lock(mutex_);
   return options_;

@@ -18,6 +18,14 @@ struct Variable {
   std::int64_t sub_ndim = 0;  // how many leading axes of the point shape are sub-batch axes
 };
 
+// What a variable is to a model. An unknown is of an implicit segment, by its name at the boundary.
+enum class Kind : std::int32_t {
+  input = NEML2_INPUT,
+  output = NEML2_OUTPUT,
+  parameter = NEML2_PARAMETER,
+  unknown = NEML2_UNKNOWN
+};
+
 // The values of a point are dense and row-major, and `stride` elements lie from one point to the next.
 struct Points {
   char* data = nullptr;
