@@ -4,7 +4,7 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/stream.h"
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 #include "capi/model/broadcast.h"
 
 namespace neml2_capi::abi {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "capi/error.h"
-#include "capi/exec/floating_point.h"
+#include "capi/base/error.h"
+#include "capi/base/floating_point.h"
 
 namespace neml2_capi::abi {
 

@@ -12,7 +12,7 @@
 #include "capi/aoti/loaded_graph.h"
 #include "capi/aoti/registered_operators.h"
 #include "capi/aoti/solve_package.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

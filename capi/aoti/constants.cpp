@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/tensor/layout.h"
 
 namespace neml2_capi::aoti {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "capi/aoti/builtin/serial_regions.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 

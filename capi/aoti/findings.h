@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 

@@ -17,7 +17,7 @@
 #include "capi/aoti/libtorch/graph.h"
 #include "capi/aoti/source.h"
 #include "capi/artifact/archive.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "capi/aoti/constants.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 

@@ -1,6 +1,6 @@
 #include "capi/aoti/schema.h"
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

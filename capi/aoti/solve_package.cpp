@@ -7,7 +7,7 @@
 
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/singular.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "capi/aoti/source_text.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::aoti {

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "capi/artifact/crc32.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "capi/artifact/crc32.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
 namespace {

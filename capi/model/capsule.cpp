@@ -19,7 +19,7 @@
 #include "capi/aoti/builtin/image.h"
 #include "capi/artifact/crc32.h"
 #include "capi/artifact/npz.h"
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 namespace neml2_capi::model {
 namespace {

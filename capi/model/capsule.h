@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/model.h"
 
 namespace neml2_capi::model {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "capi/aoti/libtorch/algebra.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/implicit.h"
 #include "capi/model/model.h"
 #include "capi/tensor/views.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "capi/error.h"
-#include "capi/exec/scheduler.h"
+#include "capi/base/error.h"
 #include "capi/model/model.h"
+#include "capi/threads/scheduler.h"
 
 namespace neml2_capi::model {
 

@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "capi/error.h"
-#include "capi/exec/cache.h"
-#include "capi/exec/pool.h"
+#include "capi/base/cache.h"
+#include "capi/base/error.h"
 #include "capi/model/capsule.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/model/work.h"
+#include "capi/threads/pool.h"
 
 namespace neml2_capi::model {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::model {
 namespace {

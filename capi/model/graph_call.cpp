@@ -1,6 +1,6 @@
 #include "capi/model/graph_call.h"
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::model {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "capi/aoti/libtorch/algebra.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/direct_system.h"
 #include "capi/model/step_system.h"
 #include "capi/tensor/rows.h"

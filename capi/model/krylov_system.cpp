@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "capi/error.h"
-#include "capi/exec/log.h"
+#include "capi/base/error.h"
+#include "capi/base/log.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {

@@ -12,8 +12,8 @@
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/library.h"
 #include "capi/aoti/libtorch/stream.h"
-#include "capi/error.h"
-#include "capi/exec/log.h"
+#include "capi/base/error.h"
+#include "capi/base/log.h"
 #include "capi/model/graph_call.h"
 
 namespace neml2_capi::model {

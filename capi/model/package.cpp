@@ -4,7 +4,7 @@
 
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/load.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/finite.h"
 #include "capi/tensor/rows.h"
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/finite.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/forward.h"
 #include "capi/model/implicit.h"
 #include "capi/newton/system.h"

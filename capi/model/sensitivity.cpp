@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/krylov_system.h"
 #include "capi/newton/krylov.h"
 #include "capi/tensor/rows.h"

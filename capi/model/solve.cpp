@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/model/arrays.h"
 
 namespace neml2_capi::model {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "capi/error.h"
-#include "capi/exec/log.h"
+#include "capi/base/error.h"
+#include "capi/base/log.h"
 #include "capi/model/implicit.h"
 #include "capi/tensor/rows.h"
 

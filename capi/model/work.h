@@ -10,9 +10,9 @@
 #include <mutex>
 #include <utility>
 
-#include "capi/error.h"
-#include "capi/exec/pool.h"
+#include "capi/base/error.h"
 #include "capi/model/model.h"
+#include "capi/threads/pool.h"
 
 namespace neml2_capi::model {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 namespace neml2_capi::newton {
 namespace {

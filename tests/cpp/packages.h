@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "capi/artifact/archive.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::testing {
 

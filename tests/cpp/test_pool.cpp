@@ -14,7 +14,7 @@
 #include <set>
 #include <thread>
 
-#include "capi/exec/pool.h"
+#include "capi/threads/pool.h"
 
 namespace {
 

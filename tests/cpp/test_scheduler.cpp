@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "capi/exec/scheduler.h"
+#include "capi/threads/scheduler.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

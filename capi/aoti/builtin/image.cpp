@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "capi/aoti/builtin/memory_file.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

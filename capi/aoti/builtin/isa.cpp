@@ -13,7 +13,7 @@
 #include <cpuid.h>
 #endif
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "capi/aoti/builtin/scalar_type.h"
 #include "capi/aoti/libtorch/cells.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

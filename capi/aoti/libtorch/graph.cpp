@@ -12,7 +12,7 @@
 #include "capi/aoti/libtorch/stream.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/loaded_graph.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

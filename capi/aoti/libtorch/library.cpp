@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

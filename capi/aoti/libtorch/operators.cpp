@@ -8,7 +8,7 @@
 #include "capi/aoti/libtorch/schema.h"
 #include "capi/aoti/libtorch/tensors.h"
 #include "capi/aoti/singular.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "capi/aoti/libtorch/library.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "capi/aoti/builtin/scalar_type.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 #include <algorithm>
 #include <new>

@@ -1,4 +1,4 @@
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "capi/exec/pool.h"
+#include "capi/threads/pool.h"
 
 #include <pthread.h>
 
@@ -11,8 +11,8 @@
 #include <system_error>
 #include <thread>
 
-#include "capi/exec/floating_point.h"
-#include "capi/exec/worker.h"
+#include "capi/base/floating_point.h"
+#include "capi/threads/worker.h"
 
 namespace neml2_capi::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/exec/scheduler.h"
+#include "capi/threads/scheduler.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include "capi/error.h"
-#include "capi/exec/floating_point.h"
-#include "capi/exec/worker.h"
+#include "capi/base/error.h"
+#include "capi/base/floating_point.h"
+#include "capi/threads/worker.h"
 
 namespace neml2_capi::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/exec/worker.h"
+#include "capi/threads/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
