@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "capi/aoti/builtin/vector_kernels.cpp"
+#include "capi/lanes/vector_kernels.cpp"
 
 using namespace neml2_capi;
 using namespace neml2_capi::test;

@@ -3,8 +3,8 @@
 
 #include "capi/aoti/builtin/elements.h"
 #include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/work.h"
+#include "capi/lanes/kernels.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

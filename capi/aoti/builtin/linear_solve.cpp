@@ -7,10 +7,10 @@
 
 #include "capi/aoti/builtin/elements.h"
 #include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/kernels.h"
 #include "capi/aoti/builtin/operators.h"
 #include "capi/aoti/builtin/work.h"
 #include "capi/aoti/singular.h"
+#include "capi/lanes/kernels.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

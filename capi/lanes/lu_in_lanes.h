@@ -1,8 +1,8 @@
 // LU factorisation of many systems, one in every lane: see lu.h.
 #pragma once
 
-#include "capi/aoti/builtin/kernels.h"
-#include "capi/aoti/builtin/lu_elimination.h"
+#include "capi/lanes/kernels.h"
+#include "capi/lanes/lu_elimination.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 

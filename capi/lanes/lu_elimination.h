@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "capi/aoti/builtin/simd.h"
+#include "capi/lanes/simd.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 

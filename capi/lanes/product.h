@@ -2,8 +2,8 @@
 // columns or batch entries are computed with it, nor on any stride.
 #pragma once
 
-#include "capi/aoti/builtin/kernels.h"
-#include "capi/aoti/builtin/simd.h"
+#include "capi/lanes/kernels.h"
+#include "capi/lanes/simd.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 

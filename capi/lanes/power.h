@@ -3,7 +3,7 @@
 // formula does not cover (zeros, infinities, no numbers, the sign of negative bases) is mended lane by lane.
 #pragma once
 
-#include "capi/aoti/builtin/simd.h"
+#include "capi/lanes/simd.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 

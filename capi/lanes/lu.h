@@ -3,9 +3,9 @@
 // element in the same order (element (i, j) loses l_ik u_kj for k = 0, 1, ...), so that they agree bit by bit.
 #pragma once
 
-#include "capi/aoti/builtin/lu_by_columns.h"
-#include "capi/aoti/builtin/lu_by_rows.h"
-#include "capi/aoti/builtin/lu_in_lanes.h"
+#include "capi/lanes/lu_by_columns.h"
+#include "capi/lanes/lu_by_rows.h"
+#include "capi/lanes/lu_in_lanes.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 

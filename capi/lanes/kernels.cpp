@@ -1,5 +1,5 @@
 // Which of the instruction sets that the kernels were compiled for this machine has.
-#include "capi/aoti/builtin/kernels.h"
+#include "capi/lanes/kernels.h"
 
 namespace neml2_capi::aoti::builtin {
 

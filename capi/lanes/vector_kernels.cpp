@@ -2,9 +2,9 @@
 //
 // No function of another header may be compiled here with it: the linker keeps one copy of an inline function, and it
 // must run on every processor.
-#include "capi/aoti/builtin/lu.h"
-#include "capi/aoti/builtin/power.h"
-#include "capi/aoti/builtin/product.h"
+#include "capi/lanes/lu.h"
+#include "capi/lanes/power.h"
+#include "capi/lanes/product.h"
 
 namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
 
