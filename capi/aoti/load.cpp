@@ -16,7 +16,7 @@
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/graph.h"
 #include "capi/aoti/source.h"
-#include "capi/artifact/archive.h"
+#include "capi/archive/archive.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::aoti {

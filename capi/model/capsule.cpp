@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "capi/aoti/builtin/image.h"
-#include "capi/artifact/crc32.h"
-#include "capi/artifact/npz.h"
+#include "capi/archive/crc32.h"
+#include "capi/archive/npz.h"
 #include "capi/base/log.h"
 
 namespace neml2_capi::model {

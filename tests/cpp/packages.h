@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/artifact/archive.h"
+#include "capi/archive/archive.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::testing {

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "capi/artifact/archive.h"
-#include "capi/artifact/npz.h"
+#include "capi/archive/archive.h"
+#include "capi/archive/npz.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

@@ -1,5 +1,5 @@
 // Eight bytes at a time: packages have megabytes, and loading should take a millisecond.
-#include "capi/artifact/crc32.h"
+#include "capi/archive/crc32.h"
 
 #include <array>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Maps a zip archive of stored entries, and checks all of it before anything is used.
-#include "capi/artifact/archive.h"
+#include "capi/archive/archive.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "capi/artifact/crc32.h"
+#include "capi/archive/crc32.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::artifact {

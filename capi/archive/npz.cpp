@@ -1,4 +1,4 @@
-#include "capi/artifact/npz.h"
+#include "capi/archive/npz.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "capi/artifact/crc32.h"
+#include "capi/archive/crc32.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
