@@ -4,7 +4,7 @@
 // linker's --wrap), notes every run of one evaluation with copies of its inputs, and then repeats these runs alone. So
 // the packages are run as often, on as many points at a time and on the same numbers as in the evaluation. A run is
 // repeated in a row, so that its tensors lie in the cache.
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 #include "evaluation.h"
 
 namespace neml2_capi::aoti {

@@ -7,9 +7,9 @@
 
 #include "capi/aoti/builtin/elf.h"
 #include "capi/aoti/builtin/image.h"
-#include "capi/aoti/graph.h"
-#include "capi/aoti/operator_node.h"
-#include "capi/aoti/signature.h"
+#include "capi/package/graph.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
 

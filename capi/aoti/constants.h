@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "capi/aoti/container.h"
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 
 namespace neml2_capi::aoti {
 

@@ -10,14 +10,14 @@
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/builtin/isa.h"
 #include "capi/aoti/builtin_graph.h"
-#include "capi/aoti/call_spec.h"
-#include "capi/aoti/extern_nodes.h"
-#include "capi/aoti/findings.h"
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/graph.h"
-#include "capi/aoti/source.h"
 #include "capi/archive/archive.h"
 #include "capi/base/error.h"
+#include "capi/package/call_spec.h"
+#include "capi/package/extern_nodes.h"
+#include "capi/package/findings.h"
+#include "capi/package/source.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 
 namespace neml2_capi::aoti {
 

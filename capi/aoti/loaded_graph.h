@@ -11,8 +11,8 @@
 
 #include "capi/aoti/builtin/image.h"
 #include "capi/aoti/container.h"
-#include "capi/aoti/graph.h"
-#include "capi/aoti/signature.h"
+#include "capi/package/graph.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
 

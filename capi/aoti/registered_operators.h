@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/operator_node.h"
-#include "capi/aoti/schema.h"
-#include "capi/aoti/size_expression.h"
-#include "capi/aoti/slots.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/schema.h"
+#include "capi/package/size_expression.h"
+#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "capi/aoti/builtin/image.h"
-#include "capi/aoti/singular.h"
 #include "capi/base/error.h"
+#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "capi/aoti/graph.h"
-#include "capi/aoti/operator_node.h"
-#include "capi/aoti/signature.h"
+#include "capi/package/graph.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 
 namespace neml2_capi::model {
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/scalar_type.h"
+#include "capi/package/scalar_type.h"
 
 namespace neml2_capi::aoti::builtin {
 

@@ -9,8 +9,8 @@
 #include "capi/aoti/builtin/exports.h"
 #include "capi/aoti/builtin/operators.h"
 #include "capi/aoti/builtin/work.h"
-#include "capi/aoti/singular.h"
 #include "capi/lanes/kernels.h"
+#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "capi/aoti/operator_node.h"
+#include "capi/package/operator_node.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti::builtin {

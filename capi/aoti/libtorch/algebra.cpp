@@ -3,9 +3,9 @@
 #include <initializer_list>
 #include <string>
 
-#include "capi/aoti/builtin/scalar_type.h"
 #include "capi/aoti/libtorch/cells.h"
 #include "capi/base/error.h"
+#include "capi/package/scalar_type.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

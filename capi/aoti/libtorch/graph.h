@@ -8,10 +8,10 @@
 
 #include "capi/aoti/builtin/elf.h"
 #include "capi/aoti/builtin/image.h"
-#include "capi/aoti/graph.h"
 #include "capi/aoti/libtorch/kernel_folder.h"
 #include "capi/aoti/libtorch/operators.h"
-#include "capi/aoti/signature.h"
+#include "capi/package/graph.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti::libtorch {
 

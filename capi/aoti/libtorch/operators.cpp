@@ -7,8 +7,8 @@
 #include "capi/aoti/libtorch/cells.h"
 #include "capi/aoti/libtorch/schema.h"
 #include "capi/aoti/libtorch/tensors.h"
-#include "capi/aoti/singular.h"
 #include "capi/base/error.h"
+#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/operator_node.h"
-#include "capi/aoti/slots.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti::libtorch {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/aoti/schema.h"
+#include "capi/package/schema.h"
 
 namespace neml2_capi::aoti::libtorch {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "capi/aoti/builtin/scalar_type.h"
 #include "capi/base/error.h"
+#include "capi/package/scalar_type.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

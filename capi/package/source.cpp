@@ -1,4 +1,4 @@
-#include "capi/aoti/source.h"
+#include "capi/package/source.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "capi/aoti/source_outputs.h"
-#include "capi/aoti/source_text.h"
 #include "capi/base/error.h"
+#include "capi/package/source_outputs.h"
+#include "capi/package/source_text.h"
 #include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::aoti {

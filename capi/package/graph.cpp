@@ -1,4 +1,4 @@
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 
 #include <utility>
 

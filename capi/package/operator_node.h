@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/singular.h"
+#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti {
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "capi/aoti/runtime.h"
-#include "capi/aoti/signature.h"
-#include "capi/aoti/singular.h"
+#include "capi/package/runtime.h"
+#include "capi/package/signature.h"
+#include "capi/package/singular.h"
 #include "capi/tensor/handles.h"
 
 namespace neml2_capi::aoti {

@@ -1,4 +1,4 @@
-#include "capi/aoti/schema.h"
+#include "capi/package/schema.h"
 
 #include "capi/base/error.h"
 

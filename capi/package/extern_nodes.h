@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/operator_node.h"
+#include "capi/package/operator_node.h"
 
 namespace neml2_capi::aoti {
 

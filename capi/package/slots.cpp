@@ -1,4 +1,4 @@
-#include "capi/aoti/slots.h"
+#include "capi/package/slots.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "capi/aoti/size_expression.h"
+#include "capi/package/size_expression.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "capi/aoti/extern_nodes.h"
+#include "capi/package/extern_nodes.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "capi/aoti/runtime.h"
+#include "capi/package/runtime.h"
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "capi/aoti/call_spec.h"
+#include "capi/package/call_spec.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/signature.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
 

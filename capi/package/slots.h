@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "capi/aoti/operator_node.h"
-#include "capi/aoti/schema.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/schema.h"
 
 namespace neml2_capi::aoti {
 

@@ -1,11 +1,11 @@
-#include "capi/aoti/source_outputs.h"
+#include "capi/package/source_outputs.h"
 
 #include <map>
 #include <optional>
 #include <string>
 
-#include "capi/aoti/source_text.h"
 #include "capi/base/error.h"
+#include "capi/package/source_text.h"
 #include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::aoti {

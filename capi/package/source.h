@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "capi/aoti/signature.h"
+#include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
 
