@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::test {

@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 #include "capi/tensor/tensor.h"
 
 using namespace neml2_capi;

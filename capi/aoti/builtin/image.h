@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 
 namespace neml2_capi::aoti::builtin {
 

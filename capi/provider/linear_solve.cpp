@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/operators.h"
-#include "capi/aoti/builtin/work.h"
 #include "capi/lanes/kernels.h"
 #include "capi/package/singular.h"
+#include "capi/provider/elements.h"
+#include "capi/provider/exports.h"
+#include "capi/provider/operators.h"
+#include "capi/provider/work.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

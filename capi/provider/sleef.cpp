@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "capi/aoti/builtin/exports.h"
+#include "capi/provider/exports.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

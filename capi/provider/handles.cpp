@@ -1,7 +1,7 @@
 // Handles of the AOTI ABI: creation, views, copies and destruction.
-#include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/exports.h"
 #include "capi/package/scalar_type.h"
+#include "capi/provider/elements.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

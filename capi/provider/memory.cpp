@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "capi/aoti/builtin/exports.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi {
 namespace {

@@ -1,6 +1,6 @@
 // Single values in and out of tensors, and tensors filled with one value.
-#include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/exports.h"
+#include "capi/provider/elements.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 
 namespace neml2_capi::aoti::builtin {
 

@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "capi/aoti/builtin/exports.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

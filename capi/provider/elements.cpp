@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin/elements.h"
+#include "capi/provider/elements.h"
 
 #include <cstring>
 #include <utility>

@@ -3,10 +3,10 @@
 #include <array>
 #include <stdexcept>
 
-#include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/operators.h"
 #include "capi/lanes/kernels.h"
+#include "capi/provider/elements.h"
+#include "capi/provider/exports.h"
+#include "capi/provider/operators.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

@@ -1,8 +1,8 @@
 // The numbers of the AOTI ABI, as functions: torch's element types, devices, layouts and memory formats.
 #include <cstddef>
 
-#include "capi/aoti/builtin/exports.h"
 #include "capi/package/scalar_type.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 

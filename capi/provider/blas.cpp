@@ -1,10 +1,10 @@
 // Products of matrices: the functions of the AOTI ABI.
 #include <type_traits>
 
-#include "capi/aoti/builtin/elements.h"
-#include "capi/aoti/builtin/exports.h"
-#include "capi/aoti/builtin/work.h"
 #include "capi/lanes/kernels.h"
+#include "capi/provider/elements.h"
+#include "capi/provider/exports.h"
+#include "capi/provider/work.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

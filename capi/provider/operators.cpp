@@ -1,10 +1,10 @@
 // The table of extern operators, and the call from a package into it.
-#include "capi/aoti/builtin/operators.h"
+#include "capi/provider/operators.h"
 
 #include <iterator>
 #include <stdexcept>
 
-#include "capi/aoti/builtin/exports.h"
+#include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
