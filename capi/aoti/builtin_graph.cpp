@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "capi/aoti/container.h"
-#include "capi/aoti/loaded_graph.h"
 #include "capi/aoti/registered_operators.h"
 #include "capi/aoti/solve_package.h"
 #include "capi/base/error.h"
+#include "capi/loader/container.h"
+#include "capi/loader/loaded_graph.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/elf.h"
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/elf.h"
+#include "capi/loader/image.h"
 #include "capi/package/graph.h"
 #include "capi/package/operator_node.h"
 #include "capi/package/signature.h"

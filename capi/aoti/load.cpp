@@ -6,14 +6,14 @@
 #include <string_view>
 #include <utility>
 
-#include "capi/aoti/builtin/elf.h"
-#include "capi/aoti/builtin/image.h"
-#include "capi/aoti/builtin/isa.h"
 #include "capi/aoti/builtin_graph.h"
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/graph.h"
 #include "capi/archive/archive.h"
 #include "capi/base/error.h"
+#include "capi/loader/elf.h"
+#include "capi/loader/image.h"
+#include "capi/loader/isa.h"
 #include "capi/package/call_spec.h"
 #include "capi/package/extern_nodes.h"
 #include "capi/package/findings.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "capi/aoti/builtin/image.h"
 #include "capi/base/error.h"
+#include "capi/loader/image.h"
 
 namespace neml2_capi::aoti {
 class RegisteredOperator {

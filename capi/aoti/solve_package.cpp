@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "capi/aoti/builtin/image.h"
 #include "capi/base/error.h"
+#include "capi/loader/image.h"
 #include "capi/package/singular.h"
 
 namespace neml2_capi::aoti {

@@ -16,10 +16,10 @@
 #include <numeric>
 #include <utility>
 
-#include "capi/aoti/builtin/image.h"
 #include "capi/archive/crc32.h"
 #include "capi/archive/npz.h"
 #include "capi/base/log.h"
+#include "capi/loader/image.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -8,12 +8,12 @@
 #include <mutex>
 #include <numeric>
 
-#include "capi/aoti/builtin/image.h"
 #include "capi/aoti/libtorch/algebra.h"
 #include "capi/aoti/libtorch/library.h"
 #include "capi/aoti/libtorch/stream.h"
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/loader/image.h"
 #include "capi/model/graph_call.h"
 
 namespace neml2_capi::model {

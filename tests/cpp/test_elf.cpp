@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "capi/aoti/builtin/elf.h"
+#include "capi/loader/elf.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

@@ -2,7 +2,7 @@
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 
-#include "capi/aoti/builtin/isa.h"
+#include "capi/loader/isa.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

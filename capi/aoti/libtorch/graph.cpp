@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "capi/aoti/builtin/serial_regions.h"
-#include "capi/aoti/container.h"
 #include "capi/aoti/libtorch/library.h"
 #include "capi/aoti/libtorch/stream.h"
 #include "capi/aoti/libtorch/tensors.h"
-#include "capi/aoti/loaded_graph.h"
 #include "capi/base/error.h"
+#include "capi/loader/container.h"
+#include "capi/loader/loaded_graph.h"
+#include "capi/loader/serial_regions.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

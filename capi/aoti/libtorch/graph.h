@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/builtin/elf.h"
-#include "capi/aoti/builtin/image.h"
 #include "capi/aoti/libtorch/kernel_folder.h"
 #include "capi/aoti/libtorch/operators.h"
+#include "capi/loader/elf.h"
+#include "capi/loader/image.h"
 #include "capi/package/graph.h"
 #include "capi/package/signature.h"
 

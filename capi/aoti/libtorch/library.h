@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/image.h"
 
 namespace neml2_capi::aoti::libtorch {
 

@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin/isa.h"
+#include "capi/loader/isa.h"
 
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>

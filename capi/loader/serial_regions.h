@@ -1,7 +1,7 @@
 // Packages that run on one thread, whatever OpenMP would do.
 #pragma once
 
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/image.h"
 
 namespace neml2_capi::aoti::builtin {
 

@@ -1,11 +1,11 @@
-#include "capi/aoti/container.h"
+#include "capi/loader/container.h"
 
 #include <exception>
 #include <mutex>
 #include <utility>
 
-#include "capi/aoti/builtin/serial_regions.h"
 #include "capi/base/error.h"
+#include "capi/loader/serial_regions.h"
 
 namespace neml2_capi::aoti {
 

@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/image.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -11,8 +11,8 @@
 #include <set>
 #include <utility>
 
-#include "capi/aoti/builtin/memory_file.h"
 #include "capi/base/error.h"
+#include "capi/loader/memory_file.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

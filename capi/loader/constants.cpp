@@ -1,4 +1,4 @@
-#include "capi/aoti/constants.h"
+#include "capi/loader/constants.h"
 
 #include <algorithm>
 #include <cstdint>

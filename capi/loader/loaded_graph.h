@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/image.h"
-#include "capi/aoti/container.h"
+#include "capi/loader/container.h"
+#include "capi/loader/image.h"
 #include "capi/package/graph.h"
 #include "capi/package/signature.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "capi/aoti/container.h"
+#include "capi/loader/container.h"
 #include "capi/package/graph.h"
 
 namespace neml2_capi::aoti {

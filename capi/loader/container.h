@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/image.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti {

@@ -1,10 +1,10 @@
-#include "capi/aoti/loaded_graph.h"
+#include "capi/loader/loaded_graph.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "capi/aoti/constants.h"
 #include "capi/base/error.h"
+#include "capi/loader/constants.h"
 
 namespace neml2_capi::aoti {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin/memory_file.h"
+#include "capi/loader/memory_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // The name of the provider, which changes with each of its builds: in a file of its own, since nothing else need be
 // compiled again then.
-#include "capi/aoti/builtin/image.h"
+#include "capi/loader/image.h"
 
 namespace neml2_capi::aoti::builtin {
 

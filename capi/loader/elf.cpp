@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin/elf.h"
+#include "capi/loader/elf.h"
 
 #include <elf.h>
 
