@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/stream.h"
 #include "capi/base/log.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/stream.h"
 #include "capi/model/broadcast.h"
 
 namespace neml2_capi::abi {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "capi/abi/arguments.h"
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/stream.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/stream.h"
 #include "capi/model/arrays.h"
 #include "capi/tensor/rows.h"
 

@@ -1,8 +1,8 @@
 // Graph handles.
 #include "capi/abi/handles.h"
 #include "capi/abi/runtime.h"
-#include "capi/aoti/libtorch/stream.h"
-#include "capi/aoti/load.h"
+#include "capi/graph/load.h"
+#include "capi/libtorch/stream.h"
 #include "capi/tensor/layout.h"
 
 using namespace neml2_capi;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "capi/abi/handles.h"
-#include "capi/aoti/registered_operators.h"
+#include "capi/graph/registered_operators.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;

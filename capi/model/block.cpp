@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "capi/aoti/libtorch/algebra.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "capi/aoti/libtorch/algebra.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/model/implicit.h"
 #include "capi/model/model.h"
 #include "capi/tensor/views.h"

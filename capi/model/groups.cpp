@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capi/aoti/libtorch/algebra.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {

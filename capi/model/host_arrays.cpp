@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/stream.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/stream.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "capi/aoti/libtorch/algebra.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/model/direct_system.h"
 #include "capi/model/step_system.h"
 #include "capi/tensor/rows.h"

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <numeric>
 
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/stream.h"
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
 #include "capi/model/graph_call.h"
 

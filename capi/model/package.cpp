@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/load.h"
 #include "capi/base/error.h"
+#include "capi/graph/load.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/aoti/libtorch/algebra.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/algebra.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "capi/aoti/load.h"
+#include "capi/graph/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "capi/aoti/load.h"
+#include "capi/graph/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

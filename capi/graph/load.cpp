@@ -1,4 +1,4 @@
-#include "capi/aoti/load.h"
+#include "capi/graph/load.h"
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
-#include "capi/aoti/builtin_graph.h"
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/graph.h"
 #include "capi/archive/archive.h"
 #include "capi/base/error.h"
+#include "capi/graph/builtin_graph.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/graph.h"
 #include "capi/loader/elf.h"
 #include "capi/loader/image.h"
 #include "capi/loader/isa.h"

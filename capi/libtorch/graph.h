@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/aoti/libtorch/kernel_folder.h"
-#include "capi/aoti/libtorch/operators.h"
+#include "capi/libtorch/kernel_folder.h"
+#include "capi/libtorch/operators.h"
 #include "capi/loader/elf.h"
 #include "capi/loader/image.h"
 #include "capi/package/graph.h"

@@ -1,4 +1,4 @@
-#include "capi/aoti/libtorch/tensors.h"
+#include "capi/libtorch/tensors.h"
 
 #include <span>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "capi/aoti/registered_operators.h"
+#include "capi/graph/registered_operators.h"
 
 #include <algorithm>
 #include <map>

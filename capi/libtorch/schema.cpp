@@ -1,12 +1,12 @@
-#include "capi/aoti/libtorch/schema.h"
+#include "capi/libtorch/schema.h"
 
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 
-#include "capi/aoti/libtorch/library.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/library.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

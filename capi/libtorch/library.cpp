@@ -1,4 +1,4 @@
-#include "capi/aoti/libtorch/library.h"
+#include "capi/libtorch/library.h"
 
 #include <dlfcn.h>
 #include <link.h>

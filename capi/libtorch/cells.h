@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/tensors.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/tensors.h"
 
 namespace neml2_capi::aoti::libtorch {
 

@@ -1,4 +1,4 @@
-#include "capi/aoti/libtorch/graph.h"
+#include "capi/libtorch/graph.h"
 
 #include <memory>
 #include <set>
@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/stream.h"
-#include "capi/aoti/libtorch/tensors.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/stream.h"
+#include "capi/libtorch/tensors.h"
 #include "capi/loader/container.h"
 #include "capi/loader/loaded_graph.h"
 #include "capi/loader/serial_regions.h"

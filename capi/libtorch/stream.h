@@ -1,7 +1,7 @@
 // The stream of a CUDA device that work is put on: torch's current one of the thread, unless the host has named one.
 #pragma once
 
-#include "capi/aoti/libtorch/library.h"
+#include "capi/libtorch/library.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti::libtorch {

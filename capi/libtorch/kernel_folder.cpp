@@ -1,4 +1,4 @@
-#include "capi/aoti/libtorch/kernel_folder.h"
+#include "capi/libtorch/kernel_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

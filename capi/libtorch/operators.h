@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/libtorch/library.h"
+#include "capi/libtorch/library.h"
 #include "capi/package/operator_node.h"
 #include "capi/package/slots.h"
 

@@ -1,4 +1,4 @@
-#include "capi/aoti/builtin_graph.h"
+#include "capi/graph/builtin_graph.h"
 
 #include <dlfcn.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "capi/aoti/registered_operators.h"
-#include "capi/aoti/solve_package.h"
 #include "capi/base/error.h"
+#include "capi/graph/registered_operators.h"
+#include "capi/graph/solve_package.h"
 #include "capi/loader/container.h"
 #include "capi/loader/loaded_graph.h"
 

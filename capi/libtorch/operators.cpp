@@ -1,13 +1,13 @@
-#include "capi/aoti/libtorch/operators.h"
+#include "capi/libtorch/operators.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "capi/aoti/libtorch/cells.h"
-#include "capi/aoti/libtorch/schema.h"
-#include "capi/aoti/libtorch/tensors.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/cells.h"
+#include "capi/libtorch/schema.h"
+#include "capi/libtorch/tensors.h"
 #include "capi/package/singular.h"
 
 namespace neml2_capi::aoti::libtorch {

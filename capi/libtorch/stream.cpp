@@ -1,8 +1,8 @@
-#include "capi/aoti/libtorch/stream.h"
+#include "capi/libtorch/stream.h"
 
 #include <map>
 
-#include "capi/aoti/libtorch/tensors.h"
+#include "capi/libtorch/tensors.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

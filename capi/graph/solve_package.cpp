@@ -1,4 +1,4 @@
-#include "capi/aoti/solve_package.h"
+#include "capi/graph/solve_package.h"
 
 #include <algorithm>
 #include <random>

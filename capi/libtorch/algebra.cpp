@@ -1,10 +1,10 @@
-#include "capi/aoti/libtorch/algebra.h"
+#include "capi/libtorch/algebra.h"
 
 #include <initializer_list>
 #include <string>
 
-#include "capi/aoti/libtorch/cells.h"
 #include "capi/base/error.h"
+#include "capi/libtorch/cells.h"
 #include "capi/package/scalar_type.h"
 
 namespace neml2_capi::aoti::libtorch {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "capi/aoti/libtorch/library.h"
+#include "capi/libtorch/library.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti::libtorch {
