@@ -5,7 +5,7 @@
 #include "capi/base/log.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
-#include "capi/model/broadcast.h"
+#include "capi/values/broadcast.h"
 
 namespace neml2_capi::abi {
 

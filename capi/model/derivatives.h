@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "capi/model/derivative.h"
 #include "capi/model/segment.h"
+#include "capi/values/derivative.h"
 
 namespace neml2_capi::model {
 

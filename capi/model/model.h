@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "capi/model/derivatives.h"
-#include "capi/model/device_request.h"
-#include "capi/model/evaluation.h"
 #include "capi/model/options.h"
 #include "capi/model/segment.h"
-#include "capi/model/tally.h"
+#include "capi/values/device_request.h"
+#include "capi/values/evaluation.h"
+#include "capi/values/tally.h"
 
 namespace neml2_capi::model {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/model/finite.h"
 #include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/tensor/rows.h"
+#include "capi/values/finite.h"
 
 namespace neml2_capi::model {
 namespace {

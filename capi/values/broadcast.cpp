@@ -1,4 +1,4 @@
-#include "capi/model/broadcast.h"
+#include "capi/values/broadcast.h"
 
 #include <algorithm>
 

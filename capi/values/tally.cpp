@@ -1,4 +1,4 @@
-#include "capi/model/tally.h"
+#include "capi/values/tally.h"
 
 #include "capi/base/error.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capi/model/points.h"
+#include "capi/values/points.h"
 
 namespace neml2_capi::model {
 

@@ -1,4 +1,4 @@
-#include "capi/model/points.h"
+#include "capi/values/points.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/model/finite.h"
 #include "capi/tensor/rows.h"
+#include "capi/values/finite.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/model/points.h"
+#include "capi/values/points.h"
 
 namespace neml2_capi::model {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "capi/model/points.h"
+#include "capi/values/points.h"
 
 namespace neml2_capi::model {
 
