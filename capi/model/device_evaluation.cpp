@@ -6,8 +6,8 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
-#include "capi/model/implicit.h"
 #include "capi/model/model.h"
+#include "capi/segments/implicit.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {

@@ -9,9 +9,9 @@
 #include "capi/base/cache.h"
 #include "capi/base/error.h"
 #include "capi/model/capsule.h"
-#include "capi/model/graph_call.h"
 #include "capi/model/model.h"
 #include "capi/model/work.h"
+#include "capi/segments/graph_call.h"
 #include "capi/threads/pool.h"
 
 namespace neml2_capi::model {

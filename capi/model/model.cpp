@@ -14,7 +14,7 @@
 #include "capi/libtorch/library.h"
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
-#include "capi/model/graph_call.h"
+#include "capi/segments/graph_call.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/model/derivatives.h"
 #include "capi/model/options.h"
-#include "capi/model/segment.h"
+#include "capi/segments/derivatives.h"
+#include "capi/segments/segment.h"
 #include "capi/values/device_request.h"
 #include "capi/values/evaluation.h"
 #include "capi/values/tally.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/model/graph_call.h"
 #include "capi/model/model.h"
+#include "capi/segments/graph_call.h"
 #include "capi/tensor/rows.h"
 #include "capi/values/finite.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "capi/model/flat_system.h"
 #include "capi/model/model.h"
+#include "capi/segments/flat_system.h"
 
 namespace neml2_capi::model {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
-#include "capi/model/block.h"
+#include "capi/segments/block.h"
 
 namespace {
 
