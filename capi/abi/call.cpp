@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "capi/abi/solve.h"
-#include "capi/model/arrays.h"
+#include "capi/evaluation/arrays.h"
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {

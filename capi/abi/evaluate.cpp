@@ -2,9 +2,9 @@
 #include <string>
 
 #include "capi/abi/arguments.h"
+#include "capi/evaluation/arrays.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
-#include "capi/model/arrays.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::abi {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "capi/abi/guard.h"
-#include "capi/model/dispatch.h"
+#include "capi/evaluation/dispatch.h"
 #include "capi/package/graph.h"
 #include "capi/tensor/tensor.h"
 

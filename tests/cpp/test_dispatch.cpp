@@ -9,8 +9,8 @@
 #include <limits>
 #include <thread>
 
-#include "capi/model/arrays.h"
-#include "capi/model/dispatch.h"
+#include "capi/evaluation/arrays.h"
+#include "capi/evaluation/dispatch.h"
 #include "tests/cpp/packages.h"
 
 namespace {

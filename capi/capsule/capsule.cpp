@@ -1,4 +1,4 @@
-#include "capi/model/capsule.h"
+#include "capi/capsule/capsule.h"
 
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-#include "capi/model/dispatch.h"
+#include "capi/evaluation/dispatch.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "capi/model/capsule.h"
-#include "capi/model/host_arrays.h"
+#include "capi/capsule/capsule.h"
+#include "capi/evaluation/host_arrays.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/model/host_arrays.h"
+#include "capi/evaluation/host_arrays.h"
 
 #include <algorithm>
 #include <utility>

@@ -8,9 +8,9 @@
 
 #include "capi/base/cache.h"
 #include "capi/base/error.h"
-#include "capi/model/capsule.h"
+#include "capi/capsule/capsule.h"
+#include "capi/evaluation/work.h"
 #include "capi/model/model.h"
-#include "capi/model/work.h"
 #include "capi/segments/graph_call.h"
 #include "capi/threads/pool.h"
 

@@ -1,11 +1,11 @@
-#include "capi/model/solve.h"
+#include "capi/evaluation/solve.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/model/arrays.h"
+#include "capi/evaluation/arrays.h"
 
 namespace neml2_capi::model {
 namespace {

@@ -1,4 +1,4 @@
-#include "capi/model/arrays.h"
+#include "capi/evaluation/arrays.h"
 
 #include "capi/base/error.h"
 
