@@ -27,7 +27,7 @@ std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capac
 // Run `body`, which returns a status, in the default floating-point environment.
 template <class Body>
 std::int32_t guarded(Body&& body) noexcept {
-  const exec::DefaultFloatingPoint environment;
+  const DefaultFloatingPoint environment;
   try {
     return std::forward<Body>(body)();
   } catch (...) {

@@ -100,7 +100,7 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
   const std::int64_t errors = errors_recorded();
   std::int32_t status = NEML2_OK;
   {
-    const exec::DefaultFloatingPoint environment;  // which the function may change
+    const DefaultFloatingPoint environment;  // which the function may change
     status = function(context, &call);
   }
   if (status == NEML2_OK) return;

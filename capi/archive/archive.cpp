@@ -15,7 +15,7 @@
 #include "capi/archive/crc32.h"
 #include "capi/base/error.h"
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "zip fields are read as they lie");
@@ -159,4 +159,4 @@ std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::str
   return found;
 }
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 
 class Archive {
  public:
@@ -59,4 +59,4 @@ class Archive {
   std::vector<Entry> entries_;
 };
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

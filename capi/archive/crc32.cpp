@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 namespace {
 
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
@@ -44,4 +44,4 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 
 std::uint32_t crc32(std::string_view bytes);
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

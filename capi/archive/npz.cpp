@@ -13,7 +13,7 @@
 #include "capi/archive/crc32.h"
 #include "capi/base/error.h"
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ void Npz::write(const fs::path& path) const {
   draft.publish();
 }
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

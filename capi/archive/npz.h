@@ -7,7 +7,7 @@
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::artifact {
+namespace neml2_capi::archive {
 
 class Npz {
  public:
@@ -28,4 +28,4 @@ class Npz {
   std::vector<Entry> entries_;
 };
 
-}  // namespace neml2_capi::artifact
+}  // namespace neml2_capi::archive

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neml2_capi::exec {
+namespace neml2_capi {
 
 // Bytes of the second-level cache of one core; a common size where the system does not tell.
 inline std::int64_t level2_cache() {
@@ -17,4 +17,4 @@ inline std::int64_t level2_cache() {
   return 1 << 19;
 }
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi

@@ -7,7 +7,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace neml2_capi::exec {
+namespace neml2_capi {
 
 #if defined(__x86_64__)
 
@@ -59,4 +59,4 @@ class DefaultFloatingPoint {
 
 #endif
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi

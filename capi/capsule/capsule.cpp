@@ -71,7 +71,7 @@ json fingerprint(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) return nullptr;
-  return {{"bytes", bytes.size()}, {"crc32", hexadecimal(artifact::crc32(bytes))}};
+  return {{"bytes", bytes.size()}, {"crc32", hexadecimal(archive::crc32(bytes))}};
 }
 
 json artifact_of(const artifact::Metadata& metadata) {
@@ -197,7 +197,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
                     const std::vector<std::int64_t>& points, const char* kept) const {
   const std::int64_t number = options_.capsule()->next_number();
   if (number > most_files) return;
-  artifact::Npz file;
+  archive::Npz file;
   const auto add = [&](const char* folder, const std::vector<Points>& arrays, Kind kind) {
     const auto& variables = model_.variables(kind);
     for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -222,8 +222,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
       {"format", 1},
       {"what", "a failed call of neml2_capi: rerun it with neml2-capi replay FILE"},
       {"time", time_as("%Y-%m-%dT%H:%M:%SZ")},
-      {"library",
-       {{"version", NEML2_CAPI_VERSION}, {"abi", NEML2_ABI_VERSION}, {"provider", aoti::builtin::provider_file}}},
+      {"library", {{"version", NEML2_CAPI_VERSION}, {"abi", NEML2_ABI_VERSION}, {"provider", aoti::provider_file}}},
       {"host", {{"name", host_name()}, {"processor", processor()}, {"process", ::getpid()}}},
       {"artifact", artifact_of(model_.metadata())},
       {"options", options_of(options_)},

@@ -10,8 +10,8 @@
 namespace neml2_capi::model {
 namespace {
 
-std::vector<exec::Scheduler::Device> shares_of(const std::vector<Dispatch::Device>& devices) {
-  std::vector<exec::Scheduler::Device> shares;
+std::vector<threads::Scheduler::Device> shares_of(const std::vector<Dispatch::Device>& devices) {
+  std::vector<threads::Scheduler::Device> shares;
   for (const Dispatch::Device& device : devices) shares.push_back(device.share);
   return shares;
 }
@@ -86,7 +86,7 @@ class Dispatch::Spread {
         iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));
   }
 
-  void evaluate(const exec::Scheduler::SubBatch& of) {
+  void evaluate(const threads::Scheduler::SubBatch& of) {
     const Device& device = dispatch_.devices_[of.device];
     Vector<Tensor> scratch, unknowns(model_.variables(Kind::unknown).size());
     Evaluation part = slice(of, scratch);
@@ -103,7 +103,7 @@ class Dispatch::Spread {
   }
 
   // What became of all, where nothing was thrown but this.
-  Outcome finish(const std::vector<exec::Scheduler::Failure>& failures, const Evaluation& evaluation) {
+  Outcome finish(const std::vector<threads::Scheduler::Failure>& failures, const Evaluation& evaluation) {
     if (failures.size() == 1 && failed_.empty()) std::rethrow_exception(failures.front().error);
     for (const auto& failure : failures) failed_.push_back({failure.of, error_of(failure.error)});
     std::sort(failed_.begin(), failed_.end(), [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
@@ -117,7 +117,7 @@ class Dispatch::Spread {
 
  private:
   struct Failed {
-    exec::Scheduler::SubBatch of;
+    threads::Scheduler::SubBatch of;
     Error error;
   };
 
@@ -154,7 +154,7 @@ class Dispatch::Spread {
 
   // The arrays of some points. A block that is one for all points is that of the last ones, as on one device, which
   // writes it point after point; the others get `scratch`, for two devices must not write the same.
-  Evaluation slice(const exec::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
+  Evaluation slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
     Evaluation part = whole_;
     part.points = of.count;
     const bool last = of.begin + of.count == whole_.points;
@@ -186,7 +186,7 @@ class Dispatch::Spread {
   }
 
   // The last iterates of failed points, among those of all.
-  void gather_unknowns(const Vector<Tensor>& unknowns, const exec::Scheduler::SubBatch& of) const {
+  void gather_unknowns(const Vector<Tensor>& unknowns, const threads::Scheduler::SubBatch& of) const {
     for (std::size_t i = 0; i < unknowns.size(); ++i) {
       if (!unknowns[i].data()) continue;
       Tensor& all = whole_.unknowns->at(i);
@@ -214,7 +214,7 @@ class Dispatch::Spread {
 Dispatch::Outcome Dispatch::spread(const Evaluation& evaluation, const Options& options) const {
   Spread spread(*this, evaluation, options);
   const auto failures =
-      scheduler_.run(evaluation.points, [&](const exec::Scheduler::SubBatch& of) { spread.evaluate(of); });
+      scheduler_.run(evaluation.points, [&](const threads::Scheduler::SubBatch& of) { spread.evaluate(of); });
   return spread.finish(failures, evaluation);
 }
 

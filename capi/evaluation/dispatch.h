@@ -19,7 +19,7 @@ class Dispatch {
   struct Device {
     std::string name;  // to a reader: "cpu (builtin)"
     std::shared_ptr<Model> model;
-    exec::Scheduler::Device share;
+    threads::Scheduler::Device share;
   };
 
   // Throws NEML2_ERROR_ARTIFACT unless all devices have the same model, and NEML2_ERROR_UNSUPPORTED where one takes
@@ -53,7 +53,7 @@ class Dispatch {
 
   std::vector<Device> devices_;
   mutable std::vector<std::atomic<std::int64_t>> evaluated_;  // points, by device
-  mutable exec::Scheduler scheduler_;
+  mutable threads::Scheduler scheduler_;
 };
 
 // An evaluation of a model, on the devices of its scheduler where it has one.

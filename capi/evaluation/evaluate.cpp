@@ -46,7 +46,7 @@ std::int64_t Model::chunk_size(const Evaluation& evaluation, const Options& opti
   constexpr std::int64_t least = 16, most = 2048;
   const GraphCall* graph = graph_for(evaluation);
   const std::int64_t bytes = graph ? graph->package().bytes_per_point() : bytes_per_point_;
-  const std::int64_t fit = std::clamp(exec::level2_cache() / 2 / std::max<std::int64_t>(bytes, 1), least, most);
+  const std::int64_t fit = std::clamp(level2_cache() / 2 / std::max<std::int64_t>(bytes, 1), least, most);
   const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
   if (threads == 1) return std::min(in_cache, greatest_batch_);
   constexpr double worthwhile = 200e-6;  // seconds
@@ -219,7 +219,7 @@ Tally Model::evaluate_at_once(const Evaluation& evaluation, const Options& optio
 
 int Model::threads_for(std::int64_t points, const Options& options) const {
   if (points == 1) return 1;
-  return options.threads() ? options.threads() : exec::available_processors();
+  return options.threads() ? options.threads() : threads::available_processors();
 }
 
 Tally Model::evaluate(const Evaluation& evaluation, const Options& options) const {

@@ -53,7 +53,7 @@ class Model::Borrowed {
   std::unique_ptr<Chunk> chunk_;
 };
 
-class Model::Work final : public exec::Job {
+class Model::Work final : public threads::Job {
  public:
   Work(const Model& model, const Evaluation& evaluation, const Options& options, std::int64_t size)
       : model_(model),
@@ -100,7 +100,7 @@ class Model::Work final : public exec::Job {
     if (per_point * static_cast<double>(left) < worth_waking)
       work();
     else
-      exec::run(*this, static_cast<int>(std::min<std::int64_t>(threads, chunks)) - 1);
+      threads::run(*this, static_cast<int>(std::min<std::int64_t>(threads, chunks)) - 1);
   }
 
   // Evaluate the next chunk; false where there is none.

@@ -17,8 +17,6 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using builtin::Provider;
-
 // Where the size of each symbol of a package is found.
 SizeExpression::Symbols positions(const Signature& signature) {
   SizeExpression::Symbols found;
@@ -94,7 +92,7 @@ bool have_equal_values(const Tensor& a, const Tensor& b) {
 
 class BuiltinGraph final : public LoadedGraph {
  public:
-  BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, builtin::Image& image)
+  BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, Image& image)
       : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()),
         nodes_(std::move(nodes)),
         calls_registered_(
@@ -172,12 +170,11 @@ class BuiltinGraph final : public LoadedGraph {
 
 }  // namespace
 
-void resolve_builtin(const builtin::Object& object, const Signature& signature, std::vector<OperatorNode>& nodes) {
+void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes) {
   const Provider& provider = Provider::get();
   std::set<std::string> missing;
-  for (const builtin::Import& import : object.imports)
-    if (import.required && !dlsym(provider.library, builtin::provided_name(import.name).c_str()))
-      missing.insert(import.name);
+  for (const Import& import : object.imports)
+    if (import.required && !dlsym(provider.library, provided_name(import.name).c_str())) missing.insert(import.name);
   bool lacks_operators = false;
   for (OperatorNode& node : nodes) {
     node.function = provider.find_operator(node.target.c_str());
@@ -201,7 +198,7 @@ void resolve_builtin(const builtin::Object& object, const Signature& signature, 
 }
 
 std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
-                                    builtin::Image& image) {
+                                    Image& image) {
   return std::make_shared<BuiltinGraph>(package, std::move(signature), std::move(nodes), image);
 }
 

@@ -14,9 +14,9 @@
 namespace neml2_capi::aoti {
 
 // Give every node its function. Throws NEML2_ERROR_UNSUPPORTED, naming all that the provider lacks at once.
-void resolve_builtin(const builtin::Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
+void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
 
 std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
-                                    builtin::Image& image);
+                                    Image& image);
 
 }  // namespace neml2_capi::aoti

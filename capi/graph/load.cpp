@@ -22,7 +22,7 @@
 namespace neml2_capi::aoti {
 namespace {
 
-std::string_view entry_of(const artifact::Archive& archive, std::string_view suffix) {
+std::string_view entry_of(const archive::Archive& archive, std::string_view suffix) {
   const auto entry = archive.find(suffix);
   if (!entry)
     throw Error(NEML2_ERROR_ARTIFACT, "",
@@ -32,7 +32,7 @@ std::string_view entry_of(const artifact::Archive& archive, std::string_view suf
 }
 
 struct Metadata {
-  builtin::Target target;
+  Target target;
   std::string notes;  // of the exporter, in JSON; empty where there are none
 };
 
@@ -58,12 +58,12 @@ struct Contents {
   std::vector<libtorch::OperatorCall> calls;  // of the nodes, on libtorch
   std::vector<libtorch::KernelFile> kernels;  // for a device
   Device device;
-  builtin::Object object;
+  Object object;
 };
 
 void bind_to_builtin(Contents& contents, std::string_view object) {
   contents.runtime = Runtime::builtin;
-  contents.object = builtin::bind_to_provider(object, builtin::provider_file);
+  contents.object = bind_to_provider(object, provider_file);
 }
 
 void bind_to_libtorch(Contents& contents, std::string_view object) {
@@ -80,7 +80,7 @@ void bind_to_either(Contents& contents, std::string_view object) {
     resolve_builtin(contents.object, contents.signature, contents.nodes);
   } catch (const Error& error) {
     if (error.status() != NEML2_ERROR_UNSUPPORTED) throw;
-    const builtin::Object with_builtin = contents.object;
+    const Object with_builtin = contents.object;
     try {
       bind_to_libtorch(contents, object);
     } catch (const Error& other) {
@@ -91,7 +91,7 @@ void bind_to_either(Contents& contents, std::string_view object) {
 }
 
 // Where the package will run. Devices other than the CPU are libtorch's.
-Device device_for(const builtin::Target& target, const Wanted& wanted) {
+Device device_for(const Target& target, const Wanted& wanted) {
   const Device own{target.device == "cuda" ? Device::Type::cuda : Device::Type::cpu};
   const Device device = wanted.device.value_or(own);
   if (device.type != own.type)
@@ -122,15 +122,15 @@ Runtime runtime_for(Device device, Runtime wanted) {
 }
 
 // All that can be known without mapping the code.
-Contents read_checked(const artifact::Archive& archive, const std::string& package, const Wanted& wanted) {
+Contents read_checked(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents;
   Metadata metadata;
   Findings findings(package);
   findings.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
   findings.raise_if_any();
-  const builtin::Target& target = metadata.target;
+  const Target& target = metadata.target;
   // A package for another device or machine may have no code, and nothing else to check.
-  findings.collect([&] { builtin::check_machine(target); });
+  findings.collect([&] { check_machine(target); });
   findings.raise_if_any();
   findings.collect([&] { contents.device = device_for(target, wanted); });
   findings.raise_if_any();
@@ -155,16 +155,15 @@ Contents read_checked(const artifact::Archive& archive, const std::string& packa
   });
   if (runtime == Runtime::builtin)
     findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
-  findings.collect([&] { builtin::check_processor(target, contents.object.producers); });
-  findings.collect([&] { builtin::check_c_library(contents.object.versions); });
+  findings.collect([&] { check_processor(target, contents.object.producers); });
+  findings.collect([&] { check_c_library(contents.object.versions); });
   findings.raise_if_any();
   return contents;
 }
 
-std::shared_ptr<Graph> open(const artifact::Archive& archive, const std::string& package, const Wanted& wanted) {
+std::shared_ptr<Graph> open(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents = read_checked(archive, package, wanted);
-  builtin::Image& image =
-      builtin::Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
+  Image& image = Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
   if (contents.runtime == Runtime::libtorch)
     return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image, contents.device,
                           contents.kernels);
@@ -175,7 +174,7 @@ std::shared_ptr<Graph> open(const artifact::Archive& archive, const std::string&
 template <class Read, class... Source>
 auto naming_package(const std::string& package, Read&& read, const Wanted& wanted, const Source&... source) {
   try {
-    return read(artifact::Archive(source...), package, wanted);
+    return read(archive::Archive(source...), package, wanted);
   } catch (const Error& error) {
     if (!error.subject().empty()) throw;
     throw Error(error.status(), package, join(package, ": ", error.what()));

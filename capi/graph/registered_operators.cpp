@@ -259,7 +259,7 @@ void register_operator(std::string_view text, UserFunction function) {
   Schema schema = parse_schema(text);
   require_supported(text, schema);
   const std::string name = schema.full_name();
-  if (builtin::Provider::get().find_operator(name.c_str()))
+  if (Provider::get().find_operator(name.c_str()))
     throw Error(NEML2_ERROR_ARGUMENT, name, join("The built-in runtime has an operator ", name, " of its own."));
   auto made = std::make_shared<RegisteredOperator>(std::move(schema), std::move(function));
   const std::lock_guard lock(mutex);

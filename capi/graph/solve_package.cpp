@@ -69,7 +69,7 @@ Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular) {
   const Tensor x(Storage::allocate_in_run(systems * n * sides * a.itemsize()), a.dtype(), {systems, n, sides},
                  {n * sides, 1, n});
   Vector<std::int32_t> info(static_cast<std::size_t>(systems));
-  builtin::Provider::get().solve_systems(a, as_columns(b), x, info.data());
+  Provider::get().solve_systems(a, as_columns(b), x, info.data());
   report_singular(singular, info.data(), systems);
   return b.ndim() == 3 ? x : Tensor(x.storage(), x.dtype(), {systems, n}, {n, 1});
 }

@@ -1,7 +1,7 @@
 // Which of the instruction sets that the kernels were compiled for this machine has.
 #include "capi/lanes/kernels.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::lanes {
 
 #define NML2_DECLARE(set)                      \
   namespace set {                              \
@@ -51,4 +51,4 @@ const InstructionSet here = best();
 NML2_SELECT(double, double_kernels)
 NML2_SELECT(float, float_kernels)
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::lanes

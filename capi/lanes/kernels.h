@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::lanes {
 
 // Of every system of a batch: n equations with `sides` right-hand sides, and the strides of their elements.
 struct SystemLayout {
@@ -58,4 +58,4 @@ struct Kernels {
 template <class T>
 const Kernels<T>& kernels();
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::lanes

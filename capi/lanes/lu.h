@@ -7,7 +7,7 @@
 #include "capi/lanes/lu_by_rows.h"
 #include "capi/lanes/lu_in_lanes.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 // Whether a column fills the lanes better than a row. With columns the swaps and the substitution take as long again
 // for every right-hand side; the elimination, n^3, gains. The ratio is measured.
@@ -76,4 +76,4 @@ void substitute(const T* lu, const std::int32_t* pivots, std::int64_t n, bool tr
   }
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

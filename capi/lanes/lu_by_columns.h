@@ -4,7 +4,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/lanes/lu_elimination.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 // 0, 1, ... in the lanes.
 template <class T>
@@ -164,4 +164,4 @@ void solve_by_columns(const SystemLayout& layout, const System<T>& system, T* wo
     for (std::int64_t i = 0; i < n; ++i) system.lu[i + j * n] = work[i + j * size];
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

@@ -4,7 +4,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/lanes/lu_elimination.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 // One system with many right-hand sides, which fill the lanes. Rows of [A b] are stored one after another, each in
 // whole vectors. What stands left of the diagonal is used up, and overwritten with anything.
@@ -91,4 +91,4 @@ void solve_by_rows(const SystemLayout& layout, const System<T>& system, T* work)
     for (std::int64_t j = i; j < n; ++j) lu[i + j * n] = rows[i * row_size + j];
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

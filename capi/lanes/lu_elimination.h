@@ -7,7 +7,7 @@
 
 #include "capi/lanes/simd.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 template <class T>
 inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
@@ -77,4 +77,4 @@ std::int64_t padded(std::int64_t n) {
   return (n + lane_count<T> - 1) / lane_count<T> * lane_count<T>;
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

@@ -4,7 +4,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/lanes/lu_elimination.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 // Up to lane_count<T> systems at once. Element (i, j) of [A b], of all of them, is one vector.
 template <class T>
@@ -105,4 +105,4 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
   }
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

@@ -5,7 +5,7 @@
 
 #include "capi/lanes/simd.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 using Doubles = Lanes<double>;
 using Bits = Lanes<std::uint64_t>;
@@ -155,4 +155,4 @@ void power(std::int64_t count, T* out, std::int64_t out_stride, const T* base, s
   }
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

@@ -5,7 +5,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/lanes/simd.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 // The columns of the product that are computed together.
 template <class T>
@@ -71,4 +71,4 @@ void multiply(const Extent& n, Matrix<T> out, T beta, Matrix<const T> added, T a
   }
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

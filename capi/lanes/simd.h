@@ -14,7 +14,7 @@
 #include <arm_neon.h>
 #endif
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64;
@@ -136,4 +136,4 @@ V subtract_product(const V& c, const V& a, const V& b) {
   return multiply_add(-a, b, c);
 }
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

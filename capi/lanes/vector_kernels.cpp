@@ -6,7 +6,7 @@
 #include "capi/lanes/power.h"
 #include "capi/lanes/product.h"
 
-namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET {
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
 template <class T>
 constexpr Kernels<T> table = {solve<T>, solve_work<T>, substitute<T>, multiply<T>, multiply_work<T>, power<T>};
@@ -14,4 +14,4 @@ constexpr Kernels<T> table = {solve<T>, solve_work<T>, substitute<T>, multiply<T
 extern const Kernels<double> double_kernels = table<double>;
 extern const Kernels<float> float_kernels = table<float>;
 
-}  // namespace neml2_capi::aoti::builtin::NML2_INSTRUCTION_SET
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

@@ -13,9 +13,8 @@ namespace {
 Tensor empty(DType dtype, const Dims& sizes, Device device) {
   if (device.is_host()) return Tensor::empty(dtype, sizes);
   Handle handle = nullptr;
-  expect(torch().aoti_torch_empty_strided(sizes.size(), sizes.data(), sizes.row_major().data(),
-                                          builtin::scalar_type_of(dtype), device_type_of(device),
-                                          device_index_of(device), &handle),
+  expect(torch().aoti_torch_empty_strided(sizes.size(), sizes.data(), sizes.row_major().data(), scalar_type_of(dtype),
+                                          device_type_of(device), device_index_of(device), &handle),
          "memory for a tensor");
   return take(OwnedHandle(handle), device.by_operators);
 }

@@ -100,7 +100,7 @@ class LibtorchHandling final : public Handling {
 
 class LibtorchGraph final : public LoadedGraph {
  public:
-  LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, builtin::Image& image,
+  LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, Image& image,
                 Device device, std::unique_ptr<const KernelFolder> kernels)
       : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get(), device, kernels->path()),
         kernels_(std::move(kernels)),
@@ -125,7 +125,7 @@ class LibtorchGraph final : public LoadedGraph {
       HandleList in(given.size()), out(outputs.size());
       for (std::size_t i = 0; i < given.size(); ++i) in.set(i, handle_of(given[i]));
       Run run{&calls_, singular, {}, !device().is_host()};
-      const builtin::SerialRegions torch_serial(Library::get().openmp());
+      const SerialRegions torch_serial(Library::get().openmp());
       const OnStream here(device());
       container->run(in.data(), in.size(), out.data(), out.size(), &run, signature().has_integer_kernels,
                      here.stream());
@@ -145,17 +145,17 @@ class LibtorchGraph final : public LoadedGraph {
 
 }  // namespace
 
-builtin::Object bind(std::string_view bytes) {
+Object bind(std::string_view bytes) {
   const Library& library = Library::get();
   const auto address_of = [&](const std::string& name) {
     if (name == "aoti_torch_proxy_executor_call_function") return reinterpret_cast<std::uintptr_t>(&call_operator);
     if (name == "aoti_torch_delete_tensor_object") return reinterpret_cast<std::uintptr_t>(&delete_tensor);
     return library.address_of(name);
   };
-  builtin::Provider::get();  // in whose name the package no longer asks for libtorch
-  builtin::Object object = builtin::bind_to_addresses(bytes, builtin::provider_file, address_of);
+  Provider::get();  // in whose name the package no longer asks for libtorch
+  Object object = bind_to_addresses(bytes, provider_file, address_of);
   std::set<std::string> missing;
-  for (const builtin::Import& import : object.imports)
+  for (const Import& import : object.imports)
     if (import.required && address_of(import.name) == 0) missing.insert(import.name);
   if (missing.empty()) return object;
   std::string list;
@@ -167,7 +167,7 @@ builtin::Object bind(std::string_view bytes) {
 }
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
-                            builtin::Image& image, Device device, const std::vector<KernelFile>& kernels) {
+                            Image& image, Device device, const std::vector<KernelFile>& kernels) {
   const OnStream here(device);  // a package makes its device the current one, and leaves it so
   return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image, device,
                                          std::make_unique<const KernelFolder>(kernels));

@@ -17,9 +17,9 @@ namespace neml2_capi::aoti::libtorch {
 
 // A copy of the package's object whose calls go to libtorch. Throws Error as Library::get() does, NEML2_ERROR_UNSUPPORTED
 // with all that libtorch lacks.
-builtin::Object bind(std::string_view object);
+Object bind(std::string_view object);
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
-                            builtin::Image& image, Device device, const std::vector<KernelFile>& kernels);
+                            Image& image, Device device, const std::vector<KernelFile>& kernels);
 
 }  // namespace neml2_capi::aoti::libtorch

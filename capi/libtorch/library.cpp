@@ -89,7 +89,7 @@ Library::Library(std::filesystem::path path) : path_(std::move(path)) {
                 join("libtorch cannot be opened: ", reason ? reason : "no reason was given"));
   }
   look_up_functions();
-  openmp_ = builtin::OpenMP::find(library_);
+  openmp_ = OpenMP::find(library_);
 }
 
 void Library::look_up_functions() {

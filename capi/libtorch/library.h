@@ -78,7 +78,7 @@ class Library {
   const Functions& functions() const { return functions_; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& version() const { return version_; }  // "2.13.0"
-  const builtin::OpenMP& openmp() const { return openmp_; }
+  const OpenMP& openmp() const { return openmp_; }
 
   // The functions for CUDA, whose library is opened when it is first needed. Throws Error NEML2_ERROR_UNSUPPORTED where
   // this libtorch has none, or lacks some.
@@ -99,7 +99,7 @@ class Library {
   mutable std::atomic<void*> cuda_library_ = nullptr;
   mutable CudaFunctions cuda_{};
   std::string version_;
-  builtin::OpenMP openmp_;
+  OpenMP openmp_;
 };
 
 }  // namespace neml2_capi::aoti::libtorch

@@ -10,11 +10,10 @@ namespace neml2_capi::aoti::libtorch {
 namespace {
 
 // The numbers of element types and devices are torch's, and part of its C ABI.
-constexpr std::int32_t cpu = builtin::cpu;
 constexpr std::int32_t cuda = 1;
 
 DType dtype_of(std::int32_t scalar_type) {
-  for (const auto& [code, dtype] : builtin::scalar_types)
+  for (const auto& [code, dtype] : scalar_types)
     if (code == scalar_type) return dtype;
   throw std::runtime_error(join("a tensor has elements of torch's scalar type ", scalar_type,
                                 ", which this library does not know: convert them in the model"));
@@ -73,11 +72,11 @@ void expect(Status status, const char* what) {
 
 OwnedHandle handle_of(const Tensor& tensor) {
   Handle handle = nullptr;
-  expect(Library::get().functions().aoti_torch_create_tensor_from_blob(
-             tensor.data(), tensor.ndim(), tensor.sizes().data(), tensor.strides().data(), 0,
-             builtin::scalar_type_of(tensor.dtype()), device_type_of(tensor.device()), device_index_of(tensor.device()),
-             &handle),
-         "a view of a tensor");
+  expect(
+      Library::get().functions().aoti_torch_create_tensor_from_blob(
+          tensor.data(), tensor.ndim(), tensor.sizes().data(), tensor.strides().data(), 0,
+          scalar_type_of(tensor.dtype()), device_type_of(tensor.device()), device_index_of(tensor.device()), &handle),
+      "a view of a tensor");
   return OwnedHandle(handle);
 }
 

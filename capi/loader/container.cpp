@@ -9,14 +9,13 @@
 
 namespace neml2_capi::aoti {
 
-Container::Container(builtin::Image& image, const Handling& handling, std::string package, Device device,
-                     const char* kernels)
+Container::Container(Image& image, const Handling& handling, std::string package, Device device, const char* kernels)
     : image_(image), handling_(handling), package_(std::move(package)) {
   call([&] { return entry().create(&container_, 1, device.str().c_str(), kernels); });
 }
 
 // The constants that were compiled in become those that are not in use, and can be freed.
-Container::Container(builtin::Image& image, const Handling& handling, std::string package,
+Container::Container(Image& image, const Handling& handling, std::string package,
                      std::vector<PackagedConstant> constants)
     : Container(image, handling, std::move(package), Device(),
                 nullptr) {  // from here on the destructor runs whatever is thrown
@@ -25,7 +24,7 @@ Container::Container(builtin::Image& image, const Handling& handling, std::strin
 }
 
 void Container::use_replaced() {
-  std::vector<builtin::ConstantEntry> entries;
+  std::vector<ConstantEntry> entries;
   for (const PackagedConstant& constant : replaced_) {
     lent_.push_back(handling_.lend(constant.value));
     entries.push_back({constant.used_name, lent_.back()});
@@ -52,7 +51,7 @@ void Container::destroy() noexcept {
 
 // Those that the package has of the constants that it does not make of others.
 std::vector<void*> Container::handles() const {
-  const builtin::ConstantEntry* entries = nullptr;
+  const ConstantEntry* entries = nullptr;
   std::size_t count = 0;
   call([&] { return entry().constants(container_, &entries, &count, false); });
   std::vector<void*> handles;
@@ -94,7 +93,7 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
   std::unique_lock lock(image_.alone(), std::defer_lock);
   if (alone || !has_run()) lock.lock();
   image_.note_run();
-  const builtin::SerialRegions serial(entry().openmp);
+  const SerialRegions serial(entry().openmp);
   call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
   if (lock) has_run_.store(true, std::memory_order_release);
 }

@@ -41,10 +41,9 @@ class Container {
  public:
   // With the constants that were compiled in. `package` is for messages; code that fails is NEML2_ERROR_RUNTIME.
   // `kernels` is the folder of the device's code, or null.
-  Container(builtin::Image& image, const Handling& handling, std::string package, Device device, const char* kernels);
+  Container(Image& image, const Handling& handling, std::string package, Device device, const char* kernels);
   // On the CPU, with these, all that there are: their memory is used, and must not change.
-  Container(builtin::Image& image, const Handling& handling, std::string package,
-            std::vector<PackagedConstant> constants);
+  Container(Image& image, const Handling& handling, std::string package, std::vector<PackagedConstant> constants);
   ~Container();
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
@@ -66,7 +65,7 @@ class Container {
            void* stream = nullptr) const;
 
  private:
-  const builtin::EntryPoints& entry() const { return image_.entry(); }
+  const EntryPoints& entry() const { return image_.entry(); }
   template <class Call>
   void call(Call&& call, void* proxy = nullptr) const;
   std::vector<void*> handles() const;
@@ -74,10 +73,10 @@ class Container {
   void destroy() noexcept;
   [[noreturn]] void report_failure(std::string reason) const;
 
-  builtin::Image& image_;
+  Image& image_;
   const Handling& handling_;
   std::string package_;
-  builtin::EntryPoints::Container container_ = nullptr;
+  EntryPoints::Container container_ = nullptr;
   // Used in place of the constants that were compiled in; and handles of the same memory, lent to the package: it makes
   // a handle of its own of each, which it may forget to delete.
   std::vector<PackagedConstant> replaced_;

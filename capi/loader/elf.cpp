@@ -11,7 +11,7 @@
 
 #include "capi/base/error.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 namespace {
 
 constexpr std::string_view torch_library = "libtorch_cpu.so";
@@ -431,4 +431,4 @@ Object bind_to_addresses(std::string_view bytes, std::string_view provider, cons
   });
 }
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -12,7 +12,7 @@
 
 #include "capi/tensor/memory.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // A function that the package calls and the provider must have.
 struct Import {
@@ -52,4 +52,4 @@ using AddressOf = std::function<std::uintptr_t(const std::string& name)>;
 // has no address stays undefined. The edited copy is for this process only.
 Object bind_to_addresses(std::string_view object, std::string_view provider, const AddressOf& address_of);
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

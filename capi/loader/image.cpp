@@ -14,7 +14,7 @@
 #include "capi/base/error.h"
 #include "capi/loader/memory_file.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 namespace {
 
 std::string loader_reason() {
@@ -164,4 +164,4 @@ bool Image::checks_inputs() const {
   return checks == unknown ? wants_checks() : checks != 0;
 }
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -10,7 +10,7 @@
 
 #include "capi/provider/provider.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // The file name of the provider, which is its SONAME, too; it takes the place of libtorch_cpu.so in packages.
 extern const char provider_file[sizeof("libtorch_cpu.so")];
@@ -100,4 +100,4 @@ class Image {
   std::atomic<int> checks_inputs_ = unknown;
 };
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -15,7 +15,7 @@
 
 #include "capi/base/error.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 namespace {
 
 using Names = std::set<std::string, std::less<>>;
@@ -209,4 +209,4 @@ void check_c_library(const std::vector<std::string>& versions) {
   }
 }
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // What the package's metadata says that it was compiled for.
 struct Target {
@@ -26,4 +26,4 @@ void check_processor(const Target& target, const std::vector<std::string>& produ
 // process.
 void check_c_library(const std::vector<std::string>& versions);
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

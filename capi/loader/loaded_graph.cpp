@@ -22,7 +22,7 @@ std::string describe(const InputSpec& spec) {
 
 }  // namespace
 
-LoadedGraph::LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling,
+LoadedGraph::LoadedGraph(std::string package, Signature signature, Image& image, const Handling& handling,
                          Device device, const char* kernels)
     : package_(std::move(package)),
       signature_(std::move(signature)),

@@ -30,8 +30,8 @@ class LoadedGraph : public Graph {
 
  protected:
   // Throws NEML2_ERROR_ARTIFACT unless the code has the inputs and outputs of the signature.
-  LoadedGraph(std::string package, Signature signature, builtin::Image& image, const Handling& handling,
-              Device device = {}, const char* kernels = nullptr);
+  LoadedGraph(std::string package, Signature signature, Image& image, const Handling& handling, Device device = {},
+              const char* kernels = nullptr);
 
   void require_count(std::size_t count) const;
   const std::string& package() const { return package_; }
@@ -48,7 +48,7 @@ class LoadedGraph : public Graph {
 
   std::string package_;
   Signature signature_;
-  builtin::Image& image_;
+  Image& image_;
   const Handling& handling_;
   Device device_;
   const Container compiled_;  // lives as long as the graph: others use what they do not replace of its constants

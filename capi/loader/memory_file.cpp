@@ -16,7 +16,7 @@
 
 #include "capi/base/error.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 namespace {
 
 bool is_set(const char* variable) {
@@ -156,4 +156,4 @@ MemoryFile::~MemoryFile() {
   if (remove_) unlink(path_.c_str());
 }
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // Lives in memory where the system allows it, else as a file without a name in a folder that allows execution: the
 // system takes it back with the process, however that ends. Only where /proc cannot be read it has a name, until this
@@ -31,4 +31,4 @@ class MemoryFile {
   bool remove_ = false;
 };
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

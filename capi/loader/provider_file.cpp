@@ -2,8 +2,8 @@
 // compiled again then.
 #include "capi/loader/image.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 const char provider_file[] = NEML2_PROVIDER_FILE;
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -3,7 +3,7 @@
 
 #include "capi/loader/image.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // Keeps parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per thread.
 class SerialRegions {
@@ -24,4 +24,4 @@ class SerialRegions {
   int levels_ = 0;
 };
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -98,7 +98,7 @@ void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
   const auto runtime_text = [&] {
-    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::builtin::provider_file)
+    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::provider_file)
                                                : join("libtorch ", aoti::libtorch::Library::get().version());
   };
   if (dtype_ != metadata_.dtype)

@@ -1,4 +1,4 @@
-// One AOTInductor package, loaded and ready to run: load.h makes them.
+// One AOTInductor package, loaded and ready to run: graph/load.h makes them.
 #pragma once
 
 #include <vector>

@@ -8,7 +8,7 @@
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 inline constexpr std::int32_t cpu = 0;
 
@@ -30,4 +30,4 @@ inline std::int32_t scalar_type_of(DType wanted) noexcept {
   return -1;
 }
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -11,7 +11,7 @@ namespace {
 
 // The matrix of the last two axes.
 template <class T>
-Matrix<T> matrix(const Tensor& tensor, const Dims& strides, std::int64_t offset) {
+lanes::Matrix<T> matrix(const Tensor& tensor, const Dims& strides, std::int64_t offset) {
   const std::int64_t n = strides.size();
   return {tensor.data_as<T>() + offset, strides[n - 2], strides[n - 1]};
 }
@@ -29,11 +29,11 @@ void multiply(const Tensor& out, double beta, const Tensor& added, double alpha,
     throw std::invalid_argument("a matrix product of sizes " + a.sizes().str() + " and " + b.sizes().str() + " into " +
                                 out.sizes().str());
   const Dims added_strides = broadcast_strides(added.sizes(), added.strides(), out.sizes());
-  const Extent extent{out.sizes()[r], out.sizes()[c], a.sizes()[c]};
+  const lanes::Extent extent{out.sizes()[r], out.sizes()[c], a.sizes()[c]};
   if (out.numel() == 0) return;
 
   visit_real(a.dtype(), "a matrix product", [&]<class T>(std::type_identity<T>) {
-    const Kernels<T>& kernel = kernels<T>();
+    const lanes::Kernels<T>& kernel = lanes::kernels<T>();
     Work work(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
     walk<4>(out.sizes().first(r),
             {out.strides().first(r), added_strides.first(r), a.strides().first(r), b.strides().first(r)},

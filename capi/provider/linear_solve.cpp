@@ -50,23 +50,23 @@ Factors empty_factors(const Tensor& a, bool wanted) {
 template <class T>
 class Gathered {
  public:
-  explicit Gathered(const SystemLayout& layout)
+  explicit Gathered(const lanes::SystemLayout& layout)
       : layout_(layout),
-        work_(kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
+        work_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
 
-  void add(const System<T>& system) {
+  void add(const lanes::System<T>& system) {
     if (count_ == group) solve();
     systems_[count_++] = system;
   }
   // Those that were added since.
-  void solve() { kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), work_.template as<T>()); }
+  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), work_.template as<T>()); }
 
  private:
   static constexpr std::int64_t group = 64;
 
-  SystemLayout layout_;
+  lanes::SystemLayout layout_;
   Work work_;
-  System<T> systems_[group];
+  lanes::System<T> systems_[group];
   std::int64_t count_ = 0;
 };
 
@@ -75,22 +75,22 @@ class Gathered {
 void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
   const std::int64_t axes = a.ndim() - 2, n = a.sizes().back();
   const Dims batch = a.sizes().first(axes), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
-  const SystemLayout layout = {n,
-                               x.sizes[axes + 1],
-                               a.strides()[axes],
-                               a.strides()[axes + 1],
-                               b_strides[axes],
-                               b_strides[axes + 1],
-                               x.strides[axes],
-                               x.strides[axes + 1]};
+  const lanes::SystemLayout layout = {n,
+                                      x.sizes[axes + 1],
+                                      a.strides()[axes],
+                                      a.strides()[axes + 1],
+                                      b_strides[axes],
+                                      b_strides[axes + 1],
+                                      x.strides[axes],
+                                      x.strides[axes + 1]};
   visit_real(a.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
     Gathered<T> gathered(layout);
-    System<T> next = {nullptr,
-                      nullptr,
-                      nullptr,
-                      factors.info.data_as<std::int32_t>(),
-                      factors.lu.data_as<T>(),
-                      factors.pivots.data_as<std::int32_t>()};
+    lanes::System<T> next = {nullptr,
+                             nullptr,
+                             nullptr,
+                             factors.info.data_as<std::int32_t>(),
+                             factors.lu.data_as<T>(),
+                             factors.pivots.data_as<std::int32_t>()};
     walk<3>(batch, {a.strides().first(axes), b_strides.first(axes), x.strides.first(axes)}, [&](const auto& at) {
       next.a = a.data_as<T>() + at[0];
       next.b = b.tensor.data_as<T>() + at[1];
@@ -126,8 +126,8 @@ void substitute(const Factors& factors, const Columns& b, const Columns& x, bool
         if (singular)
           std::fill_n(column, n, std::numeric_limits<T>::quiet_NaN());
         else
-          kernels<T>().substitute(factors.lu.data_as<T>() + at[0] * n * n,
-                                  factors.pivots.data_as<std::int32_t>() + at[0] * n, n, !left, column);
+          lanes::kernels<T>().substitute(factors.lu.data_as<T>() + at[0] * n * n,
+                                         factors.pivots.data_as<std::int32_t>() + at[0] * n, n, !left, column);
         for (std::int64_t i = 0; i < n; ++i) to[i * x.strides[unknown]] = column[i];
       }
     });
@@ -184,11 +184,11 @@ void report(RunContext& run, const Tensor& info) {
 }  // namespace
 
 NML2_EXPORT void nml2_solve_systems(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info) {
-  const SystemLayout layout = {a.sizes()[1],   b.sizes()[2],   a.strides()[1], a.strides()[2],
-                               b.strides()[1], b.strides()[2], x.strides()[1], x.strides()[2]};
+  const lanes::SystemLayout layout = {a.sizes()[1],   b.sizes()[2],   a.strides()[1], a.strides()[2],
+                                      b.strides()[1], b.strides()[2], x.strides()[1], x.strides()[2]};
   const auto solve = [&]<class T>(std::type_identity<T>) {
     Gathered<T> gathered(layout);
-    System<T> next = {a.data_as<T>(), b.data_as<T>(), x.data_as<T>(), info, nullptr, nullptr};
+    lanes::System<T> next = {a.data_as<T>(), b.data_as<T>(), x.data_as<T>(), info, nullptr, nullptr};
     for (std::int64_t i = 0; i < a.sizes()[0]; ++i) {
       gathered.add(next);
       next.a += a.strides()[0], next.b += b.strides()[0], next.x += x.strides()[0], ++next.info;

@@ -1,4 +1,4 @@
-// The extern operators of the built-in provider; see Operator in provider.h.
+// The extern operators of the built-in provider; see Operator in operator_node.h.
 #pragma once
 
 #include <cstdint>

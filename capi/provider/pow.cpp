@@ -72,8 +72,8 @@ Tensor power_side_by_side(const Tensor& base, const Tensor& exponent) {
   const std::int64_t n = base.numel();
   const Tensor out(Storage::allocate_in_run(n * base.itemsize()), base.dtype(), base.sizes(), base.strides());
   visit_real(base.dtype(), "a power", [&]<class T>(std::type_identity<T>) {
-    kernels<T>().power(n, out.data_as<T>(), 1, base.data_as<T>(), 1, exponent.data_as<T>(),
-                       exponent.numel() == 1 ? 0 : 1);
+    lanes::kernels<T>().power(n, out.data_as<T>(), 1, base.data_as<T>(), 1, exponent.data_as<T>(),
+                              exponent.numel() == 1 ? 0 : 1);
   });
   return out;
 }
@@ -87,7 +87,7 @@ Tensor power(const Tensor& base, const Tensor& exponent) {
                                         broadcast_strides(exponent.sizes(), exponent.strides(), sizes)};
   const Tensor out = empty_strided(dtype, sizes, elementwise_strides(sizes, operands));
   visit_real(dtype, "a power", [&]<class T>(std::type_identity<T>) {
-    const auto compute = kernels<T>().power;
+    const auto compute = lanes::kernels<T>().power;
     T* const to = out.data_as<T>();
     const T *const from = x.data_as<T>(), *const by = y.data_as<T>();
     const auto [axes, strides] = joined(sizes, {out.strides(), broadcast_strides(x.sizes(), x.strides(), sizes),

@@ -11,7 +11,7 @@
 #include "capi/package/operator_node.h"
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi::aoti {
 
 // Exported, extern "C":
 //   Operator nml2_find_operator(const char* target)   null where it is not supported
@@ -28,4 +28,4 @@ using UseMemory = void (*)(memory::Allocate, memory::Release);
 //                                                     type, and what getrf says of each matrix
 using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi::aoti

@@ -14,7 +14,7 @@
 #include "capi/base/floating_point.h"
 #include "capi/threads/worker.h"
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 namespace {
 
 class Pool {
@@ -101,4 +101,4 @@ void run(Job& job, int helpers) {
   if (helpers <= 0 || !pool().try_run(job, helpers)) job.work();
 }
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

@@ -5,7 +5,7 @@
 // meanwhile works alone. After a fork, the child starts workers of its own.
 #pragma once
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 
 // How many processors the calling thread may run on.
 int available_processors();
@@ -22,4 +22,4 @@ class Job {
 // them are done. A worker that wakes up after the caller is done does not begin.
 void run(Job& job, int helpers);
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

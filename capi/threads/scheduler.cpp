@@ -14,7 +14,7 @@
 #include "capi/base/floating_point.h"
 #include "capi/threads/worker.h"
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 namespace {
 
 using Evaluate = std::function<void(const Scheduler::SubBatch&)>;
@@ -204,4 +204,4 @@ std::vector<Scheduler::Failure> Scheduler::run(std::int64_t points, const Evalua
   return workers.run(points, evaluate);
 }
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

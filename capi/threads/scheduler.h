@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 
 class Scheduler {
  public:
@@ -48,4 +48,4 @@ class Scheduler {
   std::atomic<Workers*> workers_ = nullptr;  // of this process, or of one that forked
 };
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 
 cpu_set_t processors_of_this_thread() {
   cpu_set_t set;
@@ -37,4 +37,4 @@ int forks() {
   return count.load(std::memory_order_relaxed);
 }
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-namespace neml2_capi::exec {
+namespace neml2_capi::threads {
 
 // The processors that the calling thread may run on.
 cpu_set_t processors_of_this_thread();
@@ -22,4 +22,4 @@ std::thread start_thread(std::function<void()> live);
 // the one that forked, and locks may be held by those that there were.
 int forks();
 
-}  // namespace neml2_capi::exec
+}  // namespace neml2_capi::threads

@@ -4,7 +4,7 @@
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using artifact::Archive;
+using archive::Archive;
 
 namespace {
 

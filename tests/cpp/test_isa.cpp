@@ -7,9 +7,9 @@
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using aoti::builtin::check_c_library;
-using aoti::builtin::check_processor;
-using aoti::builtin::Target;
+using aoti::check_c_library;
+using aoti::check_processor;
+using aoti::Target;
 
 namespace {
 

@@ -18,8 +18,8 @@
 
 namespace {
 
-using neml2_capi::exec::Job;
-using neml2_capi::exec::run;
+using neml2_capi::threads::Job;
+using neml2_capi::threads::run;
 
 void expect(bool condition, const char* what) {
   if (condition) return;

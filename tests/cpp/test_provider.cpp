@@ -21,7 +21,6 @@
 using namespace neml2_capi;
 using aoti::SingularInfo;
 using namespace aoti;
-using namespace aoti::builtin;
 
 namespace {
 

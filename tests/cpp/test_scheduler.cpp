@@ -21,7 +21,7 @@
 
 namespace {
 
-using neml2_capi::exec::Scheduler;
+using neml2_capi::threads::Scheduler;
 using SubBatch = Scheduler::SubBatch;
 
 void expect(bool condition, const char* what) {
