@@ -7,7 +7,6 @@
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/model/model.h"
-#include "capi/segments/implicit.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -71,17 +70,6 @@ struct Model::Shaping {
     return rows.data() ? shaped(rows, sizes) : libtorch::filled(dtype, sizes, nan, device);
   }
 };
-
-void Model::require_device() const {
-  for (const auto& segment : segments_)
-    if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(segment.get())) implicit->require_device(device_);
-  if (baked_batch_ != 0)
-    throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
-                join(limiting_package_, " was compiled for a fixed batch of ", baked_batch_,
-                     " points, and on the device ", device_.str(),
-                     " (runtime \"tensors\") all points run at once: compile the model with "
-                     "--dynamic-batch."));
-}
 
 DeviceResults Model::evaluate(const DeviceRequest& request, const Options& options) const {
   const std::int64_t points = request.batch.product();

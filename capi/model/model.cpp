@@ -15,6 +15,7 @@
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
 #include "capi/segments/graph_call.h"
+#include "capi/segments/implicit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -224,6 +225,17 @@ void Model::note_batches() {
   if (baked_batch_ != 0 && baked_batch_ > greatest_batch_)
     throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
                 "The packages were compiled for different fixed batches. Compile the model with --dynamic-batch.");
+}
+
+void Model::require_device() const {
+  for (const auto& segment : segments_)
+    if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(segment.get())) implicit->require_device(device_);
+  if (baked_batch_ != 0)
+    throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
+                join(limiting_package_, " was compiled for a fixed batch of ", baked_batch_,
+                     " points, and on the device ", device_.str(),
+                     " (runtime \"tensors\") all points run at once: compile the model with "
+                     "--dynamic-batch."));
 }
 
 void Model::note_graph() {
