@@ -1,10 +1,10 @@
 // The limit: the runs of the compiled packages that one evaluation makes, and nothing between them.
 //
-// The program is linked with the objects of the library. It puts itself in the place of aoti::Graph::load (by the
+// The program is linked with the objects of the library. It puts itself in the place of aoti::load_graph (by the
 // linker's --wrap), notes every run of one evaluation with copies of its inputs, and then repeats these runs alone. So
 // the packages are run as often, on as many points at a time and on the same numbers as in the evaluation. A run is
 // repeated in a row, so that its tensors lie in the cache.
-#include "capi/aoti/graph.h"
+#include "capi/package/graph.h"
 #include "evaluation.h"
 
 namespace neml2_capi::aoti {

@@ -177,7 +177,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def check(fix: bool) -> int:
-    """Generated files, formatting, lint and types; each that fails tells what mends it."""
+    """Generated files, rooms, formatting, lint and types; each that fails tells what mends it."""
     environment = _check_environment()
     python, ruff = environment.python, environment.program("ruff")
     generator, reference = ROOT / "tools" / "generate_cffi.py", ROOT / "tools" / "docs.py"
@@ -198,6 +198,7 @@ def check(fix: bool) -> int:
     checks: list[tuple[str, Command, str]] = [
         ("generated files", [python, generator, "--check"], "python3 build.py generate"),
         ("reference", [python, reference, "--check"], "python3 build.py docs"),
+        ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/stream.h"
-#include "capi/exec/log.h"
-#include "capi/model/broadcast.h"
+#include "capi/base/log.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/stream.h"
+#include "capi/values/broadcast.h"
 
 namespace neml2_capi::abi {
 

@@ -2,12 +2,15 @@
 #include <optional>
 
 #include "capi/abi/solve.h"
-#include "capi/model/arrays.h"
+#include "capi/evaluation/arrays.h"
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
   explicit neml2_call(const neml2_model& of)
-      : model(of.value), dispatch(of.dispatch), evaluation(*model), overrides(evaluation.parameters.size()) {}
+      : model(of.value),
+        dispatch(of.dispatch),
+        evaluation(model->evaluation()),
+        overrides(evaluation.parameters.size()) {}
 
   std::shared_ptr<const neml2_capi::model::Model> model;
   std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler

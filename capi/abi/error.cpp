@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "capi/abi/guard.h"
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 namespace neml2_capi::abi {
 namespace {

@@ -2,10 +2,10 @@
 #include <string>
 
 #include "capi/abi/arguments.h"
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/stream.h"
-#include "capi/model/arrays.h"
-#include "capi/newton/rows.h"
+#include "capi/evaluation/arrays.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/stream.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -23,7 +23,7 @@ Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
   const Dims batch = value.sizes().first(value.ndim() - variable.point_shape.size());
   const std::int64_t n = variable.point_shape.product(), points = batch.product();
   const Dims strides = own.row_major();
-  newton::with_scalar(value.dtype(), [&](auto* type) {
+  with_scalar(value.dtype(), [&](auto* type) {
     using Scalar = std::remove_pointer_t<decltype(type)>;
     const Scalar* from = value.data_as<const Scalar>();
     for (std::int64_t p = 0; p < points; ++p) {
@@ -144,7 +144,7 @@ std::int32_t evaluate(const Request& request) {
   if (!target.device().is_host())
     return evaluate_on_device(request, target, options, batch, given, promoted, tangents, cotangents);
 
-  Evaluation evaluation(target);
+  Evaluation evaluation = target.evaluation();
   evaluation.points = count_of(batch);
   evaluation.mark_failed = true;
   given.bind(batch, evaluation.inputs);

@@ -1,8 +1,9 @@
 // Graph handles.
 #include "capi/abi/handles.h"
 #include "capi/abi/runtime.h"
-#include "capi/aoti/layout.h"
-#include "capi/aoti/libtorch/stream.h"
+#include "capi/graph/load.h"
+#include "capi/libtorch/stream.h"
+#include "capi/tensor/layout.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
@@ -43,14 +44,14 @@ aoti::Wanted wanted_on(const char* runtime, const char* device) {
 
 int32_t neml2_graph_check(const char* path) {
   return guarded([&] {
-    aoti::Graph::check_file(&required(path, "path"));
+    aoti::check_package(&required(path, "path"));
     return NEML2_OK;
   });
 }
 
 int32_t neml2_graph_check_with(const char** taken, const char* path, const char* runtime) {
   return guarded([&] {
-    const aoti::Runtime found = aoti::Graph::check_file(&required(path, "path"), runtime_named(runtime));
+    const aoti::Runtime found = aoti::check_package(&required(path, "path"), runtime_named(runtime));
     if (taken) *taken = name_of(found);
     return NEML2_OK;
   });
@@ -69,7 +70,7 @@ int32_t neml2_graph_load_bytes(neml2_graph** out, const void* content, int64_t s
     if (size < 0) throw Error(NEML2_ERROR_ARGUMENT, "size", join("The size must be 0 or more; got ", size, "."));
     const char* bytes = &required(static_cast<const char*>(content), "content");
     const std::string_view view(bytes, static_cast<std::size_t>(size));
-    *out = new neml2_graph{aoti::Graph::load(view, wanted_on(runtime, device))};
+    *out = new neml2_graph{aoti::load_graph(view, wanted_on(runtime, device))};
     return NEML2_OK;
   });
 }
@@ -78,7 +79,7 @@ int32_t neml2_graph_load_on(neml2_graph** out, const char* path, const char* run
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_graph{aoti::Graph::load(std::filesystem::path(path), wanted_on(runtime, device))};
+    *out = new neml2_graph{aoti::load_graph(std::filesystem::path(path), wanted_on(runtime, device))};
     return NEML2_OK;
   });
 }
@@ -159,7 +160,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
     const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     value.check(tensors);
-    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = aoti::laid_out(tensors[i], value.inputs()[i].order);
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));
     return NEML2_OK;
   });

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "capi/error.h"
-#include "capi/exec/floating_point.h"
+#include "capi/base/error.h"
+#include "capi/base/floating_point.h"
 
 namespace neml2_capi::abi {
 
@@ -27,7 +27,7 @@ std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capac
 // Run `body`, which returns a status, in the default floating-point environment.
 template <class Body>
 std::int32_t guarded(Body&& body) noexcept {
-  const exec::DefaultFloatingPoint environment;
+  const DefaultFloatingPoint environment;
   try {
     return std::forward<Body>(body)();
   } catch (...) {

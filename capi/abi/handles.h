@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "capi/abi/guard.h"
-#include "capi/aoti/graph.h"
-#include "capi/model/dispatch.h"
+#include "capi/evaluation/dispatch.h"
+#include "capi/package/graph.h"
 #include "capi/tensor/tensor.h"
 
 struct neml2_tensor {

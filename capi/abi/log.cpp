@@ -1,5 +1,5 @@
 // The log: levels, and the records that wait.
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 #include <algorithm>
 #include <vector>

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "capi/abi/handles.h"
-#include "capi/aoti/registered_operators.h"
+#include "capi/graph/registered_operators.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
 using aoti::Invocation;
-using Kind = aoti::builtin::Argument::Kind;
+using Kind = aoti::Argument::Kind;
 
 // What a function of the host is given, for as long as it runs.
 struct neml2_operator_call {
@@ -100,7 +100,7 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
   const std::int64_t errors = errors_recorded();
   std::int32_t status = NEML2_OK;
   {
-    const exec::DefaultFloatingPoint environment;  // which the function may change
+    const DefaultFloatingPoint environment;  // which the function may change
     status = function(context, &call);
   }
   if (status == NEML2_OK) return;

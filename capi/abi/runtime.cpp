@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "capi/abi/guard.h"
-#include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/schema.h"
-#include "capi/aoti/libtorch/stream.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/schema.h"
+#include "capi/libtorch/stream.h"
 
 namespace neml2_capi::abi {
 

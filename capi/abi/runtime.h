@@ -1,7 +1,7 @@
 // The names of runtimes: "auto", "builtin", "libtorch".
 #pragma once
 
-#include "capi/aoti/graph.h"
+#include "capi/package/runtime.h"
 
 namespace neml2_capi::abi {
 

@@ -10,7 +10,7 @@
 struct neml2_scheduler {
   struct Device {
     std::string name, runtime;
-    neml2_capi::exec::Scheduler::Device share;
+    neml2_capi::threads::Scheduler::Device share;
   };
   std::vector<Device> devices;
 };
@@ -26,7 +26,7 @@ const neml2_scheduler::Device& device_at(const neml2_scheduler* scheduler, std::
   return devices[static_cast<std::size_t>(index)];
 }
 
-exec::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capacity, double priority) {
+threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capacity, double priority) {
   if (batch_size < 0)
     throw Error(NEML2_ERROR_ARGUMENT, "batch_size",
                 join("The batch size is a number of points, or 0 for all points at once; got ", batch_size, "."));

@@ -22,7 +22,7 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   const model::Options& options = snapshot.options;
   Arguments promoted = given_parameters(*target, parameters, snapshot.parameters, batch);
 
-  model::Evaluation evaluation(*target);
+  model::Evaluation evaluation = target->evaluation();
   evaluation.points = count_of(batch);
   evaluation.mark_failed = true;
   given.bind(batch, evaluation.inputs);

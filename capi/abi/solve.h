@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "capi/abi/arguments.h"
-#include "capi/model/solve.h"
+#include "capi/evaluation/solve.h"
 
 // The systems of a solve come one after another: one handle serves them all.
 struct neml2_system {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::artifact {

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
 

@@ -9,7 +9,7 @@
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
-#include "capi/exec/log.h"
+#include "capi/base/log.h"
 
 namespace neml2_capi::artifact {
 

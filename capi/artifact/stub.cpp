@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "capi/artifact/metadata.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
 

@@ -8,13 +8,14 @@
 #include <mutex>
 #include <numeric>
 
-#include "capi/aoti/builtin/image.h"
-#include "capi/aoti/libtorch/algebra.h"
-#include "capi/aoti/libtorch/library.h"
-#include "capi/aoti/libtorch/stream.h"
-#include "capi/error.h"
-#include "capi/exec/log.h"
-#include "capi/model/graph_call.h"
+#include "capi/base/error.h"
+#include "capi/base/log.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/stream.h"
+#include "capi/loader/image.h"
+#include "capi/segments/graph_call.h"
+#include "capi/segments/implicit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -98,7 +99,7 @@ void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
   const auto runtime_text = [&] {
-    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::builtin::provider_file)
+    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::provider_file)
                                                : join("libtorch ", aoti::libtorch::Library::get().version());
   };
   if (dtype_ != metadata_.dtype)
@@ -226,6 +227,17 @@ void Model::note_batches() {
                 "The packages were compiled for different fixed batches. Compile the model with --dynamic-batch.");
 }
 
+void Model::require_device() const {
+  for (const auto& segment : segments_)
+    if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(segment.get())) implicit->require_device(device_);
+  if (baked_batch_ != 0)
+    throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
+                join(limiting_package_, " was compiled for a fixed batch of ", baked_batch_,
+                     " points, and on the device ", device_.str(),
+                     " (runtime \"tensors\") all points run at once: compile the model with "
+                     "--dynamic-batch."));
+}
+
 void Model::note_graph() {
   const GraphCall* graph = segments_.size() == 1 ? segments_.front()->only_graph() : nullptr;
   if (!graph || !uniform_parameters_.empty() || baked_batch_ != 0) return;
@@ -340,6 +352,17 @@ bool Model::take(Snapshot& snapshot) const {
   snapshot.options = options_;
   snapshot.settings = settings_;
   return true;
+}
+
+Evaluation Model::evaluation() const {
+  Evaluation all;
+  const std::size_t inputs = variables(Kind::input).size(), outputs = variables(Kind::output).size();
+  for (auto* arrays : {&all.inputs, &all.tangents, &all.adjoints}) arrays->resize(inputs);
+  for (auto* arrays : {&all.outputs, &all.jvps, &all.cotangents}) arrays->resize(outputs);
+  for (auto* arrays : {&all.parameters, &all.parameter_adjoints}) arrays->resize(variables(Kind::parameter).size());
+  all.blocks.resize(by_inputs_.all().size());
+  all.parameter_blocks.resize(by_parameters_.all().size());
+  return all;
 }
 
 Options Model::options() const {

@@ -13,91 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/model/derivatives.h"
-#include "capi/model/device_evaluation.h"
 #include "capi/model/options.h"
-#include "capi/model/points.h"
-#include "capi/model/segment.h"
+#include "capi/segments/derivatives.h"
+#include "capi/segments/segment.h"
+#include "capi/values/device_request.h"
+#include "capi/values/evaluation.h"
+#include "capi/values/tally.h"
 
 namespace neml2_capi::model {
-
-// How many points ended with each status, and which was the first that did.
-struct Tally {
-  std::int64_t count[4] = {};
-  std::int64_t first[4] = {};
-  // Why a user's operator failed, at the first of the points where one did.
-  std::string reason;
-  std::int64_t reason_at = 0;
-
-  // Of one point, or of so many from it on.
-  void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
-    if (count[status] == 0) first[status] = point;
-    count[status] += points;
-  }
-  // Those of consecutive points.
-  void add(const Vector<std::int32_t>& status, std::int64_t begin) {
-    std::int32_t any = 0;
-    for (std::int32_t each : status) any |= each;
-    if (any == NEML2_OK)
-      add(NEML2_OK, begin, std::ssize(status));
-    else
-      for (std::int32_t each : status) add(each, begin++);
-  }
-  void note(const char* why, std::int64_t point) {
-    if (!reason.empty() && reason_at <= point) return;
-    reason = why;
-    reason_at = point;
-  }
-  // Count the points from `begin` on, instead of from 0.
-  void shift(std::int64_t begin) {
-    for (std::int64_t& each : first) each += begin;
-    reason_at += begin;
-  }
-  // Those of other points.
-  void add(const Tally& other) {
-    if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at);
-    for (int status = 0; status < 4; ++status) {
-      if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
-        first[status] = other.first[status];
-      count[status] += other.count[status];
-    }
-  }
-  std::int32_t worst() const {
-    std::int32_t status = NEML2_SINGULAR;
-    while (status > NEML2_OK && count[status] == 0) --status;
-    return status;
-  }
-  // What to tell of it, where the worst is not NEML2_OK.
-  std::string message(std::int64_t points) const;
-};
-
-enum class Kind : std::int32_t {
-  input = NEML2_INPUT,
-  output = NEML2_OUTPUT,
-  parameter = NEML2_PARAMETER,
-  unknown = NEML2_UNKNOWN
-};
-
-// Arrays of the caller's for one evaluation; the vectors follow the order of the variables, or of the derivatives. What
-// is not bound is null. Arrays that are added to, the adjoints, may have a stride of 0: they receive the sum over all
-// points.
-struct Evaluation {
-  std::int64_t points = 0;
-  std::vector<Points> inputs;      // all bound
-  std::vector<Points> parameters;  // all bound
-  std::vector<Points> outputs;
-  std::vector<Points> blocks, parameter_blocks;      // by derivative
-  std::vector<Points> tangents, jvps;                // by input, by output
-  std::vector<Points> cotangents;                    // by output
-  std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
-  std::vector<bool> copies;                          // by input: see inputs_to_copy()
-  Points report[5];                                  // by NEML2_REPORT_*
-  bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
-  bool input_first = false;            // blocks have the components of the input before those of the output
-  Vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
-
-  explicit Evaluation(const class Model& model);
-};
 
 // What an evaluation keeps of its model while it runs, whatever becomes of the model meanwhile.
 struct Snapshot {
@@ -108,7 +31,7 @@ struct Snapshot {
 
 class Model {
  public:
-  // Load the packages. Throws Error as aoti::Graph::load() does.
+  // Load the packages. Throws Error as aoti::load_graph() does.
   static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
 
   // libtorch where any package runs on it.
@@ -149,6 +72,8 @@ class Model {
     ++settings_;
   }
 
+  // An evaluation of no points, with room for all arrays of this model; none is bound.
+  Evaluation evaluation() const;
   // Any number of threads may evaluate at once. The arrays must have passed inputs_to_copy().
   Tally evaluate(const Evaluation& evaluation, const Options& options) const;
 
@@ -161,7 +86,7 @@ class Model {
   std::int64_t baked_batch() const { return baked_batch_; }
   const std::string& limiting_package() const { return limiting_package_; }
 
-  // The same over tensors of the model's device, where the processor does not read it: see device_evaluation.h.
+  // The same over tensors of the model's device, where the processor does not read it: see device_request.h.
   DeviceResults evaluate(const DeviceRequest& request, const Options& options) const;
 
   // An evaluation that is one run of one package on all points, with its inputs as they lie in the arrays. It can be

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::model {
 namespace {

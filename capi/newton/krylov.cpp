@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "capi/newton/rows.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::newton {
 namespace {

@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "capi/tensor/tensor.h"
+#include "capi/tensor/rows.h"
 
 namespace neml2_capi::newton {
-
-using Groups = Vector<Tensor>;
 
 class System {
  public:
@@ -39,9 +37,5 @@ class System {
   // False where the number of points is baked into the system: keep() is then not called.
   virtual bool can_shrink() const = 0;
 };
-
-// The given rows of a group, and of every one.
-Tensor select_rows(const Tensor& group, const Vector<std::int64_t>& rows);
-Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows);
 
 }  // namespace neml2_capi::newton

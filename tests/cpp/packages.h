@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "capi/artifact/archive.h"
-#include "capi/error.h"
+#include "capi/archive/archive.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::testing {
 
@@ -101,7 +101,7 @@ inline std::string zip(const std::map<std::string, std::string>& entries) {
 using Parts = std::map<std::string, std::string>;
 
 inline Parts parts_of(const std::filesystem::path& package) {
-  const artifact::Archive archive(package);
+  const archive::Archive archive(package);
   Parts parts;
   for (const char* suffix : {".wrapper.so", ".wrapper.cpp", ".wrapper.json", ".wrapper_metadata.json"})
     if (const auto entry = archive.find(suffix)) parts["model/data/aotinductor/model/x" + std::string(suffix)] = *entry;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::test {
@@ -45,8 +45,8 @@ Signature* find(const char* name) {
 
 // The outputs of an extern operator, which must succeed.
 inline std::vector<Tensor> call(const char* target, std::vector<Tensor> inputs, std::size_t outputs,
-                                std::vector<aoti::builtin::Argument> fixed = {}) {
-  using namespace aoti::builtin;
+                                std::vector<aoti::Argument> fixed = {}) {
+  using namespace aoti;
   OperatorNode node;
   node.target = target;
   Argument tensor;

@@ -1,10 +1,10 @@
 // Reading .pt2 archives: good ones, and every kind of damage.
-#include "capi/artifact/archive.h"
+#include "capi/archive/archive.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using artifact::Archive;
+using archive::Archive;
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/error.h"
-#include "capi/model/block.h"
+#include "capi/base/error.h"
+#include "capi/segments/block.h"
 
 namespace {
 

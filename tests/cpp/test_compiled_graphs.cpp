@@ -7,12 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "capi/aoti/graph.h"
+#include "capi/graph/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
 using aoti::Graph;
+using aoti::load_graph;
 
 namespace {
 
@@ -57,7 +58,7 @@ void divide_on_threads(const std::vector<std::shared_ptr<const Graph>>& graphs) 
 
 // What only solves A x = b is not run as a package: this one must not be taken for such.
 void a_solve_with_the_transpose_is_one() {
-  const auto graph = Graph::load(compiled("transposed_solve"));
+  const auto graph = load_graph(compiled("transposed_solve"));
   const std::int64_t points = 5;
   Tensor a = Tensor::empty(DType::float64, {points, 3, 3}), b = ones({points, 3});
   for (std::int64_t i = 0; i < a.numel(); ++i) a.data_as<double>()[i] = static_cast<double>((i * i) % 7 + 1);
@@ -72,13 +73,13 @@ void a_solve_with_the_transpose_is_one() {
 }
 
 void integer_graphs_do_not_disturb_each_other(const Scratch& scratch) {
-  const auto graph = Graph::load(compiled("integer_division"));
+  const auto graph = load_graph(compiled("integer_division"));
   divide_on_threads({graph});
   // The same code once more in the process: another content is another image.
   Parts parts = parts_of(compiled("integer_division"));
   part(parts, ".wrapper.so") += '\0';
   write_file(scratch / "again.pt2", zip(parts));
-  divide_on_threads({graph, Graph::load(scratch / "again.pt2")});
+  divide_on_threads({graph, load_graph(scratch / "again.pt2")});
 }
 
 // OpenMP belongs to the host: no thread is started, and its settings stay as they are.
@@ -87,7 +88,7 @@ void parallel_regions_stay_on_the_calling_thread() {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
     return std::distance(begin(tasks), end(tasks));
   };
-  const auto graph = Graph::load(compiled("large_batch"));
+  const auto graph = load_graph(compiled("large_batch"));
   void* openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
   expect(openmp != nullptr, "the package brought OpenMP into the process");
   const auto set_levels = reinterpret_cast<void (*)(int)>(dlsym(openmp, "omp_set_max_active_levels"));
@@ -103,7 +104,7 @@ void parallel_regions_stay_on_the_calling_thread() {
 }
 
 void a_static_batch_is_a_fixed_size() {
-  const auto graph = Graph::load(compiled("static_batch"));
+  const auto graph = load_graph(compiled("static_batch"));
   expect(graph->inputs()[0].least == Dims({2, 3}) && graph->inputs()[0].greatest == Dims({2, 3}), "two points");
   graph->check({ones({2, 3})});
   expect(graph->run({ones({2, 3})})[0].data_as<double>()[5] == 2, "doubled");
@@ -111,7 +112,7 @@ void a_static_batch_is_a_fixed_size() {
 }
 
 void sizes_that_must_agree_are_compared() {
-  const auto graph = Graph::load(compiled("two_batches"));
+  const auto graph = load_graph(compiled("two_batches"));
   const Vector<Tensor> inputs = {ones({4, 3}), ones({5, 3}), ones({4, 3})};
   graph->check(inputs);
   const auto out = graph->run(inputs);
@@ -120,14 +121,14 @@ void sizes_that_must_agree_are_compared() {
 }
 
 void a_graph_may_have_no_inputs() {
-  const auto graph = Graph::load(compiled("no_inputs"));
+  const auto graph = load_graph(compiled("no_inputs"));
   graph->check({});
   expect(graph->run({})[0].data_as<double>()[2] == 7, "the constant");
 }
 
 // Outputs may be the input itself, or views: they come as they are, and live as long as somebody looks at them.
 void outputs_may_be_inputs_and_views() {
-  const auto graph = Graph::load(compiled("aliases"));
+  const auto graph = load_graph(compiled("aliases"));
   Vector<Tensor> inputs = {ones({4, 3})};
   for (std::int64_t i = 0; i < 12; ++i) inputs[0].data_as<double>()[i] = static_cast<double>(i);
   const Vector<Tensor> first = graph->run(inputs);

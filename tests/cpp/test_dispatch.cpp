@@ -9,8 +9,8 @@
 #include <limits>
 #include <thread>
 
-#include "capi/model/arrays.h"
-#include "capi/model/dispatch.h"
+#include "capi/evaluation/arrays.h"
+#include "capi/evaluation/dispatch.h"
 #include "tests/cpp/packages.h"
 
 namespace {
@@ -43,7 +43,7 @@ std::shared_ptr<const Dispatch> spread(const char* name, std::int64_t first_size
 
 // All that can be asked of a model for some points; adjoints are sums over all of them.
 struct Asked {
-  Asked(const Model& model, std::int64_t points) : evaluation(model) {
+  Asked(const Model& model, std::int64_t points) : evaluation(model.evaluation()) {
     model.take(snapshot);
     evaluation.points = points;
     evaluation.mark_failed = true;

@@ -9,14 +9,14 @@
 #include <random>
 #include <vector>
 
-#include "capi/aoti/builtin/elf.h"
+#include "capi/loader/elf.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using aoti::builtin::bind_to_addresses;
-using aoti::builtin::bind_to_provider;
-using aoti::builtin::Object;
+using aoti::bind_to_addresses;
+using aoti::bind_to_provider;
+using aoti::Object;
 
 namespace {
 

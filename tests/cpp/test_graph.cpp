@@ -5,12 +5,13 @@
 #include <cstring>
 #include <thread>
 
-#include "capi/aoti/graph.h"
+#include "capi/graph/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
 using aoti::Graph;
+using aoti::load_graph;
 using aoti::SingularInfo;
 
 namespace {
@@ -57,7 +58,7 @@ void expect_close(const Vector<double>& found, const Vector<double>& wanted, dou
 }
 
 void elasticity_is_hookes_law() {
-  const auto graph = Graph::load(example("elasticity"));
+  const auto graph = load_graph(example("elasticity"));
   expect(graph->inputs().size() == 2 && graph->outputs().size() == 1, "strain and modulus in, stress out");
   const auto& strain = graph->inputs()[0];
   expect(strain.dtype == DType::float64 && strain.least == Dims({2, 6}) && strain.greatest == Dims({1 << 20, 6}),
@@ -71,7 +72,7 @@ void elasticity_is_hookes_law() {
 }
 
 void inputs_that_do_not_fit_are_refused() {
-  const auto graph = Graph::load(example("elasticity"));
+  const auto graph = load_graph(example("elasticity"));
   const Tensor young = modulus(*graph, 3, 1), strain = strains(3);
   graph->check({strain, young});
   const auto refuse = [&](std::int32_t status, const std::string& text, const Vector<Tensor>& inputs) {
@@ -90,7 +91,7 @@ void inputs_that_do_not_fit_are_refused() {
 }
 
 void threads_agree() {
-  const auto graph = Graph::load(example("viscoplastic_residual"));
+  const auto graph = load_graph(example("viscoplastic_residual"));
   Vector<Tensor> inputs;
   for (const auto& spec : graph->inputs()) {
     Dims sizes = spec.least;
@@ -122,7 +123,7 @@ void concurrent_loads_are_safe() {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([] {
       for (const char* name : {"elasticity", "elasticity_jvp", "viscoplastic_predictor"})
-        expect(!Graph::load(example(name))->inputs().empty(), "it loads");
+        expect(!load_graph(example(name))->inputs().empty(), "it loads");
     });
   for (std::thread& thread : threads) thread.join();
 }
@@ -142,7 +143,7 @@ std::size_t count_mappings() {
 // A file descriptor is used again for the next package; the dynamic loader must not take it for the one before.
 void a_package_is_not_taken_for_another() {
   const auto arity = [](const char* name) {
-    const auto graph = Graph::load(example(name));
+    const auto graph = load_graph(example(name));
     return std::pair(graph->inputs().size(), graph->outputs().size());
   };
   for (int n = 0; n < 3; ++n) {
@@ -156,7 +157,7 @@ void loading_again_leaves_nothing_behind() {
   std::size_t mappings = 0;
   std::ptrdiff_t descriptors = 0;
   for (int n = 0; n < 2000; ++n) {
-    Graph::load(example("elasticity"));
+    load_graph(example("elasticity"));
     if (n == 20) mappings = count_mappings(), descriptors = entries_of("/proc/self/fd");
   }
   expect(mappings > 0 && count_mappings() == mappings, join(count_mappings(), " mappings instead of ", mappings));
@@ -166,7 +167,7 @@ void loading_again_leaves_nothing_behind() {
 // A package reads AOTI_RUNTIME_CHECK_INPUTS when it first runs, for good. It then refuses a batch of one.
 void a_package_may_check_its_inputs() {
   setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", 1);
-  const auto graph = Graph::load(example("elasticity_jvp"));
+  const auto graph = load_graph(example("elasticity_jvp"));
   const Vector<Tensor> one = {strains(1), modulus(*graph, 1, 150e3)}, two = {strains(2), modulus(*graph, 2, 150e3)};
   graph->run(two);
   unsetenv("AOTI_RUNTIME_CHECK_INPUTS");
@@ -174,12 +175,12 @@ void a_package_may_check_its_inputs() {
   expect_error(NEML2_ERROR_SHAPE, "(2..1048576, 6), and has (1, 6)", [&] { graph->check(one); });
   expect_error(NEML2_ERROR_RUNTIME, "dim value is too small", [&] { graph->run(one); });
   expect_close(values_of(graph->run(two)[0]), hooke(two[0], 150e3, 0.3), 1e3, "after a failure");
-  expect(!Graph::load(example("elasticity"))->enforces_bounds(), "other packages do not check");
+  expect(!load_graph(example("elasticity"))->enforces_bounds(), "other packages do not check");
 }
 
 // (n, m, m) operators: identities that are scaled by point, one of them of lower rank.
 void a_singular_matrix_spoils_only_its_point() {
-  const auto graph = Graph::load(example("viscoplastic_solve"));
+  const auto graph = load_graph(example("viscoplastic_solve"));
   const std::int64_t n = 5, m = graph->inputs()[1].least[1], bad = 3;
   Tensor operators = Tensor::zeros(DType::float64, {n, m, m}), residual = Tensor::empty(DType::float64, {n, m});
   for (std::int64_t p = 0; p < n; ++p)
@@ -203,7 +204,7 @@ void a_singular_matrix_spoils_only_its_point() {
 
 // Nobody has checked the inputs: a solve must not read past them.
 void a_solve_refuses_what_does_not_fit() {
-  const auto graph = Graph::load(example("viscoplastic_solve"));
+  const auto graph = load_graph(example("viscoplastic_solve"));
   const std::int64_t m = graph->inputs()[1].least[1];
   const Tensor a = Tensor::zeros(DType::float64, {5, m, m}), b = Tensor::zeros(DType::float64, {5, m});
   const auto refused = [&](const Tensor& operators, const Tensor& right) {
@@ -231,8 +232,8 @@ class Broken {
   }
   void refused(std::int32_t status, const std::string& text) {
     write_file(path_, zip(parts_));
-    expect_error(status, text, [&] { Graph::load(path_); });
-    expect_error(status, "broken.pt2", [&] { Graph::load(path_); });
+    expect_error(status, text, [&] { load_graph(path_); });
+    expect_error(status, "broken.pt2", [&] { load_graph(path_); });
   }
 
  private:

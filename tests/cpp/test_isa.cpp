@@ -2,14 +2,14 @@
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 
-#include "capi/aoti/builtin/isa.h"
+#include "capi/loader/isa.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using aoti::builtin::check_c_library;
-using aoti::builtin::check_processor;
-using aoti::builtin::Target;
+using aoti::check_c_library;
+using aoti::check_processor;
+using aoti::Target;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../c/check.h"
-#include "capi/aoti/libtorch/kernel_folder.h"
+#include "capi/libtorch/kernel_folder.h"
 
 namespace fs = std::filesystem;
 using neml2_capi::aoti::libtorch::KernelFolder;

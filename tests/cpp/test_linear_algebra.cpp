@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "capi/aoti/builtin/vector_kernels.cpp"
+#include "capi/lanes/vector_kernels.cpp"
 
 using namespace neml2_capi;
 using namespace neml2_capi::test;
-using aoti::builtin::Argument;
+using aoti::Argument;
 
 namespace {
 
@@ -38,7 +38,7 @@ Solution by_the_provider(const Tensor& a, const Tensor& b) {
 // Matrices (batch, n, n) and right-hand sides (batch, n, m).
 template <class T>
 Solution by_the_portable_kernel(const Tensor& a, const Tensor& b) {
-  using namespace aoti::builtin;
+  using namespace lanes;
   const std::int64_t batch = a.sizes()[0], n = a.sizes()[1], sides = b.sizes()[2];
   Solution out = {Tensor(Storage::allocate(b.numel() * a.itemsize()), a.dtype(), b.sizes(), {n * sides, 1, n}),
                   Tensor(Storage::allocate(a.numel() * a.itemsize()), a.dtype(), a.sizes(), {n * n, 1, n}),
@@ -258,7 +258,7 @@ void multiply_by_the_provider(const Tensor& out, const Tensor& a, const Tensor& 
 
 template <class T>
 void multiply_by_the_portable_kernel(const Tensor& out, const Tensor& a, const Tensor& b) {
-  using namespace aoti::builtin;
+  using namespace lanes;
   const Extent extent = {out.sizes()[1], out.sizes()[2], a.sizes()[2]};
   const Tensor work = Tensor::empty(a.dtype(), {everywhere::multiply_work<T>(extent)});
   const auto matrix = [](const Tensor& t, std::int64_t m) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "capi/artifact/metadata.h"
-#include "capi/error.h"
+#include "capi/base/error.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 namespace {
 
 using neml2_capi::DType;
+using neml2_capi::Groups;
 using neml2_capi::Tensor;
 using neml2_capi::Vector;
-using neml2_capi::newton::Groups;
 using neml2_capi::newton::Outcome;
 using neml2_capi::newton::Settings;
 using neml2_capi::newton::System;
@@ -41,7 +41,7 @@ class Scalars : public System {
   }
   Groups quick_residual(const Groups& u, const Vector<std::int64_t>& rows) override {
     ++quick_residuals;
-    return neml2_capi::newton::select_rows(residual(u), rows);
+    return neml2_capi::select_rows(residual(u), rows);
   }
   Groups linearize(const Groups& u) override {
     ++linearizations;
@@ -67,7 +67,7 @@ class Scalars : public System {
     }
     a = targets;
     slopes_ = slopes;
-    if (!residual_.empty()) residual_ = neml2_capi::newton::select_rows(residual_, rows);
+    if (!residual_.empty()) residual_ = neml2_capi::select_rows(residual_, rows);
   }
   bool can_shrink() const override { return shrinks; }
 

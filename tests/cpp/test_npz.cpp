@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "capi/artifact/archive.h"
-#include "capi/artifact/npz.h"
+#include "capi/archive/archive.h"
+#include "capi/archive/npz.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
@@ -22,7 +22,7 @@ std::ptrdiff_t count_files(const fs::path& folder) {
 void the_reader_of_packages_accepts_it(const fs::path& path) {
   Tensor numbers = Tensor::empty(DType::float64, {2, 3});
   for (int i = 0; i < 6; ++i) numbers.data_as<double>()[i] = i;
-  artifact::Npz file;
+  archive::Npz file;
   file.add("inputs/strain~1", numbers);
   file.add("transposed", Tensor(numbers.storage(), DType::float64, Dims{3, 2}, Dims{1, 3}));
   file.add("one", Tensor::zeros(DType::int32, {}));
@@ -30,7 +30,7 @@ void the_reader_of_packages_accepts_it(const fs::path& path) {
   file.write(path);
   expect(count_files(path.parent_path()) == 1, "no draft is left");
 
-  const artifact::Archive archive(path);  // checks the CRC of each entry
+  const archive::Archive archive(path);  // checks the CRC of each entry
   expect(archive.find("what.json") == "{}", "a text is an entry as it is");
   const std::string_view rows = archive.find("inputs/strain~1.npy").value();
   expect(rows.starts_with(std::string_view("\x93NUMPY\x01\0", 8)), "an array has the header of .npy");
@@ -42,7 +42,7 @@ void the_reader_of_packages_accepts_it(const fs::path& path) {
 
 void no_file_is_overwritten(const fs::path& path) {
   const std::string before = read_file(path);
-  artifact::Npz other;
+  archive::Npz other;
   other.add_text("other", "text");
   expect_error(NEML2_ERROR_FILE, "already", [&] { other.write(path); });
   expect(read_file(path) == before, "the file is as it was");
@@ -50,7 +50,7 @@ void no_file_is_overwritten(const fs::path& path) {
 }
 
 void what_is_no_folder_is_an_error(const fs::path& path) {
-  const artifact::Npz empty;
+  const archive::Npz empty;
   expect_error(NEML2_ERROR_FILE, "No such file", [&] { empty.write(path.parent_path() / "missing" / "b.npz"); });
   expect_error(NEML2_ERROR_FILE, "Not a directory", [&] { empty.write(path / "b.npz"); });
 }

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "capi/model/broadcast.h"
-#include "capi/model/points.h"
+#include "capi/values/broadcast.h"
+#include "capi/values/points.h"
 
 namespace {
 

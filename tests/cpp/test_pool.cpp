@@ -14,12 +14,12 @@
 #include <set>
 #include <thread>
 
-#include "capi/exec/pool.h"
+#include "capi/threads/pool.h"
 
 namespace {
 
-using neml2_capi::exec::Job;
-using neml2_capi::exec::run;
+using neml2_capi::threads::Job;
+using neml2_capi::threads::run;
 
 void expect(bool condition, const char* what) {
   if (condition) return;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "capi/aoti/builtin/vector_kernels.cpp"
+#include "capi/lanes/vector_kernels.cpp"
 
 using namespace neml2_capi;
 using namespace neml2_capi::test;
@@ -30,7 +30,7 @@ std::vector<T> by_the_provider(const std::vector<T>& x, const std::vector<T>& y)
 template <class T>
 std::vector<T> by_the_portable_kernel(const std::vector<T>& x, const std::vector<T>& y) {
   std::vector<T> out(x.size());
-  aoti::builtin::everywhere::power<T>(static_cast<std::int64_t>(x.size()), out.data(), 1, x.data(), 1, y.data(), 1);
+  lanes::everywhere::power<T>(static_cast<std::int64_t>(x.size()), out.data(), 1, x.data(), 1, y.data(), 1);
   return out;
 }
 

@@ -15,12 +15,12 @@
 #include <immintrin.h>
 #endif
 
-#include "capi/aoti/builtin/provider.h"
+#include "capi/provider/provider.h"
 #include "capi/tensor/tensor.h"
 
 using namespace neml2_capi;
 using aoti::SingularInfo;
-using namespace aoti::builtin;
+using namespace aoti;
 
 namespace {
 

@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "capi/exec/scheduler.h"
+#include "capi/threads/scheduler.h"
 
 namespace {
 
-using neml2_capi::exec::Scheduler;
+using neml2_capi::threads::Scheduler;
 using SubBatch = Scheduler::SubBatch;
 
 void expect(bool condition, const char* what) {

@@ -1,7 +1,7 @@
 // Reading what a package's source says about its inputs.
 #include <random>
 
-#include "capi/aoti/source.h"
+#include "capi/package/source.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

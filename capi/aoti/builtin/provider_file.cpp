@@ -1,9 +1,0 @@
-// The name of the provider, which changes with each of its builds: in a file of its own, since nothing else need be
-// compiled again then.
-#include "capi/aoti/builtin/image.h"
-
-namespace neml2_capi::aoti::builtin {
-
-const char provider_file[] = NEML2_PROVIDER_FILE;
-
-}  // namespace neml2_capi::aoti::builtin

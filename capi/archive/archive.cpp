@@ -1,0 +1,162 @@
+// Maps a zip archive of stored entries, and checks all of it before anything is used.
+#include "capi/archive/archive.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <system_error>
+
+#include "capi/archive/crc32.h"
+#include "capi/base/error.h"
+
+namespace neml2_capi::archive {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "zip fields are read as they lie");
+
+// The records of the zip format, by what is used of them.
+constexpr std::uint32_t end_signature = 0x06054b50;
+constexpr std::uint32_t directory_signature = 0x02014b50;
+constexpr std::uint32_t local_signature = 0x04034b50;
+constexpr std::size_t end_size = 22;
+constexpr std::size_t directory_size = 46;
+constexpr std::size_t local_size = 30;
+constexpr std::size_t longest_comment = 0xffff;
+constexpr std::uint16_t encrypted = 1;
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  throw Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
+              join(path.string(), ": ", what,
+                   ". It should be a .pt2 package as neml2-compile writes it: compile or copy ", "it again."));
+}
+
+// Reads fields of the archive; a field outside of it ends the reading.
+class Fields {
+ public:
+  Fields(const std::filesystem::path& path, std::string_view bytes) : path_(path), bytes_(bytes) {}
+
+  template <class T>
+  T get(std::size_t offset) const {
+    T value;
+    std::memcpy(&value, range(offset, sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  std::string_view range(std::size_t offset, std::size_t size) const {
+    if (offset > bytes_.size() || size > bytes_.size() - offset) fail(path_, "the archive is truncated");
+    return bytes_.substr(offset, size);
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  std::string_view bytes_;
+};
+
+// The end record stands last, before a comment of any length: search backwards.
+std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) {
+  if (bytes.size() >= end_size) {
+    const std::size_t last = bytes.size() - end_size;
+    const std::size_t first = last > longest_comment ? last - longest_comment : 0;
+    for (std::size_t at = last + 1; at-- > first;) {
+      std::uint32_t signature;
+      std::uint16_t comment;
+      std::memcpy(&signature, bytes.data() + at, 4);
+      std::memcpy(&comment, bytes.data() + at + 20, 2);
+      if (signature == end_signature && at + end_size + comment == bytes.size()) return at;
+    }
+  }
+  fail(path, bytes.empty() ? "it is empty" : "it is not a zip archive, or it is truncated");
+}
+
+}  // namespace
+
+Archive::Mapping::Mapping(const std::filesystem::path& path) {
+  const auto unreadable = [&](const std::string& why) {
+    return Error(NEML2_ERROR_FILE, path.filename().string(), join("cannot read ", path.string(), ": ", why));
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) throw unreadable("there is no such file");
+  if (!std::filesystem::is_regular_file(status)) throw unreadable("it is not a file");
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw unreadable(std::strerror(errno));
+  struct stat info {};
+  void* data = nullptr;
+  const bool known = fstat(file, &info) == 0;
+  if (known && info.st_size > 0)
+    data = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+  const int reason = errno;
+  close(file);
+  if (!known || data == MAP_FAILED) throw unreadable(std::strerror(reason));
+  data_ = static_cast<char*>(data);
+  size_ = static_cast<std::size_t>(info.st_size);
+}
+
+Archive::Mapping::~Mapping() {
+  if (data_) munmap(data_, size_);
+}
+
+Archive::Archive(const std::filesystem::path& path) : path_(path), file_(path), bytes_(file_.bytes()) {
+  read_directory();
+}
+
+Archive::Archive(const std::string& name, std::string_view content) : path_(name), bytes_(content) { read_directory(); }
+
+void Archive::read_directory() {
+  const Fields fields(path_, bytes_);
+  const std::size_t end = find_end(path_, bytes_);
+  const std::size_t count = fields.get<std::uint16_t>(end + 10);
+  std::size_t at = fields.get<std::uint32_t>(end + 16);
+  if (count == 0xffff || at == 0xffffffff) fail(path_, "it is a zip64 archive, which is not supported");
+
+  for (std::size_t i = 0; i < count; ++i) {
+    if (fields.get<std::uint32_t>(at) != directory_signature) fail(path_, "the directory of the archive is damaged");
+    const auto flags = fields.get<std::uint16_t>(at + 8);
+    const auto method = fields.get<std::uint16_t>(at + 10);
+    const auto crc = fields.get<std::uint32_t>(at + 16);
+    const std::size_t size = fields.get<std::uint32_t>(at + 24);
+    const std::size_t name_size = fields.get<std::uint16_t>(at + 28);
+    const std::size_t extra_size = fields.get<std::uint16_t>(at + 30);
+    const std::size_t comment_size = fields.get<std::uint16_t>(at + 32);
+    const std::size_t local = fields.get<std::uint32_t>(at + 42);
+    std::string name(fields.range(at + directory_size, name_size));
+
+    if (flags & encrypted) fail(path_, join("the entry ", name, " is encrypted"));
+    if (method != 0 || fields.get<std::uint32_t>(at + 20) != size)
+      fail(path_, join("the entry ", name, " is compressed; entries must be stored"));
+    if (fields.get<std::uint32_t>(local) != local_signature) fail(path_, join("the entry ", name, " is damaged"));
+    // The local header has a name and extra fields of its own lengths.
+    const std::size_t offset =
+        local + local_size + fields.get<std::uint16_t>(local + 26) + fields.get<std::uint16_t>(local + 28);
+    if (crc32(fields.range(offset, size)) != crc)
+      fail(path_, join("the entry ", name, " is damaged (its CRC differs)"));
+
+    entries_.push_back({std::move(name), offset, size});
+    at += directory_size + name_size + extra_size + comment_size;
+  }
+}
+
+std::optional<std::string_view> Archive::find(std::string_view suffix) const {
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries_) {
+    if (!entry.name.ends_with(suffix)) continue;
+    if (found) fail(path_, join("both ", found->name, " and ", entry.name, " end with ", suffix));
+    found = &entry;
+  }
+  if (!found) return std::nullopt;
+  return bytes_.substr(found->offset, found->size);
+}
+
+std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::string_view suffix) const {
+  std::vector<std::pair<std::string, std::string_view>> found;
+  for (const Entry& entry : entries_)
+    if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, file_.bytes().substr(entry.offset, entry.size));
+  return found;
+}
+
+}  // namespace neml2_capi::archive

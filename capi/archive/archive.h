@@ -1,0 +1,62 @@
+// A .pt2 package: a zip archive with stored entries.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace neml2_capi::archive {
+
+class Archive {
+ public:
+  // Read a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
+  // truncated, damaged (CRC), or has compressed entries.
+  explicit Archive(const std::filesystem::path& path);
+  // Read a content in memory, which must outlive this. `name` is for messages.
+  Archive(const std::string& name, std::string_view content);
+
+  // The content of the only entry whose name ends with `suffix`; nothing where there is none, NEML2_ERROR_ARTIFACT
+  // where there are several.
+  std::optional<std::string_view> find(std::string_view suffix) const;
+
+  // All entries whose names end with `suffix`: name and content.
+  std::vector<std::pair<std::string, std::string_view>> find_all(std::string_view suffix) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::size_t offset;
+    std::size_t size;
+  };
+  // A file in memory, where the system has it already: packages have megabytes.
+  class Mapping {
+   public:
+    Mapping() = default;
+    explicit Mapping(const std::filesystem::path& path);
+    ~Mapping();
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+
+    std::string_view bytes() const { return {data_, size_}; }
+
+   private:
+    char* data_ = nullptr;
+    std::size_t size_ = 0;
+  };
+
+  void read_directory();
+
+  std::filesystem::path path_;
+  Mapping file_;  // empty where the content is in memory already
+  std::string_view bytes_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace neml2_capi::archive

@@ -1,0 +1,249 @@
+#include "capi/capsule/capsule.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "capi/archive/crc32.h"
+#include "capi/archive/npz.h"
+#include "capi/base/log.h"
+#include "capi/loader/image.h"
+
+namespace neml2_capi::model {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Of a process in a folder: enough to look into; a run that goes wrong must not fill a disk.
+constexpr std::int64_t most_files = 16;
+constexpr std::int64_t most_points = 10000;
+
+std::string time_as(const char* format) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+std::string host_name() {
+  utsname system{};
+  if (::uname(&system) != 0) return "";
+  return system.nodename;
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
+  utsname system{};
+  return ::uname(&system) == 0 ? system.machine : "";
+}
+
+// What may stand in the name of a file on any system.
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
+  return text;
+}
+
+std::string hexadecimal(std::uint32_t value) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", value);
+  return text;
+}
+
+// Size and CRC-32 of a file as it is now.
+json fingerprint(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) return nullptr;
+  return {{"bytes", bytes.size()}, {"crc32", hexadecimal(archive::crc32(bytes))}};
+}
+
+json artifact_of(const artifact::Metadata& metadata) {
+  json files = {{metadata.file.filename().string(), fingerprint(metadata.file)}};
+  for (const std::string& package : artifact::packages_of(metadata))
+    files[package] = fingerprint(metadata.leaf / package);
+  return {{"path", fs::absolute(metadata.file).lexically_normal().string()},
+          {"dtype", name_of(metadata.dtype)},
+          {"files", std::move(files)}};
+}
+
+json options_of(const Options& options) {
+  json values;
+  for (const Options::Info& info : Options::all())
+    if (info.choices)
+      values[info.name] = options.text(info.name);
+    else
+      values[info.name] = options.number(info.name);
+  return values;
+}
+
+template <class Name>
+json names_of(const std::vector<Points>& arrays, Name&& name) {
+  json names = json::array();
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i].data) names.push_back(name(i));
+  return names;
+}
+
+// What the evaluation was asked for, by name.
+json operation_of(const Model& model, const Evaluation& evaluation) {
+  const auto variable = [&model](Kind kind) {
+    return [&all = model.variables(kind)](std::size_t i) { return all[i].name; };
+  };
+  const auto derivative = [&model](Kind kind) {
+    return [&all = model.derivatives(kind).all()](std::size_t i) { return all[i].block.name; };
+  };
+  return {{"outputs", names_of(evaluation.outputs, variable(Kind::output))},
+          {"derivatives", names_of(evaluation.blocks, derivative(Kind::input))},
+          {"parameter_derivatives", names_of(evaluation.parameter_blocks, derivative(Kind::parameter))},
+          {"jvps", names_of(evaluation.jvps, variable(Kind::output))},
+          {"adjoints", names_of(evaluation.adjoints, variable(Kind::input))},
+          {"parameter_adjoints", names_of(evaluation.parameter_adjoints, variable(Kind::parameter))}};
+}
+
+// As the header names them.
+constexpr std::pair<int, const char*> reported[] = {{NEML2_REPORT_STATUS, "status"},
+                                                    {NEML2_REPORT_ITERATIONS, "iterations"},
+                                                    {NEML2_REPORT_RESIDUAL_NORM, "residual_norm"},
+                                                    {NEML2_REPORT_SUGGESTED_CUT, "suggested_cut"}};
+
+Variable report_variable(int kind, const char* name) {
+  const bool whole = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
+  return {name, "", whole ? DType::int32 : DType::float64, Dims(), 0};
+}
+
+// Not what was asked wrongly, nor what has no memory to be written.
+bool is_failure(std::int32_t status) {
+  return status == NEML2_ERROR_RUNTIME || status == NEML2_ERROR_UNSUPPORTED || status == NEML2_ERROR_INTERNAL;
+}
+
+}  // namespace
+
+Capsule::Capsule(const Model& model, const Evaluation& evaluation, const Options& options)
+    : model_(model), options_(options), watched_(evaluation), copies_(evaluation.inputs.size()), reports_(5) {
+  const auto& inputs = model.variables(Kind::input);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (evaluation.copies[i]) copies_[i] = gather(evaluation.inputs[i], inputs[i], 0, evaluation.points, true);
+  for (const auto& [kind, name] : reported) {
+    if (watched_.report[kind].data) continue;
+    Tensor& own = reports_[static_cast<std::size_t>(kind)];
+    own = Tensor::zeros(report_variable(kind, name).dtype, {evaluation.points});
+    watched_.report[kind] = {own.data_as<char>(), 1};
+  }
+}
+
+void Capsule::end(const Tally& tally) noexcept {
+  if (tally.worst() == NEML2_OK) return;
+  try {
+    const Points& status = watched_.report[NEML2_REPORT_STATUS];
+    std::vector<std::int64_t> failed;
+    const auto room = static_cast<std::size_t>(most_points);
+    for (std::int64_t p = 0; p < watched_.points && failed.size() < room; ++p)
+      if (*reinterpret_cast<const std::int32_t*>(point(status, p, sizeof(std::int32_t))) != NEML2_OK)
+        failed.push_back(p);
+    const bool all = watched_.points <= most_points;
+    if (all) {
+      failed.resize(static_cast<std::size_t>(watched_.points));
+      std::iota(failed.begin(), failed.end(), 0);
+    }
+    write(tally.worst(), tally.message(watched_.points), "", failed, all ? "all" : "failed");
+  } catch (const std::exception& error) {
+    log::write(log::Channel::model, log::Level::warning, "no capsule was written: ", error.what());
+  }
+}
+
+void Capsule::end(const Error& error) noexcept {
+  if (!is_failure(error.status())) return;
+  try {
+    std::vector<std::int64_t> points(static_cast<std::size_t>(std::min(watched_.points, most_points)));
+    std::iota(points.begin(), points.end(), 0);
+    write(error.status(), error.what(), error.subject(), points, watched_.points <= most_points ? "all" : "first");
+  } catch (const std::exception& failure) {
+    log::write(log::Channel::model, log::Level::warning, "no capsule was written: ", failure.what());
+  }
+}
+
+// The values of these points; of one value for all, that value.
+Tensor Capsule::rows(const Points& array, const Variable& variable, const std::vector<std::int64_t>& points) const {
+  const std::int64_t item = itemsize(variable.dtype);
+  const auto bytes = static_cast<std::size_t>(variable.point_shape.product() * item);
+  const bool one = array.stride == 0;
+  const Dims sizes = (one ? Dims() : Dims{std::ssize(points)}).then(variable.point_shape);
+  Tensor out = Tensor::empty(variable.dtype, sizes);
+  char* to = out.data_as<char>();
+  if (one) std::memcpy(to, array.data, bytes);
+  for (std::size_t k = 0; !one && k < points.size(); ++k, to += bytes)
+    std::memcpy(to, point(array, points[k], item), bytes);
+  return out;
+}
+
+void Capsule::write(std::int32_t status, const std::string& message, const std::string& subject,
+                    const std::vector<std::int64_t>& points, const char* kept) const {
+  const std::int64_t number = options_.capsule()->next_number();
+  if (number > most_files) return;
+  archive::Npz file;
+  const auto add = [&](const char* folder, const std::vector<Points>& arrays, Kind kind) {
+    const auto& variables = model_.variables(kind);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      if (!arrays[i].data) continue;
+      const bool copied = kind == Kind::input && &arrays == &watched_.inputs && copies_[i].data();
+      const std::int64_t size = variables[i].point_shape.product();
+      const Points array = copied ? Points{copies_[i].data_as<char>(), size} : arrays[i];
+      file.add(join(folder, "/", variables[i].name), rows(array, variables[i], points));
+    }
+  };
+  add("inputs", watched_.inputs, Kind::input);
+  add("parameters", watched_.parameters, Kind::parameter);
+  add("tangents", watched_.tangents, Kind::input);
+  add("cotangents", watched_.cotangents, Kind::output);
+  if (status > NEML2_OK)
+    for (const auto& [kind, name] : reported)
+      file.add(join("report/", name), rows(watched_.report[kind], report_variable(kind, name), points));
+  Tensor numbers = Tensor::empty(DType::int64, {std::ssize(points)});
+  std::copy(points.begin(), points.end(), numbers.data_as<std::int64_t>());
+  file.add("points", numbers);
+  const json document = {
+      {"format", 1},
+      {"what", "a failed call of neml2_capi: rerun it with neml2-capi replay FILE"},
+      {"time", time_as("%Y-%m-%dT%H:%M:%SZ")},
+      {"library", {{"version", NEML2_CAPI_VERSION}, {"abi", NEML2_ABI_VERSION}, {"provider", aoti::provider_file}}},
+      {"host", {{"name", host_name()}, {"processor", processor()}, {"process", ::getpid()}}},
+      {"artifact", artifact_of(model_.metadata())},
+      {"options", options_of(options_)},
+      {"operation", operation_of(model_, watched_)},
+      {"status", status},
+      {"message", message},
+      {"subject", subject},
+      {"batch", watched_.points},
+      {"kept", kept}};
+  file.add_text("capsule.json", document.dump(2, ' ', false, json::error_handler_t::replace));
+
+  const fs::path folder = options_.capsule()->path();
+  std::error_code failure;
+  fs::create_directories(folder, failure);  // where it cannot be, opening the file says why
+  const std::string model = model_.metadata().file.parent_path().filename().string();
+  const fs::path path = folder / plain(join("capsule-", model, "-", time_as("%Y%m%dT%H%M%SZ"), "-", host_name(), "-",
+                                            ::getpid(), "-", number, ".npz"));
+  file.write(path);
+  log::write(log::Channel::model, log::Level::warning, "the failed call was written to ", path.string(),
+             "; rerun it with: neml2-capi replay ", path.string(),
+             number == most_files ? ". It is the last that this process writes there." : "");
+}
+
+}  // namespace neml2_capi::model

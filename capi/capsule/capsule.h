@@ -1,0 +1,52 @@
+// A capsule: a file with all that is needed to make a failed evaluation again, elsewhere. neml2-capi replay reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capi/base/error.h"
+#include "capi/model/model.h"
+
+namespace neml2_capi::model {
+
+class Capsule {
+ public:
+  // Of an evaluation that is about to begin. Inputs that it will write over are copied now.
+  Capsule(const Model& model, const Evaluation& evaluation, const Options& options);
+
+  // The same, which also reports what the capsule tells of the points.
+  const Evaluation& evaluation() const { return watched_; }
+
+  // Write the capsule where the evaluation failed. Where that is not possible, the log says why.
+  void end(const Tally& tally) noexcept;
+  void end(const Error& error) noexcept;
+
+ private:
+  void write(std::int32_t status, const std::string& message, const std::string& subject,
+             const std::vector<std::int64_t>& points, const char* kept) const;
+  Tensor rows(const Points& array, const Variable& variable, const std::vector<std::int64_t>& points) const;
+
+  const Model& model_;
+  const Options& options_;
+  Evaluation watched_;
+  Vector<Tensor> copies_;   // of inputs; empty where there is none
+  Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty where the caller has an array
+};
+
+// What `run` returns for the evaluation, watched where the options name a folder for capsules.
+template <class Run>
+Tally with_capsule(const Model& model, const Evaluation& evaluation, const Options& options, Run&& run) {
+  if (!options.capsule()) return run(evaluation);
+  Capsule capsule(model, evaluation, options);
+  try {
+    const Tally tally = run(capsule.evaluation());
+    capsule.end(tally);
+    return tally;
+  } catch (const Error& error) {
+    capsule.end(error);
+    throw;
+  }
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,248 @@
+#include "capi/evaluation/dispatch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "capi/capsule/capsule.h"
+#include "capi/evaluation/host_arrays.h"
+
+namespace neml2_capi::model {
+namespace {
+
+std::vector<threads::Scheduler::Device> shares_of(const std::vector<Dispatch::Device>& devices) {
+  std::vector<threads::Scheduler::Device> shares;
+  for (const Dispatch::Device& device : devices) shares.push_back(device.share);
+  return shares;
+}
+
+// What two models of the same arrays must have in common is whatever an array depends on.
+bool same_variable(const Variable& a, const Variable& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.point_shape == b.point_shape;
+}
+
+bool same_derivative(const Derivative& a, const Derivative& b) {
+  return a.output == b.output && a.input == b.input && a.batched == b.batched && same_variable(a.block, b.block);
+}
+
+bool same_model(const Model& a, const Model& b) {
+  for (const Kind kind : {Kind::input, Kind::output, Kind::parameter, Kind::unknown})
+    if (!std::ranges::equal(a.variables(kind), b.variables(kind), same_variable)) return false;
+  for (const Kind kind : {Kind::input, Kind::parameter})
+    if (!std::ranges::equal(a.derivatives(kind).all(), b.derivatives(kind).all(), same_derivative)) return false;
+  return true;
+}
+
+}  // namespace
+
+Dispatch::Dispatch(std::vector<Device> devices)
+    : devices_(std::move(devices)), evaluated_(devices_.size()), scheduler_(shares_of(devices_)) {
+  for (const Device& device : devices_) {
+    if (!same_model(*primary(), *device.model))
+      throw Error(NEML2_ERROR_ARTIFACT, device.name,
+                  join("The model for ", device.name, " differs from that for ", devices_.front().name,
+                       " in its variables or derivatives. Compile it once for all devices: neml2-compile --device cpu "
+                       "cuda."));
+    const std::int64_t baked = device.model->baked_batch();
+    if (baked != 0 && device.share.batch_size % baked != 0)
+      throw Error(NEML2_ERROR_UNSUPPORTED, device.name,
+                  join(device.model->limiting_package(), " was compiled for a fixed batch of ", baked,
+                       " points, of which the batch size of ", device.name, ", ", device.share.batch_size,
+                       ", is no multiple. Choose one, or compile the model with --dynamic-batch."));
+  }
+  primary()->keep_on_host();
+}
+
+void Dispatch::require_solvable() const {
+  if (size() == 1 && primary()->compute_device().is_host()) return;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "scheduler",
+              join("A solve is for a model on the CPU alone, and the scheduler of this one has ",
+                   size() == 1 ? devices_.front().name : join(size(), " devices"), ": load it without a scheduler."));
+}
+
+const Model* Dispatch::whole(std::int64_t points) const {
+  const bool fits =
+      size() == 1 && (devices_.front().share.batch_size == 0 || points <= devices_.front().share.batch_size);
+  return fits && primary()->compute_device().is_host() ? primary().get() : nullptr;
+}
+
+std::int64_t Dispatch::points_evaluated(std::int64_t device) const {
+  if (device < 0 || device >= static_cast<std::int64_t>(size()))
+    throw Error(NEML2_ERROR_ARGUMENT, "index",
+                join("The scheduler of the model has ", size(), " devices; there is none at ", device, "."));
+  return evaluated_[static_cast<std::size_t>(device)];
+}
+
+// One evaluation, in sub-batches of several threads.
+class Dispatch::Spread {
+ public:
+  Spread(const Dispatch& dispatch, const Evaluation& evaluation, const Options& options)
+      : dispatch_(dispatch), model_(*dispatch.primary()), whole_(evaluation), options_(options) {
+    make_room(whole_.adjoints, Kind::input);
+    make_room(whole_.parameter_adjoints, Kind::parameter);
+    // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller's.
+    for (const Variable& unknown : model_.variables(Kind::unknown))
+      if (whole_.unknowns)
+        iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));
+  }
+
+  void evaluate(const threads::Scheduler::SubBatch& of) {
+    const Device& device = dispatch_.devices_[of.device];
+    Vector<Tensor> scratch, unknowns(model_.variables(Kind::unknown).size());
+    Evaluation part = slice(of, scratch);
+    if (whole_.unknowns) part.unknowns = &unknowns;
+    Tally tally = device.model->compute_device().is_host() ? device.model->evaluate_points(part, options_)
+                                                           : evaluate_on_device(*device.model, part, options_);
+    dispatch_.count(of.device, of.count);
+    tally.shift(of.begin);
+    const std::lock_guard lock(mutex_);
+    if (whole_.unknowns) gather_unknowns(unknowns, of);
+    if (const std::int32_t worst = tally.worst(); worst != NEML2_OK)
+      failed_.push_back({of, Error(worst, "", tally.message(of.count))});
+    tally_.add(tally);
+  }
+
+  // What became of all, where nothing was thrown but this.
+  Outcome finish(const std::vector<threads::Scheduler::Failure>& failures, const Evaluation& evaluation) {
+    if (failures.size() == 1 && failed_.empty()) std::rethrow_exception(failures.front().error);
+    for (const auto& failure : failures) failed_.push_back({failure.of, error_of(failure.error)});
+    std::sort(failed_.begin(), failed_.end(), [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
+    Outcome outcome{std::move(tally_), {}};
+    for (const Failed& failed : failed_) outcome.parts.push_back(placed(failed));
+    if (!failures.empty()) throw AggregateError(std::move(outcome.parts));
+    write_sums(whole_.adjoints, evaluation.adjoints, Kind::input);
+    write_sums(whole_.parameter_adjoints, evaluation.parameter_adjoints, Kind::parameter);
+    return outcome;
+  }
+
+ private:
+  struct Failed {
+    threads::Scheduler::SubBatch of;
+    Error error;
+  };
+
+  static Error error_of(const std::exception_ptr& exception) try { std::rethrow_exception(exception); } catch (...) {
+    return current_error();
+  }
+
+  Error placed(const Failed& failed) const {
+    const auto& [of, error] = failed;
+    return {error.status(), error.subject(),
+            join("points ", of.begin, " to ", of.begin + of.count - 1, " on ", dispatch_.devices_[of.device].name, ": ",
+                 error.what())};
+  }
+
+  // Sums over all points are made in the end, of a value for each.
+  void make_room(std::vector<Points>& adjoints, Kind kind) {
+    for (std::size_t i = 0; i < adjoints.size(); ++i) {
+      if (!is_one_value(adjoints[i])) continue;
+      const Variable& variable = model_.variables(kind)[i];
+      sums_.push_back(Tensor::zeros(variable.dtype, Dims{whole_.points}.then(variable.point_shape)));
+      adjoints[i] = {sums_.back().data_as<char>(), variable.point_shape.product()};
+    }
+  }
+  // In the order of the points, as one device does it. A point that failed is there as zero, or NaN.
+  void write_sums(const std::vector<Points>& rows, const std::vector<Points>& sums, Kind kind) const {
+    const Vector<std::int32_t> good(static_cast<std::size_t>(whole_.points), NEML2_OK);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (!is_one_value(sums[i])) continue;
+      const Variable& variable = model_.variables(kind)[i];
+      std::memset(sums[i].data, 0, static_cast<std::size_t>(variable.point_shape.product() * itemsize(variable.dtype)));
+      accumulate(gather(rows[i], variable, 0, whole_.points, false), variable, sums[i], good, false);
+    }
+  }
+
+  // The arrays of some points. A block that is one for all points is that of the last ones, as on one device, which
+  // writes it point after point; the others get `scratch`, for two devices must not write the same.
+  Evaluation slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
+    Evaluation part = whole_;
+    part.points = of.count;
+    const bool last = of.begin + of.count == whole_.points;
+    const auto shift = [&](std::vector<Points>& arrays, Kind kind) {
+      for (std::size_t i = 0; i < arrays.size(); ++i) shift_to(of.begin, arrays[i], model_.variables(kind)[i].dtype);
+    };
+    for (auto* arrays : {&part.inputs, &part.tangents, &part.adjoints}) shift(*arrays, Kind::input);
+    for (auto* arrays : {&part.outputs, &part.jvps, &part.cotangents}) shift(*arrays, Kind::output);
+    for (auto* arrays : {&part.parameters, &part.parameter_adjoints}) shift(*arrays, Kind::parameter);
+    const auto shift_blocks = [&](std::vector<Points>& arrays, Kind kind) {
+      for (std::size_t i = 0; i < arrays.size(); ++i) {
+        const Variable& block = model_.derivatives(kind).all()[i].block;
+        shift_to(of.begin, arrays[i], block.dtype);
+        if (last || !is_one_value(arrays[i])) continue;
+        scratch.push_back(Tensor::empty(block.dtype, block.point_shape));
+        arrays[i].data = scratch.back().data_as<char>();
+      }
+    };
+    shift_blocks(part.blocks, Kind::input);
+    shift_blocks(part.parameter_blocks, Kind::parameter);
+    for (int kind = 0; kind < 5; ++kind) {
+      const bool whole_number = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
+      shift_to(of.begin, part.report[kind], whole_number ? DType::int32 : DType::float64);
+    }
+    return part;
+  }
+  static void shift_to(std::int64_t begin, Points& array, DType dtype) {
+    if (array.data) array.data = point(array, begin, itemsize(dtype));
+  }
+
+  // The last iterates of failed points, among those of all.
+  void gather_unknowns(const Vector<Tensor>& unknowns, const threads::Scheduler::SubBatch& of) const {
+    for (std::size_t i = 0; i < unknowns.size(); ++i) {
+      if (!unknowns[i].data()) continue;
+      Tensor& all = whole_.unknowns->at(i);
+      if (!all.data()) {
+        all = iterates_[i];
+        fill_nan(all.data_as<char>(), all.dtype(), all.numel());
+      }
+      const std::int64_t bytes_per_point = unknowns[i].numel() / of.count * unknowns[i].itemsize();
+      unknowns[i].copy_to(all.data_as<char>() + of.begin * bytes_per_point);
+    }
+  }
+
+  const Dispatch& dispatch_;
+  const Model& model_;
+  Evaluation whole_;  // with a row per point in the place of each sum
+  Vector<Tensor> sums_;
+  Vector<Tensor> iterates_;  // room for the unknowns of failed points
+  const Options& options_;
+
+  std::mutex mutex_;  // guards what follows
+  Tally tally_;
+  std::vector<Failed> failed_;
+};
+
+Dispatch::Outcome Dispatch::spread(const Evaluation& evaluation, const Options& options) const {
+  Spread spread(*this, evaluation, options);
+  const auto failures =
+      scheduler_.run(evaluation.points, [&](const threads::Scheduler::SubBatch& of) { spread.evaluate(of); });
+  return spread.finish(failures, evaluation);
+}
+
+Dispatch::Outcome Dispatch::evaluate(const Evaluation& evaluation, const Options& options) const {
+  const std::int64_t points = evaluation.points;
+  if (const Model* model = whole(points)) {
+    Outcome outcome{model->evaluate(evaluation, options), {}};
+    count(0, points);
+    return outcome;
+  }
+  for (const Device& device : devices_)
+    device.model->check_batch(evaluation, options, device.share.batch_size > 0 ? device.share.batch_size : points);
+  Outcome outcome;
+  if (points == 0) {
+    primary()->evaluate(evaluation, options);
+    return outcome;
+  }
+  with_capsule(*primary(), evaluation, options, [&](const Evaluation& watched) {
+    outcome = spread(watched, options);
+    return outcome.tally;
+  });
+  return outcome;
+}
+
+Dispatch::Outcome evaluate(const Model& model, const Dispatch* dispatch, const Evaluation& evaluation,
+                           const Options& options) {
+  if (dispatch) return dispatch->evaluate(evaluation, options);
+  return {model.evaluate(evaluation, options), {}};
+}
+
+}  // namespace neml2_capi::model

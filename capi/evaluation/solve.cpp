@@ -1,0 +1,120 @@
+#include "capi/evaluation/solve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/evaluation/arrays.h"
+
+namespace neml2_capi::model {
+namespace {
+
+Vector<std::int32_t> checked_status(const std::int32_t* status, std::size_t points) {
+  if (!status) return Vector<std::int32_t>(points, NEML2_OK);
+  for (std::size_t p = 0; p < points; ++p)
+    if (status[p] != NEML2_OK && status[p] != NEML2_NOT_CONVERGED && status[p] != NEML2_SINGULAR)
+      throw Error(NEML2_ERROR_ARGUMENT, "status",
+                  join("The status of point ", p, " is ", status[p],
+                       "; expected NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR."));
+  return {status, status + points};
+}
+
+}  // namespace
+
+Solve::Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Options& options)
+    : model_(std::move(model)), evaluation_(std::move(evaluation)), whole_batch_(options.whole_batch()) {
+  check_one_batch();
+  if (evaluation_.points > 0) inputs_to_copy(*model_, evaluation_, options.miters());
+  evaluation_.copies.assign(evaluation_.inputs.size(), true);
+  model_->fill(chunk_, evaluation_, options, 0, evaluation_.points);
+  for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();
+}
+
+void Solve::check_one_batch() const {
+  const std::int64_t points = evaluation_.points, baked = model_->baked_batch_;
+  if (points == 0) return;
+  if (baked != 0 && points != baked)
+    throw Error(NEML2_ERROR_SHAPE, model_->limiting_package_,
+                join(model_->limiting_package_, " was compiled for a fixed batch of ", baked, " points; got ", points,
+                     ". Solve ", baked, ", or compile the model with --dynamic-batch."));
+  if (points > model_->greatest_batch_)
+    throw Error(NEML2_ERROR_SHAPE, "points",
+                join("The points of a solve form one batch, and the packages take at most ", model_->greatest_batch_,
+                     "; got ", points, ". Solve fewer points at once."));
+  for (std::size_t index : model_->uniform_parameters_) {
+    const Variable& parameter = model_->variables(Kind::parameter)[index];
+    if (length_of_equal(evaluation_.parameters[index], parameter, 0, points) < points)
+      throw Error(NEML2_ERROR_SHAPE, parameter.name,
+                  join("A package takes one value of '", parameter.name,
+                       "' for all points of a run, so it cannot vary within a solve. Solve points of equal values."));
+  }
+}
+
+void Solve::expect_accepted() const {
+  if (system_ && !accepted_)
+    throw Error(NEML2_ERROR_ARGUMENT, "system",
+                "The system was not accepted: call neml2_system_accept with its solution first.");
+}
+
+FlatSystem* Solve::next() {
+  expect_accepted();
+  if (system_) unknowns_ += system_->places().size();
+  system_.reset();
+  while (chunk_.points > 0 && blocks_.size() < model_->segments_.size()) {
+    const Segment& segment = *model_->segments_[blocks_.size()];
+    if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(&segment)) {
+      accepted_ = false;
+      return &system_.emplace(*implicit, implicit->prepare(chunk_), unknowns_, whole_batch_);
+    }
+    blocks_.push_back(segment.run(chunk_));
+  }
+  return nullptr;
+}
+
+FlatSystem& Solve::current() {
+  if (!system_)
+    throw Error(NEML2_ERROR_ARGUMENT, "system", "There is no system now: neml2_solve_next gave none, or failed.");
+  return *system_;
+}
+
+void Solve::accept(const double* u, const std::int32_t* status, const std::int32_t* iterations) {
+  FlatSystem& system = current();
+  if (accepted_)
+    throw Error(NEML2_ERROR_ARGUMENT, "system", "The system was accepted before: go on with neml2_solve_next.");
+  const auto points = static_cast<std::size_t>(system.points());
+  newton::Outcome outcome(system.points(), chunk_.newton);
+  outcome.status = checked_status(status, points);
+  if (iterations && std::any_of(iterations, iterations + points, [](std::int32_t n) { return n < 0; }))
+    throw Error(NEML2_ERROR_ARGUMENT, "iterations", "The iterations of a point must be 0 or more.");
+  if (iterations) std::copy_n(iterations, points, outcome.iterations.begin());
+  Operands solution = system.operands(u);
+  outcome.residual_norm = system.norms(solution.unknowns);
+  if (!status)
+    for (std::size_t p = 0; p < points; ++p)
+      if (!std::isfinite(outcome.residual_norm[p])) outcome.status[p] = NEML2_NOT_CONVERGED;
+  // From where a failed point came decides on the cut that is suggested for it.
+  if (std::count(outcome.status.begin(), outcome.status.end(), NEML2_OK) < std::ssize(outcome.status))
+    outcome.initial_norm = system.norms(system.start());
+  blocks_.push_back(system.segment().differentiate(solution, chunk_));
+  system.segment().finish(std::move(solution.unknowns), outcome, chunk_);
+  accepted_ = true;
+}
+
+Tally Solve::finish() {
+  expect_accepted();
+  Tally tally;
+  if (chunk_.points == 0) return tally;
+  if (blocks_.size() < model_->segments_.size())
+    throw Error(NEML2_ERROR_ARGUMENT, "solve",
+                "The solve is not at its end: call neml2_solve_next until it gives NULL for the system.");
+  const Model::Found found = model_->find_derivatives(evaluation_, 0, chunk_, blocks_);
+  model_->clear_sums(evaluation_);
+  model_->write_results(evaluation_, 0, chunk_);
+  if (evaluation_.unknowns) model_->write_unknowns(evaluation_, 0, chunk_);
+  model_->write_derivatives(evaluation_, 0, chunk_.status, found);
+  tally.add(chunk_.status, 0);
+  return tally;
+}
+
+}  // namespace neml2_capi::model

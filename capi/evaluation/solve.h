@@ -1,0 +1,45 @@
+// Reverse communication: an evaluation that stops at each implicit segment, for the caller to solve it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capi/model/model.h"
+#include "capi/segments/flat_system.h"
+
+namespace neml2_capi::model {
+
+class Solve {
+ public:
+  // Inputs and parameters are copied; the other arrays of the evaluation must stay where they are until finish(). All
+  // points form one batch: throws NEML2_ERROR_SHAPE where the packages cannot take them as one.
+  Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Options& options);
+
+  // Go on to the next system; null at the end. Throws NEML2_ERROR_ARGUMENT where the last one was not accepted.
+  FlatSystem* next();
+  // The system that next() gave.
+  FlatSystem& current();
+  // The solution of the current system, and what became of each point; status and iterations may be null.
+  void accept(const double* u, const std::int32_t* status, const std::int32_t* iterations);
+  // Write the results. Throws NEML2_ERROR_ARGUMENT before the end.
+  Tally finish();
+
+  std::int64_t points() const { return evaluation_.points; }
+
+ private:
+  void check_one_batch() const;
+  void expect_accepted() const;
+
+  std::shared_ptr<const Model> model_;
+  Evaluation evaluation_;
+  bool whole_batch_;
+  Chunk chunk_;
+  Vector<Vector<Block>> blocks_;  // of the segments that are done
+  std::size_t unknowns_ = 0;      // of the implicit segments before the current one
+  std::optional<FlatSystem> system_;
+  bool accepted_ = false;
+};
+
+}  // namespace neml2_capi::model

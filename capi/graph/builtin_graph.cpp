@@ -1,0 +1,205 @@
+#include "capi/graph/builtin_graph.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/graph/registered_operators.h"
+#include "capi/graph/solve_package.h"
+#include "capi/loader/container.h"
+#include "capi/loader/loaded_graph.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+// Where the size of each symbol of a package is found.
+SizeExpression::Symbols positions(const Signature& signature) {
+  SizeExpression::Symbols found;
+  for (const auto& [name, axis] : signature.symbols) found.emplace(name, found.size());
+  return found;
+}
+
+// The provider's operators take tensors and numbers, and return tensors.
+void check_arguments(const OperatorNode& node) {
+  if (node.registered) return;  // it was checked against its schema
+  for (const Argument& argument : node.inputs)
+    if (argument.kind > Argument::Kind::none)
+      throw Error(
+          NEML2_ERROR_UNSUPPORTED, "",
+          join("the package calls the operator ", node.target, " with the argument ", argument.name, " of the kind ",
+               argument.kind_name, ", which the built-in runtime does not know: write the model without it"));
+  for (const OperatorNode::Output& output : node.outputs)
+    if (!output.is_tensor)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package calls the operator ", node.target,
+                       ", which returns something other than tensors: write the model without it"));
+}
+
+// Handles are the provider's: pointers to tensors.
+class BuiltinHandling final : public Handling {
+ public:
+  static const BuiltinHandling& get() {
+    static const BuiltinHandling handling;
+    return handling;
+  }
+
+  Tensor tensor_of(void* handle) const override { return *static_cast<Tensor*>(handle); }
+
+  // Its users are counted on their own.
+  void* lend(const Tensor& tensor) const override {
+    const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
+    Storage counted =
+        Storage::wrap(tensor.data(), tensor.numel() * tensor.itemsize(), give_back, new Storage(tensor.storage()));
+    return new Tensor(std::move(counted), tensor.dtype(), tensor.sizes(), tensor.strides());
+  }
+
+  void take_back(void* lent) const noexcept override { delete static_cast<Tensor*>(lent); }
+
+  // Code of torch 2.13 leaves the handles behind: then there is a second user.
+  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+               const std::vector<void*>& lent) const override {
+    destroy();
+    for (std::size_t i = 0; i < handles.size(); ++i)
+      if (handles[i] && !static_cast<Tensor*>(lent[i])->storage().is_unique()) delete static_cast<Tensor*>(handles[i]);
+  }
+
+  std::string reason(void*) const override { return Provider::get().last_error(); }
+};
+
+// What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
+class ConfinedRun {
+ public:
+  explicit ConfinedRun(bool confined) {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = confined;
+  }
+  ~ConfinedRun() {
+    if (memory::thread_cache) memory::thread_cache->in_confined_run = false;
+  }
+  ConfinedRun(const ConfinedRun&) = delete;
+  ConfinedRun& operator=(const ConfinedRun&) = delete;
+};
+
+bool have_equal_values(const Tensor& a, const Tensor& b) {
+  const Tensor first = a.row_major(), second = b.row_major();
+  return first.sizes() == second.sizes() && first.dtype() == second.dtype() &&
+         std::memcmp(first.data(), second.data(), static_cast<std::size_t>(first.numel() * first.itemsize())) == 0;
+}
+
+class BuiltinGraph final : public LoadedGraph {
+ public:
+  BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, Image& image)
+      : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()),
+        nodes_(std::move(nodes)),
+        calls_registered_(
+            std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {
+    if (may_only_solve(this->signature(), nodes_)) solves_ = solves_samples();
+  }
+
+  Runtime runtime() const override { return Runtime::builtin; }
+
+  void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
+    require_count(inputs.size());
+    if (singular) *singular = {};
+    RunContext context;
+    context.nodes = &nodes_;
+    context.singular = singular;
+    if (solves_)
+      run_solve(inputs, outputs, singular);
+    else if (calls_registered_)
+      run_registered(inputs, outputs, context);
+    else
+      run_container(inputs, outputs, context);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (!outputs[i])
+        throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": output ", i, " was not returned"));
+  }
+
+ private:
+  bool solves_samples() const {
+    const Vector<Tensor> samples = sample_systems(inputs());
+    SingularInfo singular;
+    const Vector<Tensor> by_package = Graph::run(samples, &singular);
+    const Tensor solved = solve_linear(samples[0], samples[1], &singular);
+    return singular.empty() && have_equal_values(by_package.front(), solved);
+  }
+
+  void run_solve(Handles& inputs, Handles& outputs, SingularInfo* singular) const {
+    const ConfinedRun confined(true);
+    try {
+      outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], singular));
+    } catch (const std::exception& error) {
+      throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": the compiled package failed: ", error.what()));
+    }
+  }
+
+  void run_container(Handles& inputs, Handles& outputs, RunContext& context) const {
+    const auto container = in_use();
+    const ConfinedRun confined(container->has_run());
+    container->run(reinterpret_cast<void**>(inputs.data()), inputs.size(), reinterpret_cast<void**>(outputs.data()),
+                   outputs.size(), &context, signature().has_integer_kernels);
+  }
+
+  // What a user's function failed with comes before what the package says of it.
+  void run_registered(Handles& inputs, Handles& outputs, RunContext& context) const {
+    Vector<std::int64_t> sizes;
+    for (const auto& [name, axis] : signature().symbols)
+      sizes.push_back(inputs[static_cast<std::size_t>(axis.input)]->sizes()[axis.axis]);
+    context.sizes = sizes.data();
+    try {
+      run_container(inputs, outputs, context);
+    } catch (const Error&) {
+      if (!context.failure) throw;
+    }
+    if (!context.failure) return;
+    try {
+      std::rethrow_exception(context.failure);
+    } catch (const Error& error) {
+      throw Error(error.status(), error.subject(), join(package(), ": ", error.what()));
+    }
+  }
+
+  std::vector<OperatorNode> nodes_;
+  bool calls_registered_;
+  bool solves_ = false;  // and does nothing else
+};
+
+}  // namespace
+
+void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes) {
+  const Provider& provider = Provider::get();
+  std::set<std::string> missing;
+  for (const Import& import : object.imports)
+    if (import.required && !dlsym(provider.library, provided_name(import.name).c_str())) missing.insert(import.name);
+  bool lacks_operators = false;
+  for (OperatorNode& node : nodes) {
+    node.function = provider.find_operator(node.target.c_str());
+    if (node.function || bind_registered(node, positions(signature))) continue;
+    missing.insert(node.target);
+    lacks_operators = true;
+  }
+  if (missing.empty()) {
+    for (const OperatorNode& node : nodes) check_arguments(node);
+    return;
+  }
+  std::string list;
+  for (const std::string& name : missing) add_name(list, name);
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package calls what the built-in runtime does not have: ", list, ". Run it on libtorch, ",
+                   lacks_operators ? "or register a function for the operator (neml2_operator_register) before it is "
+                                     "loaded, "
+                                   : "",
+                   "or write the model without it and compile it again. Operators that may be called: ",
+                   provider.supported_operators()));
+}
+
+std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
+                                    Image& image) {
+  return std::make_shared<BuiltinGraph>(package, std::move(signature), std::move(nodes), image);
+}
+
+}  // namespace neml2_capi::aoti

@@ -1,0 +1,22 @@
+// Packages on the built-in provider.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/loader/elf.h"
+#include "capi/loader/image.h"
+#include "capi/package/graph.h"
+#include "capi/package/operator_node.h"
+#include "capi/package/signature.h"
+
+namespace neml2_capi::aoti {
+
+// Give every node its function. Throws NEML2_ERROR_UNSUPPORTED, naming all that the provider lacks at once.
+void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
+
+std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
+                                    Image& image);
+
+}  // namespace neml2_capi::aoti

@@ -1,0 +1,203 @@
+#include "capi/graph/load.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "capi/archive/archive.h"
+#include "capi/base/error.h"
+#include "capi/graph/builtin_graph.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/libtorch/graph.h"
+#include "capi/loader/elf.h"
+#include "capi/loader/image.h"
+#include "capi/loader/isa.h"
+#include "capi/package/call_spec.h"
+#include "capi/package/extern_nodes.h"
+#include "capi/package/findings.h"
+#include "capi/package/source.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+std::string_view entry_of(const archive::Archive& archive, std::string_view suffix) {
+  const auto entry = archive.find(suffix);
+  if (!entry)
+    throw Error(NEML2_ERROR_ARTIFACT, "",
+                join("the archive has no entry *", suffix,
+                     ". It should be a .pt2 package as neml2-compile writes it, with its source."));
+  return *entry;
+}
+
+struct Metadata {
+  Target target;
+  std::string notes;  // of the exporter, in JSON; empty where there are none
+};
+
+Metadata read_metadata(std::string_view text) {
+  try {
+    const auto document = nlohmann::json::parse(text);
+    Metadata metadata;
+    metadata.target.device = document.at("AOTI_DEVICE_KEY").get<std::string>();
+    metadata.target.machine = document.at("AOTI_MACHINE").get<std::string>();
+    metadata.target.instruction_sets = document.at("AOTI_CPU_ISA").get<std::string>();
+    metadata.notes = document.value(exporter_notes, "");
+    return metadata;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(NEML2_ERROR_ARTIFACT, "", join("the metadata in the package is malformed: ", error.what()));
+  }
+}
+
+// What an archive holds, found fit to run here.
+struct Contents {
+  Runtime runtime = Runtime::builtin;
+  Signature signature;
+  std::vector<OperatorNode> nodes;
+  std::vector<libtorch::OperatorCall> calls;  // of the nodes, on libtorch
+  std::vector<libtorch::KernelFile> kernels;  // for a device
+  Device device;
+  Object object;
+};
+
+void bind_to_builtin(Contents& contents, std::string_view object) {
+  contents.runtime = Runtime::builtin;
+  contents.object = bind_to_provider(object, provider_file);
+}
+
+void bind_to_libtorch(Contents& contents, std::string_view object) {
+  contents.runtime = Runtime::libtorch;
+  contents.object = libtorch::bind(object);
+  for (const OperatorNode& node : contents.nodes) contents.calls.push_back(libtorch::resolve(node));
+}
+
+// Without a choice, libtorch is asked for where the built-in provider lacks something; where it cannot help, both
+// reasons are told.
+void bind_to_either(Contents& contents, std::string_view object) {
+  try {
+    bind_to_builtin(contents, object);
+    resolve_builtin(contents.object, contents.signature, contents.nodes);
+  } catch (const Error& error) {
+    if (error.status() != NEML2_ERROR_UNSUPPORTED) throw;
+    const Object with_builtin = contents.object;
+    try {
+      bind_to_libtorch(contents, object);
+    } catch (const Error& other) {
+      contents.object = with_builtin;
+      throw Error(error.status(), error.subject(), join(error.what(), ". Nor can libtorch run it: ", other.what()));
+    }
+  }
+}
+
+// Where the package will run. Devices other than the CPU are libtorch's.
+Device device_for(const Target& target, const Wanted& wanted) {
+  const Device own{target.device == "cuda" ? Device::Type::cuda : Device::Type::cpu};
+  const Device device = wanted.device.value_or(own);
+  if (device.type != own.type)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                join("the package was compiled for the device \"", target.device, "\", and is wanted on ", device.str(),
+                     ": compile the model with --device ", device.is_host() ? "cpu" : "cuda"));
+  if (device.type == Device::Type::cuda && wanted.runtime == Runtime::builtin)
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "",
+        "the package was compiled for the device \"cuda\", and the built-in runtime runs on \"cpu\" only: load it "
+        "for libtorch");
+  return device;
+}
+
+void require_libtorch(Device device) {
+  if (device.is_host()) return;
+  try {
+    libtorch::require_algebra(device);
+  } catch (const Error& error) {
+    if (device.type == Device::Type::cpu) throw;
+    throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                join("the package was compiled for the device \"cuda\", which needs libtorch: ", error.what()));
+  }
+}
+
+Runtime runtime_for(Device device, Runtime wanted) {
+  return device.is_host() && wanted != Runtime::tensors ? wanted : Runtime::libtorch;
+}
+
+// All that can be known without mapping the code.
+Contents read_checked(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
+  Contents contents;
+  Metadata metadata;
+  Findings findings(package);
+  findings.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
+  findings.raise_if_any();
+  const Target& target = metadata.target;
+  // A package for another device or machine may have no code, and nothing else to check.
+  findings.collect([&] { check_machine(target); });
+  findings.raise_if_any();
+  findings.collect([&] { contents.device = device_for(target, wanted); });
+  findings.raise_if_any();
+  const Runtime runtime = runtime_for(contents.device, wanted.runtime);
+  findings.collect([&] { require_libtorch(contents.device); });
+  findings.raise_if_any();
+  findings.collect([&] {
+    const std::string_view source = entry_of(archive, ".wrapper.cpp");
+    contents.signature = read_signature(source);
+    name_tensors(contents.signature, metadata.notes);
+    if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
+    for (const auto& [name, bytes] : archive.find_all(".cubin")) contents.kernels.push_back({name, std::string(bytes)});
+  });
+  findings.collect([&] {
+    const std::string_view object = entry_of(archive, ".wrapper.so");
+    switch (runtime) {
+      case Runtime::automatic: return bind_to_either(contents, object);
+      case Runtime::tensors:
+      case Runtime::libtorch: return bind_to_libtorch(contents, object);
+      case Runtime::builtin: return bind_to_builtin(contents, object);
+    }
+  });
+  if (runtime == Runtime::builtin)
+    findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
+  findings.collect([&] { check_processor(target, contents.object.producers); });
+  findings.collect([&] { check_c_library(contents.object.versions); });
+  findings.raise_if_any();
+  return contents;
+}
+
+std::shared_ptr<Graph> open(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
+  Contents contents = read_checked(archive, package, wanted);
+  Image& image = Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
+  if (contents.runtime == Runtime::libtorch)
+    return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image, contents.device,
+                          contents.kernels);
+  return open_builtin(package, std::move(contents.signature), std::move(contents.nodes), image);
+}
+
+// Read an archive, from a path or a content; every error tells the package.
+template <class Read, class... Source>
+auto naming_package(const std::string& package, Read&& read, const Wanted& wanted, const Source&... source) {
+  try {
+    return read(archive::Archive(source...), package, wanted);
+  } catch (const Error& error) {
+    if (!error.subject().empty()) throw;
+    throw Error(error.status(), package, join(package, ": ", error.what()));
+  } catch (const std::length_error& error) {
+    throw Error(NEML2_ERROR_UNSUPPORTED, package, join(package, ": ", error.what()));
+  }
+}
+
+// What a package without a file is called.
+const std::string in_memory = "the package in memory";
+
+}  // namespace
+
+Runtime check_package(const std::filesystem::path& path, const Wanted& wanted) {
+  return naming_package(path.filename().string(), read_checked, wanted, path).runtime;
+}
+
+std::shared_ptr<Graph> load_graph(const std::filesystem::path& path, const Wanted& wanted) {
+  return naming_package(path.filename().string(), open, wanted, path);
+}
+
+std::shared_ptr<Graph> load_graph(std::string_view content, const Wanted& wanted) {
+  return naming_package(in_memory, open, wanted, in_memory, content);
+}
+
+}  // namespace neml2_capi::aoti

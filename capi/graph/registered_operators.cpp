@@ -1,0 +1,301 @@
+#include "capi/graph/registered_operators.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/loader/image.h"
+
+namespace neml2_capi::aoti {
+class RegisteredOperator {
+ public:
+  RegisteredOperator(Schema schema, UserFunction function)
+      : schema_(std::move(schema)), name_(schema_.full_name()), function_(std::move(function)) {}
+
+  const Schema& schema() const { return schema_; }
+  const std::string& name() const { return name_; }
+
+  // Throws NEML2_ERROR_UNSUPPORTED when it was unregistered.
+  void call(Invocation& invocation) {
+    const Running running(*this);
+    if (retired_.load())
+      throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                  join("the operator ", name_,
+                       " was unregistered after the package was loaded: register it, and load the package again"));
+    function_(invocation);
+  }
+
+  void retire() {
+    for (const Running* running = innermost; running; running = running->outer)
+      if (&running->registered == this)
+        throw Error(NEML2_ERROR_ARGUMENT, name_,
+                    join("The operator ", name_, " cannot be unregistered by its own function: it is running."));
+    retired_.store(true);
+    for (std::int64_t left; (left = running_.load()) != 0;) running_.wait(left);
+  }
+
+ private:
+  // A call that is under way on this thread, and those around it.
+  struct Running {
+    explicit Running(RegisteredOperator& of) : registered(of), outer(innermost) {
+      innermost = this;
+      registered.running_.fetch_add(1);
+    }
+    ~Running() {
+      innermost = outer;
+      registered.running_.fetch_sub(1);
+      if (registered.retired_.load()) registered.running_.notify_all();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    RegisteredOperator& registered;
+    const Running* outer;
+  };
+  static thread_local const Running* innermost;
+
+  Schema schema_;
+  std::string name_;
+  UserFunction function_;
+  std::atomic<bool> retired_ = false;
+  std::atomic<std::int64_t> running_ = 0;
+};
+
+thread_local const RegisteredOperator::Running* RegisteredOperator::innermost = nullptr;
+
+RegisteredCall::RegisteredCall(std::shared_ptr<RegisteredOperator> registered, const OperatorNode& node,
+                               const SizeExpression::Symbols& symbols)
+    : operator_(std::move(registered)),
+      slots_(
+          slots_of(node, operator_->schema(),
+                   "does not fit the schema that was registered: register the one that the model was exported with")) {
+  const auto read = [&](const std::vector<std::string>& texts) {
+    std::vector<SizeExpression> expressions;
+    for (const std::string& text : texts) expressions.emplace_back(text, symbols);
+    return expressions;
+  };
+  for (const OperatorNode::Output& output : node.outputs)
+    expected_.push_back({output.dtype, read(output.sizes), read(output.strides), output.has_layout});
+}
+
+const std::string& RegisteredCall::name() const { return operator_->name(); }
+
+void RegisteredCall::check(std::int64_t i, const Tensor& value, const std::int64_t* sizes) const {
+  const Expected& expected = expected_[static_cast<std::size_t>(i)];
+  if (expected.dtype && value.dtype() != *expected.dtype)
+    throw Error(NEML2_ERROR_DTYPE, name(),
+                join("output ", i, " of the operator ", name(), " must be ", name_of(*expected.dtype), ", and is ",
+                     name_of(value.dtype())));
+  if (!expected.has_layout) return;
+  bool fits = value.ndim() == std::ssize(expected.sizes);
+  std::string wanted;
+  for (std::int64_t axis = 0; axis < std::ssize(expected.sizes); ++axis) {
+    const SizeExpression& size = expected.sizes[static_cast<std::size_t>(axis)];
+    wanted += axis ? ", " : "";
+    wanted += size.is_known() ? std::to_string(size.evaluate(sizes)) : "any";
+    fits = fits && (!size.is_known() || size.evaluate(sizes) == value.sizes()[axis]);
+  }
+  if (!fits)
+    throw Error(NEML2_ERROR_SHAPE, name(),
+                join("output ", i, " of the operator ", name(), " must have the shape (", wanted,
+                     expected.sizes.size() == 1 ? ",)" : ")", ", and has ", value.sizes().str()));
+}
+
+// In memory that nobody else has, in the order of the axes that the package's code expects.
+Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64_t* sizes) const {
+  Dims strides = value.sizes().row_major();
+  const auto& expected = expected_[static_cast<std::size_t>(i)].strides;
+  const bool all_known =
+      std::all_of(expected.begin(), expected.end(), [](const SizeExpression& stride) { return stride.is_known(); });
+  for (std::int64_t axis = 0; all_known && axis < std::ssize(expected); ++axis)
+    strides[axis] = expected[static_cast<std::size_t>(axis)].evaluate(sizes);
+
+  const auto is_as_wanted = [&](const Tensor& tensor) {
+    for (std::int64_t axis = 0; axis < tensor.ndim(); ++axis)
+      if (tensor.sizes()[axis] > 1 && tensor.strides()[axis] != strides[axis]) return false;
+    return true;
+  };
+  if (value.storage().is_own() && value.storage().is_unique() && is_as_wanted(value))
+    return Tensor(value.storage(), value.dtype(), value.sizes(), strides, value.offset());
+
+  // A row-major copy with the axes in the order of their strides, seen with the axes as they were.
+  Dims order = value.sizes();
+  std::iota(&order[0], &order[0] + order.size(), std::int64_t{0});
+  std::stable_sort(&order[0], &order[0] + order.size(),
+                   [&](std::int64_t a, std::int64_t b) { return strides[a] > strides[b]; });
+  Dims permuted_sizes = value.sizes(), permuted_strides = value.strides();
+  for (std::int64_t k = 0; k < order.size(); ++k) {
+    permuted_sizes[k] = value.sizes()[order[k]];
+    permuted_strides[k] = value.strides()[order[k]];
+  }
+  const Tensor copy = Tensor(value.storage(), value.dtype(), permuted_sizes, permuted_strides, value.offset()).copy();
+  Dims copied = value.strides();
+  for (std::int64_t k = 0; k < order.size(); ++k) copied[order[k]] = copy.strides()[k];
+  const Tensor made(copy.storage(), copy.dtype(), value.sizes(), copied);
+  if (made.numel() > 0 && !is_as_wanted(made))
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, name(),
+        join("the package takes output ", i, " of the operator ", name(), " with the strides ", strides.str(),
+             ", which leave gaps or overlap: compile it with a fake implementation that returns a dense tensor"));
+  return Tensor(made.storage(), made.dtype(), made.sizes(), strides);
+}
+
+// What a package is told to have failed, it prints. So where the source tells all of the layout, a failed function gives
+// zeros, the functions after it are not called, and the run fails when it is through.
+bool RegisteredCall::give_zeros(const std::int64_t* sizes, Tensor* const* outputs) const {
+  const auto is_known = [](const SizeExpression& size) { return size.is_known(); };
+  for (const Expected& expected : expected_)
+    if (!expected.dtype || !expected.has_layout || !std::all_of(expected.sizes.begin(), expected.sizes.end(), is_known))
+      return false;
+  for (std::int64_t i = 0; i < std::ssize(expected_); ++i) {
+    const Expected& expected = expected_[static_cast<std::size_t>(i)];
+    Dims shape;
+    for (const SizeExpression& size : expected.sizes) shape.push_back(size.evaluate(sizes));
+    *outputs[i] = laid_out(i, Tensor::zeros(*expected.dtype, shape), sizes);
+  }
+  return true;
+}
+
+void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* const* tensors,
+                         const std::int64_t* integers) {
+  const RegisteredCall& call = *node.registered;
+  Tensor* const* outputs = tensors;
+  for (const Argument& argument : node.inputs) outputs += argument.num_tensors();
+  if (run.failure && call.give_zeros(run.sizes, outputs)) return;
+  try {
+    Invocation invocation(call, run.sizes, tensors, integers);
+    call.operator_->call(invocation);
+    for (std::int64_t i = 0; i < invocation.num_outputs(); ++i) {
+      std::optional<Tensor>& made = invocation.outputs_[static_cast<std::size_t>(i)];
+      if (!made)
+        throw Error(NEML2_ERROR_RUNTIME, call.name(), join("the operator ", call.name(), " gave no output ", i));
+      *outputs[i] = std::move(*made);
+    }
+  } catch (...) {
+    run.failure = std::current_exception();
+    if (!call.give_zeros(run.sizes, outputs)) throw;
+  }
+}
+
+namespace {
+
+std::mutex mutex;
+
+// It is not destroyed: packages may run while the process ends.
+auto& operators() {
+  static auto& all = *new std::map<std::string, std::shared_ptr<RegisteredOperator>, std::less<>>;
+  return all;
+}
+
+void require_supported(std::string_view text, const Schema& schema) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(NEML2_ERROR_ARGUMENT, "schema", join("The operator '", text, "' cannot be registered: ", what));
+  };
+  if (text.find("!)") != std::string_view::npos) refuse("it writes to an argument; it should return what it makes.");
+  constexpr std::string_view types[] = {"Tensor", "int", "float", "bool", "str"};
+  for (const Parameter& parameter : schema.parameters)
+    if (std::find(std::begin(types), std::end(types), parameter.type.base) == std::end(types) ||
+        (parameter.type.is_list && parameter.type.base == "str"))
+      refuse(join("its argument ", parameter.name,
+                  " is of a type that a function is not given; possible are Tensor, int, SymInt, float, bool and str, "
+                  "each with '?', and lists of all but str."));
+  if (schema.returns.empty() ||
+      !std::all_of(schema.returns.begin(), schema.returns.end(), [](const Type& type) { return type.is_tensor(); }))
+    refuse("it must return one or more of Tensor, and nothing else.");
+}
+
+}  // namespace
+
+Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
+                       const std::int64_t* integers)
+    : call_(call), schema_(call.operator_->schema()), sizes_(sizes) {
+  using Kind = Argument::Kind;
+  const auto next_tensor = [&] {
+    Tensor tensor = (*tensors++)->row_major();
+    tensor.storage().end_confinement();
+    return tensor;
+  };
+  outputs_.resize(call.expected_.size());
+  arguments_.reserve(call.slots_.size());
+  for (const Slot& slot : call.slots_) {
+    arguments_.push_back({slot, {}, {}, {}});
+    Given& given = arguments_.back();
+    const Argument& value = slot.value;
+    switch (value.kind) {
+      case Kind::tensor: given.tensors.push_back(next_tensor()); break;
+      case Kind::tensors:
+        for (std::int64_t i = 0; i < value.count; ++i) given.tensors.push_back(next_tensor());
+        break;
+      case Kind::optional_tensors:
+        for (const bool is_there : value.booleans) given.tensors.push_back(is_there ? next_tensor() : Tensor());
+        break;
+      case Kind::integer: given.integers.push_back(slot.is_default ? value.number : *integers++); break;
+      case Kind::integers:
+        for (std::int64_t i = 0; i < value.count; ++i) given.integers.push_back(*integers++);
+        break;
+      case Kind::boolean: given.integers.push_back(value.boolean); break;
+      case Kind::booleans:
+        for (const bool item : value.booleans) given.integers.push_back(item);
+        break;
+      case Kind::real: given.reals.push_back(value.real); break;
+      case Kind::reals: given.reals.assign(value.reals.begin(), value.reals.end()); break;
+      default: break;
+    }
+  }
+}
+
+void Invocation::set_output(std::int64_t i, Tensor&& value) {
+  if (i < 0 || i >= num_outputs())
+    throw Error(NEML2_ERROR_ARGUMENT, call_.name(),
+                join("the operator ", call_.name(), " returns ", num_outputs(), " tensors; there is no output ", i));
+  call_.check(i, value, sizes_);
+  outputs_[static_cast<std::size_t>(i)] = call_.laid_out(i, std::move(value), sizes_);
+}
+
+void register_operator(std::string_view text, UserFunction function) {
+  Schema schema = parse_schema(text);
+  require_supported(text, schema);
+  const std::string name = schema.full_name();
+  if (Provider::get().find_operator(name.c_str()))
+    throw Error(NEML2_ERROR_ARGUMENT, name, join("The built-in runtime has an operator ", name, " of its own."));
+  auto made = std::make_shared<RegisteredOperator>(std::move(schema), std::move(function));
+  const std::lock_guard lock(mutex);
+  if (!operators().emplace(name, std::move(made)).second)
+    throw Error(NEML2_ERROR_ARGUMENT, name, join("An operator ", name, " is registered already: unregister it first."));
+}
+
+void unregister_operator(std::string_view text) {
+  const std::string_view padded = text.substr(0, text.find('('));
+  const std::size_t begin = std::min(padded.find_first_not_of(' '), padded.size());
+  const std::string name(padded.substr(begin, padded.find(' ', begin) - begin));
+  std::shared_ptr<RegisteredOperator> found;
+  {
+    const std::lock_guard lock(mutex);
+    const auto at = operators().find(name);
+    if (at == operators().end())
+      throw Error(NEML2_ERROR_NAME, name, join("There is no operator '", name, "' that was registered."));
+    found = at->second;
+  }
+  found->retire();
+  const std::lock_guard lock(mutex);
+  const auto at = operators().find(name);  // another thread may have been faster
+  if (at != operators().end() && at->second == found) operators().erase(at);
+}
+
+bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols) {
+  std::shared_ptr<RegisteredOperator> found;
+  {
+    const std::lock_guard lock(mutex);
+    const auto at = operators().find(node.target);
+    if (at == operators().end()) return false;
+    found = at->second;
+  }
+  node.registered = std::make_shared<const RegisteredCall>(std::move(found), node, symbols);
+  node.function = &RegisteredCall::run;
+  return true;
+}
+
+}  // namespace neml2_capi::aoti

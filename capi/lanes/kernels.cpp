@@ -1,0 +1,54 @@
+// Which of the instruction sets that the kernels were compiled for this machine has.
+#include "capi/lanes/kernels.h"
+
+namespace neml2_capi::lanes {
+
+#define NML2_DECLARE(set)                      \
+  namespace set {                              \
+  extern const Kernels<double> double_kernels; \
+  extern const Kernels<float> float_kernels;   \
+  }
+
+NML2_DECLARE(portable)
+
+#if defined(__x86_64__)
+
+NML2_DECLARE(avx2)
+NML2_DECLARE(avx512)
+
+namespace {
+
+enum class InstructionSet { portable, avx2, avx512 };
+
+InstructionSet best() {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return InstructionSet::portable;
+  return __builtin_cpu_supports("avx512f") ? InstructionSet::avx512 : InstructionSet::avx2;
+}
+
+const InstructionSet here = best();
+
+}  // namespace
+
+#define NML2_SELECT(type, kernels_of_type)                              \
+  template <>                                                           \
+  const Kernels<type>& kernels<type>() {                                \
+    if (here == InstructionSet::avx512) return avx512::kernels_of_type; \
+    if (here == InstructionSet::avx2) return avx2::kernels_of_type;     \
+    return portable::kernels_of_type;                                   \
+  }
+
+#else
+
+#define NML2_SELECT(type, kernels_of_type) \
+  template <>                              \
+  const Kernels<type>& kernels<type>() {   \
+    return portable::kernels_of_type;      \
+  }
+
+#endif
+
+NML2_SELECT(double, double_kernels)
+NML2_SELECT(float, float_kernels)
+
+}  // namespace neml2_capi::lanes

@@ -1,0 +1,139 @@
+// Vectors of the instruction set that the including file is compiled for.
+//
+// Everything that depends on the instruction set lives in a namespace of that set, so that no inline function of one
+// can stand in for that of another. Every operation rounds like its scalar counterpart, and a product is fused with a
+// sum only where that is written: what a lane holds depends neither on its place nor on the other lanes.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
+#if defined(__FMA__) || defined(__aarch64__)
+inline constexpr bool has_fma = true;
+#else
+inline constexpr bool has_fma = false;
+#endif
+
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(vector_bytes)));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+// Vectors are compared to -1 or 0 in lanes of this type.
+template <class T>
+using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+
+template <class T>
+inline constexpr int lane_count = vector_bytes / static_cast<int>(sizeof(T));
+
+template <class T>
+Lanes<T> broadcast(T value) {
+  return value - Lanes<T>{};  // -0.0 stays what it is
+}
+
+template <class T>
+Lanes<T> load(const T* from) {
+  Lanes<T> v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class T>
+void store(T* to, const Lanes<T>& v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
+
+// Element i from `from[i * stride]`.
+template <class T>
+Lanes<T> load_strided(const T* from, std::int64_t stride) {
+  if (stride == 1) return load(from);
+  if (stride == 0) return broadcast(*from);
+  Lanes<T> v;
+  for (int i = 0; i < lane_count<T>; ++i) v[i] = from[i * stride];
+  return v;
+}
+
+inline double absolute(double x) { return __builtin_fabs(x); }
+inline float absolute(float x) { return __builtin_fabsf(x); }
+inline Lanes<double> absolute(const Lanes<double>& x) {
+  return __builtin_bit_cast(Lanes<double>, __builtin_bit_cast(Lanes<std::int64_t>, x) & INT64_MAX);
+}
+inline Lanes<float> absolute(const Lanes<float>& x) {
+  return __builtin_bit_cast(Lanes<float>, __builtin_bit_cast(Lanes<std::int32_t>, x) & INT32_MAX);
+}
+
+// Whether a comparison holds anywhere.
+inline bool any(bool mask) { return mask; }
+template <class Mask>
+bool any(const Mask& mask) {
+#if defined(__AVX512F__)
+  const __m512i bits = __builtin_bit_cast(__m512i, mask);
+  return _mm512_test_epi32_mask(bits, bits) != 0;
+#elif defined(__AVX2__)
+  const __m256i bits = __builtin_bit_cast(__m256i, mask);
+  return !_mm256_testz_si256(bits, bits);
+#else
+  const auto bits = __builtin_bit_cast(Lanes<std::int64_t>, mask);
+  return (bits[0] | bits[1]) != 0;
+#endif
+}
+
+// a b + c, rounded once where the instruction set can.
+inline double multiply_add(double a, double b, double c) {
+  if constexpr (has_fma) return __builtin_fma(a, b, c);
+  return a * b + c;
+}
+inline float multiply_add(float a, float b, float c) {
+  if constexpr (has_fma) return __builtin_fmaf(a, b, c);
+  return a * b + c;
+}
+template <class V>
+V multiply_add(const V& a, const V& b, const V& c) {
+  [[maybe_unused]] constexpr bool doubles = std::is_same_v<V, Lanes<double>>;
+#if defined(__AVX512F__)
+  if constexpr (doubles)
+    return _mm512_fmadd_pd(a, b, c);
+  else
+    return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__) && defined(__FMA__)
+  if constexpr (doubles)
+    return _mm256_fmadd_pd(a, b, c);
+  else
+    return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  if constexpr (doubles)
+    return __builtin_bit_cast(V, vfmaq_f64(__builtin_bit_cast(float64x2_t, c), __builtin_bit_cast(float64x2_t, a),
+                                           __builtin_bit_cast(float64x2_t, b)));
+  else
+    return __builtin_bit_cast(V, vfmaq_f32(__builtin_bit_cast(float32x4_t, c), __builtin_bit_cast(float32x4_t, a),
+                                           __builtin_bit_cast(float32x4_t, b)));
+#else
+  static_assert(!has_fma);
+  return a * b + c;
+#endif
+}
+
+// c - a b, rounded once where the instruction set can.
+template <class V>
+V subtract_product(const V& c, const V& a, const V& b) {
+  return multiply_add(-a, b, c);
+}
+
+}  // namespace neml2_capi::lanes::NML2_INSTRUCTION_SET

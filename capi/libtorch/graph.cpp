@@ -1,0 +1,176 @@
+#include "capi/libtorch/graph.h"
+
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "capi/base/error.h"
+#include "capi/libtorch/library.h"
+#include "capi/libtorch/stream.h"
+#include "capi/libtorch/tensors.h"
+#include "capi/loader/container.h"
+#include "capi/loader/loaded_graph.h"
+#include "capi/loader/serial_regions.h"
+
+namespace neml2_capi::aoti::libtorch {
+namespace {
+
+// Handles that a package takes over, or gives: those that are left are ours.
+class HandleList {
+ public:
+  explicit HandleList(std::size_t size) : handles_(size, nullptr) {}
+  ~HandleList() {
+    for (Handle handle : handles_) OwnedHandle{handle};
+  }
+  HandleList(const HandleList&) = delete;
+  HandleList& operator=(const HandleList&) = delete;
+
+  void** data() { return reinterpret_cast<void**>(handles_.data()); }
+  std::size_t size() const { return handles_.size(); }
+  void set(std::size_t i, OwnedHandle handle) { handles_[i] = handle.release(); }
+  OwnedHandle take(std::size_t i) { return OwnedHandle(std::exchange(handles_[i], nullptr)); }
+
+ private:
+  Vector<Handle> handles_;
+};
+
+// An output that lies in memory that libtorch knows for borrowed, of an input or a constant, takes a share of it.
+Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
+  const auto* data = static_cast<const char*>(output.data());
+  for (const Tensor& input : inputs) {
+    const auto* begin = static_cast<const char*>(input.storage().data());
+    if (!data || data < begin || data >= begin + input.storage().bytes()) continue;
+    return Tensor(input.storage(), output.dtype(), output.sizes(), output.strides(),
+                  (data - begin) / output.itemsize());
+  }
+  return output;
+}
+
+// The handles of a package, as long as it is watched which of them it deletes; of this thread.
+thread_local std::vector<void*>* watched = nullptr;
+
+// Takes the place of aoti_torch_delete_tensor_object.
+Status delete_tensor(Handle handle) noexcept {
+  if (watched) std::erase(*watched, handle);
+  return Library::get().functions().aoti_torch_delete_tensor_object(handle);
+}
+
+// What libtorch refuses is told as an error of the package.
+template <class Call>
+auto naming_package(const std::string& package, Call&& call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": ", error.what()));
+  }
+}
+
+// Handles are libtorch's.
+class LibtorchHandling final : public Handling {
+ public:
+  static const LibtorchHandling& get() {
+    static const LibtorchHandling handling;
+    return handling;
+  }
+
+  Tensor tensor_of(void* handle) const override { return borrow(static_cast<Handle>(handle)); }
+  void* lend(const Tensor& tensor) const override { return handle_of(tensor).release(); }
+  void take_back(void* lent) const noexcept override { OwnedHandle{static_cast<Handle>(lent)}; }
+
+  // Code of torch 2.13 leaves them all behind.
+  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+               const std::vector<void*>&) const override {
+    std::vector<void*> left = handles;
+    std::erase(left, nullptr);
+    watched = &left;
+    destroy();
+    watched = nullptr;
+    for (void* handle : left) OwnedHandle{static_cast<Handle>(handle)};
+  }
+
+  std::string reason(void* proxy) const override {
+    const Run* run = static_cast<Run*>(proxy);
+    return run && !run->failure.empty() ? run->failure : Library::get().reason();
+  }
+};
+
+class LibtorchGraph final : public LoadedGraph {
+ public:
+  LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, Image& image,
+                Device device, std::unique_ptr<const KernelFolder> kernels)
+      : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get(), device, kernels->path()),
+        kernels_(std::move(kernels)),
+        calls_(std::move(calls)) {}
+
+  Runtime runtime() const override { return Runtime::libtorch; }
+
+  std::vector<Constant> constants() const override {
+    return naming_package(package(), [&] { return LoadedGraph::constants(); });
+  }
+
+  void set_constants(const std::vector<Constant>& values, bool copy) override {
+    naming_package(package(), [&] { LoadedGraph::set_constants(values, copy); });
+  }
+
+  void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
+    require_count(inputs.size());
+    if (singular) *singular = {};
+    const auto container = in_use();
+    Vector<Tensor> given = inputs.take();
+    naming_package(package(), [&] {
+      HandleList in(given.size()), out(outputs.size());
+      for (std::size_t i = 0; i < given.size(); ++i) in.set(i, handle_of(given[i]));
+      Run run{&calls_, singular, {}, !device().is_host()};
+      const SerialRegions torch_serial(Library::get().openmp());
+      const OnStream here(device());
+      container->run(in.data(), in.size(), out.data(), out.size(), &run, signature().has_integer_kernels,
+                     here.stream());
+      for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        OwnedHandle output = out.take(i);
+        if (!output.get()) throw std::runtime_error(join("output ", i, " was not returned"));
+        outputs[i] = new Tensor(owning(libtorch::take(std::move(output), device().by_operators), given));
+      }
+    });
+  }
+
+ private:
+  std::unique_ptr<const KernelFolder> kernels_;  // kernels are loaded when they are first run
+  std::vector<OperatorCall> calls_;
+};
+
+}  // namespace
+
+Object bind(std::string_view bytes) {
+  const Library& library = Library::get();
+  const auto address_of = [&](const std::string& name) {
+    if (name == "aoti_torch_proxy_executor_call_function") return reinterpret_cast<std::uintptr_t>(&call_operator);
+    if (name == "aoti_torch_delete_tensor_object") return reinterpret_cast<std::uintptr_t>(&delete_tensor);
+    return library.address_of(name);
+  };
+  Provider::get();  // in whose name the package no longer asks for libtorch
+  Object object = bind_to_addresses(bytes, provider_file, address_of);
+  std::set<std::string> missing;
+  for (const Import& import : object.imports)
+    if (import.required && address_of(import.name) == 0) missing.insert(import.name);
+  if (missing.empty()) return object;
+  std::string list;
+  for (const std::string& name : missing) add_name(list, name);
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package calls what libtorch ", library.version(), " at ", library.path().string(),
+                   " does not have: ", list,
+                   ". Use the libtorch that it was compiled with, or a newer one, or compile it again with this one."));
+}
+
+std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
+                            Image& image, Device device, const std::vector<KernelFile>& kernels) {
+  const OnStream here(device);  // a package makes its device the current one, and leaves it so
+  return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image, device,
+                                         std::make_unique<const KernelFolder>(kernels));
+}
+
+}  // namespace neml2_capi::aoti::libtorch

@@ -1,0 +1,197 @@
+#include "capi/libtorch/library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::aoti::libtorch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* file_name = "libtorch_cpu.so";
+constexpr const char* cuda_file_name = "libtorch_cuda.so";
+constexpr const char* variable = "NEML2_CAPI_LIBTORCH";
+constexpr std::uint64_t least = (2ULL << 56) | (10ULL << 48);
+
+std::mutex mutex;
+
+fs::path& suggested() {
+  static auto& place = *new fs::path;
+  return place;
+}
+
+// The library at a place: itself, or in it, or in its folder lib, as in a Python package.
+std::optional<fs::path> library_at(const fs::path& place) {
+  std::error_code ignored;
+  for (const fs::path& file : {place, place / file_name, place / "lib" / file_name})
+    if (fs::is_regular_file(file, ignored)) return file;
+  return std::nullopt;
+}
+
+// The one that is loaded, whoever did so: its file.
+std::optional<fs::path> library_in_process() {
+  std::optional<fs::path> found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        const fs::path path(info->dlpi_name ? info->dlpi_name : "");
+        if (path.filename() != file_name) return 0;
+        *static_cast<std::optional<fs::path>*>(out) = path;
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+fs::path find_library() {
+  const char* text = std::getenv(variable);
+  const std::optional<fs::path> loaded = library_in_process();
+  if (text && *text) {
+    const auto named = library_at(text);
+    if (!named)
+      throw Error(NEML2_ERROR_FILE, variable,
+                  join("there is no ", file_name, " at ", variable, "=", text,
+                       ": set it to the folder of the library, or of the Python package torch"));
+    std::error_code ignored;
+    if (loaded && !fs::equivalent(*loaded, *named, ignored))
+      throw Error(NEML2_ERROR_UNSUPPORTED, variable,
+                  join("the process has loaded ", loaded->string(), ", and ", variable, " names ", named->string(),
+                       ": a process can hold one libtorch only. Unset ", variable, ", or import no other torch"));
+    return *named;
+  }
+  if (loaded) return *loaded;
+  if (const auto named = library_at(suggested())) return *named;
+  throw Error(NEML2_ERROR_FILE, file_name,
+              join("libtorch was not found: install torch ", Library::least_version, " or later, and set ", variable,
+                   " to the folder of ", file_name));
+}
+
+std::string version_text(std::uint64_t packed) {
+  return join((packed >> 56) & 255, ".", (packed >> 48) & 255, ".", (packed >> 40) & 255);
+}
+
+}  // namespace
+
+Library::Library(std::filesystem::path path) : path_(std::move(path)) {
+  // Never global: what else is in the process keeps its own.
+  library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library_) {
+    const char* reason = dlerror();
+    throw Error(NEML2_ERROR_UNSUPPORTED, file_name,
+                join("libtorch cannot be opened: ", reason ? reason : "no reason was given"));
+  }
+  look_up_functions();
+  openmp_ = OpenMP::find(library_);
+}
+
+void Library::look_up_functions() {
+  const auto optional = [&](auto*& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library_, name));
+  };
+  std::string missing;
+  const auto required = [&](auto*& function, const char* name) {
+    optional(function, name);
+    if (!function) add_name(missing, name);
+  };
+  Functions& f = functions_;
+  required(f.aoti_torch_abi_version, "aoti_torch_abi_version");
+  required(f.aoti_torch_create_tensor_from_blob, "aoti_torch_create_tensor_from_blob");
+  required(f.aoti_torch_delete_tensor_object, "aoti_torch_delete_tensor_object");
+  required(f.aoti_torch_new_tensor_handle, "aoti_torch_new_tensor_handle");
+  required(f.aoti_torch_assign_tensors, "aoti_torch_assign_tensors");
+  required(f.aoti_torch_get_data_ptr, "aoti_torch_get_data_ptr");
+  required(f.aoti_torch_get_dim, "aoti_torch_get_dim");
+  required(f.aoti_torch_get_sizes, "aoti_torch_get_sizes");
+  required(f.aoti_torch_get_strides, "aoti_torch_get_strides");
+  required(f.aoti_torch_get_dtype, "aoti_torch_get_dtype");
+  required(f.aoti_torch_get_device_type, "aoti_torch_get_device_type");
+  required(f.aoti_torch_call_dispatcher, "aoti_torch_call_dispatcher");
+  required(f.torch_new_list_reserve_size, "torch_new_list_reserve_size");
+  required(f.torch_list_push_back, "torch_list_push_back");
+  required(f.torch_new_string_handle, "torch_new_string_handle");
+  optional(f.torch_new_stable_ivalue, "torch_new_stable_ivalue");
+  optional(f.torch_exception_get_what_without_backtrace, "torch_exception_get_what_without_backtrace");
+  optional(f.aoti_torch_get_device_index, "aoti_torch_get_device_index");
+  optional(f.aoti_torch_empty_strided, "aoti_torch_empty_strided");
+  optional(f.aoti_torch_copy_, "aoti_torch_copy_");
+  optional(f.aoti_torch_item_bool, "aoti_torch_item_bool");
+  optional(f.aoti_torch_aten_fill__Scalar, "aoti_torch_aten_fill__Scalar");
+  optional(f.aoti_torch_aten_subtract_Tensor, "aoti_torch_aten_subtract_Tensor");
+
+  const std::uint64_t packed = f.aoti_torch_abi_version ? f.aoti_torch_abi_version() : 0;
+  version_ = packed ? version_text(packed) : "of an unknown version";
+  const auto refuse = [&](const std::string& what) {
+    return Error(NEML2_ERROR_UNSUPPORTED, file_name,
+                 join("libtorch ", version_, " at ", path_.string(), " cannot be used: ", what, ". Torch ",
+                      least_version, " or later is needed"));
+  };
+  if (!missing.empty()) throw refuse("it lacks " + missing);
+  if (packed < least) throw refuse("it is too old");
+}
+
+const Library& Library::get() {
+  static std::atomic<const Library*> opened = nullptr;  // never closed
+  if (const Library* library = opened.load(std::memory_order_acquire)) return *library;
+  const std::lock_guard lock(mutex);
+  if (!opened) opened = new Library(find_library());
+  return *opened;
+}
+
+void Library::suggest(const std::filesystem::path& place) {
+  const std::lock_guard lock(mutex);
+  suggested() = place;
+}
+
+const CudaFunctions& Library::cuda() const {
+  if (cuda_library_.load(std::memory_order_acquire)) return cuda_;
+  const std::lock_guard lock(mutex);
+  if (cuda_library_) return cuda_;
+  const auto refuse = [&](const std::string& what) {
+    return Error(NEML2_ERROR_UNSUPPORTED, cuda_file_name,
+                 join("libtorch ", version_, " at ", path_.string(), " cannot be used for CUDA: ", what,
+                      ". Install a torch that is built for CUDA"));
+  };
+  const fs::path file = path_.parent_path() / cuda_file_name;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) throw refuse(join("there is no ", cuda_file_name, " beside it"));
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) {
+    const char* reason = dlerror();
+    throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "no reason was given"));
+  }
+  std::string missing;
+  const auto look_up = [&](auto*& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function) add_name(missing, name);
+  };
+  look_up(cuda_.aoti_torch_create_cuda_guard, "aoti_torch_create_cuda_guard");
+  look_up(cuda_.aoti_torch_delete_cuda_guard, "aoti_torch_delete_cuda_guard");
+  look_up(cuda_.aoti_torch_create_cuda_stream_guard, "aoti_torch_create_cuda_stream_guard");
+  look_up(cuda_.aoti_torch_delete_cuda_stream_guard, "aoti_torch_delete_cuda_stream_guard");
+  look_up(cuda_.aoti_torch_get_current_cuda_stream, "aoti_torch_get_current_cuda_stream");
+  if (!missing.empty()) throw refuse("it lacks " + missing);
+  cuda_library_.store(library, std::memory_order_release);
+  return cuda_;
+}
+
+std::uintptr_t Library::address_of(const std::string& name) const {
+  for (void* library : {library_, cuda_library_.load(std::memory_order_acquire)})
+    if (void* found = library ? dlsym(library, name.c_str()) : nullptr) return reinterpret_cast<std::uintptr_t>(found);
+  return 0;
+}
+
+std::string Library::reason() const {
+  const auto what = functions_.torch_exception_get_what_without_backtrace;
+  const char* text = what ? what() : nullptr;
+  return text ? text : "";
+}
+
+}  // namespace neml2_capi::aoti::libtorch

@@ -1,0 +1,44 @@
+#include "capi/libtorch/stream.h"
+
+#include <map>
+
+#include "capi/libtorch/tensors.h"
+
+namespace neml2_capi::aoti::libtorch {
+namespace {
+
+std::map<std::int16_t, void*>& named() {
+  thread_local std::map<std::int16_t, void*> streams;
+  return streams;
+}
+
+}  // namespace
+
+void use_stream(std::int16_t device_index, void* stream) {
+  if (stream)
+    named()[device_index] = stream;
+  else
+    named().erase(device_index);
+}
+
+OnStream::OnStream(Device device) {
+  if (device.type != Device::Type::cuda) return;
+  const CudaFunctions& cuda = Library::get().cuda();
+  expect(cuda.aoti_torch_create_cuda_guard(device.index, &device_), "the choice of a CUDA device");
+  try {
+    if (const auto found = named().find(device.index); found != named().end())
+      expect(cuda.aoti_torch_create_cuda_stream_guard(found->second, device.index, &guard_), "the choice of a stream");
+    expect(cuda.aoti_torch_get_current_cuda_stream(device.index, &stream_), "the current stream");
+  } catch (...) {
+    if (guard_) cuda.aoti_torch_delete_cuda_stream_guard(guard_);
+    cuda.aoti_torch_delete_cuda_guard(device_);
+    throw;
+  }
+}
+
+OnStream::~OnStream() {
+  if (guard_) Library::get().cuda().aoti_torch_delete_cuda_stream_guard(guard_);
+  if (device_) Library::get().cuda().aoti_torch_delete_cuda_guard(device_);
+}
+
+}  // namespace neml2_capi::aoti::libtorch

@@ -1,0 +1,121 @@
+#include "capi/loader/container.h"
+
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/loader/serial_regions.h"
+
+namespace neml2_capi::aoti {
+
+Container::Container(Image& image, const Handling& handling, std::string package, Device device, const char* kernels)
+    : image_(image), handling_(handling), package_(std::move(package)) {
+  call([&] { return entry().create(&container_, 1, device.str().c_str(), kernels); });
+}
+
+// The constants that were compiled in become those that are not in use, and can be freed.
+Container::Container(Image& image, const Handling& handling, std::string package,
+                     std::vector<PackagedConstant> constants)
+    : Container(image, handling, std::move(package), Device(),
+                nullptr) {  // from here on the destructor runs whatever is thrown
+  replaced_ = std::move(constants);
+  use_replaced();
+}
+
+void Container::use_replaced() {
+  std::vector<ConstantEntry> entries;
+  for (const PackagedConstant& constant : replaced_) {
+    lent_.push_back(handling_.lend(constant.value));
+    entries.push_back({constant.used_name, lent_.back()});
+  }
+  call([&] { return entry().use_constants(container_, entries.data(), entries.size(), true, false); });
+  call([&] { return entry().swap_constants(container_); });
+  call([&] { return entry().free_unused_constants(container_); });
+}
+
+Container::~Container() {
+  destroy();
+  for (void* lent : lent_) handling_.take_back(lent);
+}
+
+void Container::destroy() noexcept {
+  try {
+    std::vector<void*> own = lent_.empty() ? std::vector<void*>() : handles();
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (handling_.tensor_of(own[i]).data() != replaced_[i].value.data()) own[i] = nullptr;  // compiled in
+    handling_.destroy([&] { entry().destroy(container_); }, own, lent_);
+  } catch (...) {  // nothing more can be done for it
+  }
+}
+
+// Those that the package has of the constants that it does not make of others.
+std::vector<void*> Container::handles() const {
+  const ConstantEntry* entries = nullptr;
+  std::size_t count = 0;
+  call([&] { return entry().constants(container_, &entries, &count, false); });
+  std::vector<void*> handles;
+  for (std::size_t i = 0; i < count; ++i) handles.push_back(entries[i].handle);
+  return handles;
+}
+
+std::size_t Container::num_inputs() const {
+  std::size_t count = 0;
+  call([&] { return entry().num_inputs(container_, &count); });
+  return count;
+}
+
+std::size_t Container::num_outputs() const {
+  std::size_t count = 0;
+  call([&] { return entry().num_outputs(container_, &count); });
+  return count;
+}
+
+std::vector<PackagedConstant> Container::constants() const {
+  if (!lent_.empty() || !entry().has_constants()) return replaced_;
+  std::vector<PackagedConstant> constants;
+  std::size_t count = 0;
+  call([&] { return entry().num_constants(container_, &count); });
+  for (void* handle : handles()) constants.push_back({nullptr, nullptr, handling_.tensor_of(handle)});
+  for (std::size_t i = 0, k = 0; i < count && k < constants.size(); ++i) {
+    bool folded = false;
+    call([&] { return entry().constant_is_folded(container_, i, &folded); });
+    if (folded) continue;
+    call([&] { return entry().constant_original_name(container_, i, &constants[k].name); });
+    call([&] { return entry().constant_name(container_, i, &constants[k++].used_name); });
+  }
+  return constants;
+}
+
+// The first run folds constants into the container: it is alone.
+void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy,
+                    bool alone, void* stream) const {
+  std::unique_lock lock(image_.alone(), std::defer_lock);
+  if (alone || !has_run()) lock.lock();
+  image_.note_run();
+  const SerialRegions serial(entry().openmp);
+  call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
+  if (lock) has_run_.store(true, std::memory_order_release);
+}
+
+// Call into the package. Its C functions return a status, but some throw all the same.
+template <class Call>
+void Container::call(Call&& call, void* proxy) const {
+  try {
+    if (call() == 0) return;
+  } catch (const std::exception& error) {
+    report_failure(error.what());
+  } catch (...) {
+  }
+  report_failure(handling_.reason(proxy));
+}
+
+// What the runtime says comes first, since a package only knows that a call failed.
+void Container::report_failure(std::string reason) const {
+  const char* own = nullptr;
+  if (reason.empty() && entry().last_error && entry().last_error(&own) == 0 && own) reason = own;
+  if (reason.empty()) reason = "no reason was given";
+  throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": the compiled package failed: ", reason));
+}
+
+}  // namespace neml2_capi::aoti

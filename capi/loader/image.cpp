@@ -1,0 +1,167 @@
+#include "capi/loader/image.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/loader/memory_file.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+std::string loader_reason() {
+  const char* reason = dlerror();
+  return reason ? reason : "no reason was given";
+}
+
+// The folder of the library that this code is in.
+std::filesystem::path own_folder() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return {};
+  std::error_code error;
+  const auto file = std::filesystem::absolute(info.dli_fname, error);
+  return file.parent_path();
+}
+
+template <class Function>
+void look_up(Function*& function, void* library, const char* name) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+Provider open_provider() {
+  const std::filesystem::path path = own_folder() / provider_file;
+  const auto fail = [&](const std::string& why) {
+    return Error(NEML2_ERROR_FILE, provider_file,
+                 join("the built-in runtime ", path.string(), " cannot be used: ", why,
+                      ". It is installed beside this library: install them together."));
+  };
+  Provider provider{};
+  // Never global: its symbols are for packages, which name it as the library that they need.
+  provider.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!provider.library) throw fail(loader_reason());
+  look_up(provider.find_operator, provider.library, "nml2_find_operator");
+  look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
+  look_up(provider.last_error, provider.library, "nml2_last_error");
+  look_up(provider.solve_systems, provider.library, "nml2_solve_systems");
+  UseMemory use_memory = nullptr;
+  look_up(use_memory, provider.library, "nml2_use_memory");
+  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !provider.solve_systems ||
+      !use_memory)
+    throw fail("it is of another version");
+  use_memory(memory::allocate_for, memory::release_for);
+  return provider;
+}
+
+// Where every library of the process is loaded.
+std::set<ElfW(Addr)> loaded_addresses() {
+  std::set<ElfW(Addr)> addresses;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        static_cast<std::set<ElfW(Addr)>*>(out)->insert(info->dlpi_addr);
+        return 0;
+      },
+      &addresses);
+  return addresses;
+}
+
+// Where the library with this function is loaded.
+ElfW(Addr) address_of_library(const void* function) {
+  Dl_info info{};
+  link_map* library = nullptr;
+  if (!dladdr1(function, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) || !library) return 0;
+  return library->l_addr;
+}
+
+Error cannot_load(const std::string& reason) {
+  std::string advice = "Compile the model on a system as old as this one, or older.";
+  if (reason.find("libgomp") != std::string::npos)
+    advice = "Install GCC's OpenMP library: libgomp1 (Debian, Ubuntu), libgomp (Fedora, RHEL).";
+  return Error(NEML2_ERROR_UNSUPPORTED, "", join("the code of the package cannot be loaded: ", reason, ". ", advice));
+}
+
+// As packages read it.
+bool wants_checks() {
+  const char* value = std::getenv("AOTI_RUNTIME_CHECK_INPUTS");
+  return value && *value != '0';
+}
+
+}  // namespace
+
+OpenMP OpenMP::find(void* library) {
+  OpenMP openmp;
+  for (void* scope : {RTLD_DEFAULT, library}) {
+    if (openmp.set_levels && openmp.levels) break;
+    look_up(openmp.levels, scope, "omp_get_max_active_levels");
+    look_up(openmp.set_levels, scope, "omp_set_max_active_levels");
+  }
+  return openmp.levels ? openmp : OpenMP();
+}
+
+const Provider& Provider::get() {
+  static const Provider provider = open_provider();
+  return provider;
+}
+
+Image::Image(std::string_view name, std::string_view object, bool openmp) {
+  const MemoryFile file(name, object);
+  const auto before = loaded_addresses();
+  void* library = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw cannot_load(loader_reason());
+
+  look_up(entry_.create, library, "AOTInductorModelContainerCreateWithDevice");
+  look_up(entry_.destroy, library, "AOTInductorModelContainerDelete");
+  look_up(entry_.num_inputs, library, "AOTInductorModelContainerGetNumInputs");
+  look_up(entry_.num_outputs, library, "AOTInductorModelContainerGetNumOutputs");
+  look_up(entry_.run, library, "AOTInductorModelContainerRunSingleThreaded");
+  look_up(entry_.last_error, library, "AOTInductorGetLastError");
+  look_up(entry_.num_constants, library, "AOTInductorModelContainerGetNumConstants");
+  look_up(entry_.constant_name, library, "AOTInductorModelContainerGetConstantName");
+  look_up(entry_.constant_original_name, library, "AOTInductorModelContainerGetConstantOriginalFQN");
+  look_up(entry_.constant_is_folded, library, "AOTInductorModelContainerGetConstantFromFolded");
+  look_up(entry_.constants, library, "AOTInductorModelContainerExtractConstantsMapEntries");
+  look_up(entry_.use_constants, library, "AOTInductorModelContainerUpdateUserManagedConstantBufferPairs");
+  look_up(entry_.swap_constants, library, "AOTInductorModelContainerSwapConstantBuffer");
+  look_up(entry_.free_unused_constants, library, "AOTInductorModelContainerFreeInactiveConstantBuffer");
+  const auto refuse = [&](std::int32_t status, const char* why) {
+    dlclose(library);
+    return Error(status, "", why);
+  };
+  if (!entry_.create || !entry_.destroy || !entry_.num_inputs || !entry_.num_outputs || !entry_.run)
+    throw refuse(NEML2_ERROR_ARTIFACT, "the code of the package does not export the AOTInductor model container");
+  if (before.contains(address_of_library(reinterpret_cast<const void*>(entry_.create))))
+    throw refuse(NEML2_ERROR_INTERNAL, "the dynamic loader returned a library that was loaded before");
+
+  if (openmp) entry_.openmp = OpenMP::find(library);
+}
+
+Image& Image::map(std::string_view name, std::string_view object, bool openmp) {
+  using Content = std::pair<std::size_t, std::size_t>;  // hash and size
+  // Never destroyed: threads may still run packages while the process ends.
+  static auto& images = *new std::map<Content, Image*>;
+  static std::mutex mutex;
+  const Content content(std::hash<std::string_view>()(object), object.size());
+  const std::lock_guard lock(mutex);
+  const auto found = images.find(content);
+  if (found != images.end()) return *found->second;
+  return *images.emplace(content, new Image(name, object, openmp)).first->second;
+}
+
+void Image::remember_checks() {
+  int before = unknown;
+  checks_inputs_.compare_exchange_strong(before, wants_checks());
+}
+
+bool Image::checks_inputs() const {
+  const int checks = checks_inputs_.load(std::memory_order_relaxed);
+  return checks == unknown ? wants_checks() : checks != 0;
+}
+
+}  // namespace neml2_capi::aoti

@@ -1,0 +1,212 @@
+#include "capi/loader/isa.h"
+
+#include <gnu/libc-version.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <sstream>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+#if defined(__x86_64__)
+
+enum Register { eax, ebx, ecx, edx };
+
+// An instruction set that compilers use on their own, by the compiler's name, and where cpuid reports it. The others
+// (aes, sha, ...) stand in a command line, too, but only written intrinsics use them.
+struct Feature {
+  const char* name;
+  unsigned leaf;
+  unsigned subleaf;
+  Register where;
+  int bit;
+};
+
+constexpr Feature features[] = {
+    {"sse3", 1, 0, ecx, 0},
+    {"ssse3", 1, 0, ecx, 9},
+    {"fma", 1, 0, ecx, 12},
+    {"sse4.1", 1, 0, ecx, 19},
+    {"sse4.2", 1, 0, ecx, 20},
+    {"movbe", 1, 0, ecx, 22},
+    {"popcnt", 1, 0, ecx, 23},
+    {"avx", 1, 0, ecx, 28},
+    {"f16c", 1, 0, ecx, 29},
+    {"bmi", 7, 0, ebx, 3},
+    {"avx2", 7, 0, ebx, 5},
+    {"bmi2", 7, 0, ebx, 8},
+    {"avx512f", 7, 0, ebx, 16},
+    {"avx512dq", 7, 0, ebx, 17},
+    {"avx512ifma", 7, 0, ebx, 21},
+    {"avx512er", 7, 0, ebx, 27},
+    {"avx512cd", 7, 0, ebx, 28},
+    {"avx512bw", 7, 0, ebx, 30},
+    {"avx512vl", 7, 0, ebx, 31},
+    {"avx512vbmi", 7, 0, ecx, 1},
+    {"avx512vbmi2", 7, 0, ecx, 6},
+    {"gfni", 7, 0, ecx, 8},
+    {"avx512vnni", 7, 0, ecx, 11},
+    {"avx512bitalg", 7, 0, ecx, 12},
+    {"avx512vpopcntdq", 7, 0, ecx, 14},
+    {"amx-bf16", 7, 0, edx, 22},
+    {"avx512fp16", 7, 0, edx, 23},
+    {"amx-tile", 7, 0, edx, 24},
+    {"amx-int8", 7, 0, edx, 25},
+    {"avxvnni", 7, 1, eax, 4},
+    {"avx512bf16", 7, 1, eax, 5},
+    {"amx-fp16", 7, 1, eax, 21},
+    {"avxifma", 7, 1, eax, 23},
+    {"lzcnt", 0x80000001, 0, ecx, 5},
+    {"xop", 0x80000001, 0, ecx, 11},
+    {"fma4", 0x80000001, 0, ecx, 16},
+    {"tbm", 0x80000001, 0, ecx, 21},
+};
+
+// The registers that the operating system saves (XCR0); without that, an instruction is as illegal as if missing.
+std::uint64_t saved_registers() {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
+  std::uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return static_cast<std::uint64_t>(high) << 32 | low;
+}
+
+bool is_present(const Feature& feature) {
+  constexpr std::uint64_t ymm = 0x6, zmm = 0xe6, tiles = 0x60000;
+  unsigned found[4] = {};
+  if (!__get_cpuid_count(feature.leaf, feature.subleaf, &found[eax], &found[ebx], &found[ecx], &found[edx]))
+    return false;
+  if (!(found[feature.where] >> feature.bit & 1)) return false;
+  const std::string_view name = feature.name;
+  std::uint64_t needed = 0;
+  if (name.starts_with("avx") || name.starts_with("fma") || name == "f16c" || name == "xop") needed = ymm;
+  if (name.starts_with("avx512")) needed = zmm;
+  if (name.starts_with("amx")) needed = tiles;
+  return (saved_registers() & needed) == needed;
+}
+
+const Names level_2 = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"};
+const Names level_3 = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+const Names level_4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+
+// The levels that -march=<name> includes: a floor for the processors that go by a name.
+int level_of(std::string_view march) {
+  static const Names third = {"x86-64-v3",  "haswell",   "broadwell", "skylake", "alderlake", "raptorlake",
+                              "meteorlake", "arrowlake", "znver1",    "znver2",  "znver3",    "core-avx2"};
+  static const Names fourth = {"x86-64-v4",      "skylake-avx512", "cannonlake", "cascadelake", "cooperlake",
+                               "icelake-client", "icelake-server", "tigerlake",  "rocketlake",  "sapphirerapids",
+                               "emeraldrapids",  "graniterapids",  "znver4",     "znver5"};
+  if (fourth.contains(march)) return 4;
+  if (third.contains(march)) return 3;
+  return march == "x86-64-v2" || march == "nehalem" ? 2 : 1;
+}
+
+void add_level(Names& needed, int level) {
+  if (level >= 2) needed.insert(level_2.begin(), level_2.end());
+  if (level >= 3) needed.insert(level_3.begin(), level_3.end());
+  if (level >= 4) needed.insert(level_4.begin(), level_4.end());
+}
+
+// What a compiler was allowed to use. Later flags win: -march=native is recorded as a name and every -m and -mno- of
+// it.
+Names of_command_line(const std::string& producer) {
+  Names needed;
+  std::istringstream words(producer);
+  for (std::string word; words >> word;) {
+    if (word.starts_with("-march=")) {
+      add_level(needed, level_of(std::string_view(word).substr(7)));
+    } else if (word.starts_with("-mno-")) {
+      needed.erase(word.substr(5));
+    } else if (word.starts_with("-m")) {
+      needed.insert(word.substr(2));
+    }
+  }
+  return needed;
+}
+
+// The vector instruction sets by Inductor's names. False where the name is unknown.
+bool add_instruction_set(Names& needed, const std::string& name) {
+  if (name == "AVX2") return add_level(needed, 3), true;
+  if (name == "AVX512") return add_level(needed, 4), true;
+  if (name == "AVX512_VNNI") return needed.insert("avx512vnni"), true;
+  if (name == "AMX_TILE") return needed.insert("amx-tile"), true;
+  return name == "INVALID_VEC_ISA";  // scalar code
+}
+
+Names missing_of(const Names& needed) {
+  Names missing;
+  for (const Feature& feature : features)
+    if (needed.contains(feature.name) && !is_present(feature)) missing.insert(feature.name);
+  return missing;
+}
+
+#else
+
+// Elsewhere the vector instructions that Inductor uses are part of the baseline.
+Names of_command_line(const std::string&) { return {}; }
+bool add_instruction_set(Names&, const std::string& name) {
+  return name == "ASIMD" || name == "NEON" || name == "INVALID_VEC_ISA";
+}
+Names missing_of(const Names&) { return {}; }
+
+#endif
+
+constexpr const char* portable_command = "ATEN_CPU_CAPABILITY=avx2 TORCHINDUCTOR_CPP_MARCH=x86-64-v3 neml2-compile ...";
+
+[[noreturn]] void unsupported(const std::string& what) { throw Error(NEML2_ERROR_UNSUPPORTED, "", what); }
+
+}  // namespace
+
+void check_machine(const Target& target) {
+  if (target.device != "cpu" && target.device != "cuda")
+    unsupported(join("the package was compiled for the device \"", target.device,
+                     "\", and only \"cpu\" and \"cuda\" are supported: compile the model for one of these"));
+  utsname system{};
+  uname(&system);
+  if (target.machine != system.machine)
+    unsupported(join("the package was compiled for the machine \"", target.machine, "\", and this one is \"",
+                     system.machine, "\": compile the model on a machine of this kind"));
+}
+
+void check_processor(const Target& target, const std::vector<std::string>& producers) {
+  Names needed;
+  std::istringstream names(target.instruction_sets);
+  for (std::string name; names >> name;)
+    if (!add_instruction_set(needed, name))
+      unsupported(join("the package was compiled for the unknown instruction set \"", name,
+                       "\". A portable package is made with: ", portable_command));
+  for (const std::string& producer : producers) needed.merge(of_command_line(producer));
+
+  const Names missing = missing_of(needed);
+  if (missing.empty()) return;
+  std::string list;
+  for (const std::string& name : missing) add_name(list, name);
+  unsupported(join("the package was compiled for a processor with ", list,
+                   ", which this one lacks. A portable package is made with: ", portable_command));
+}
+
+void check_c_library(const std::vector<std::string>& versions) {
+  int here_major = 0, here_minor = 0;
+  std::sscanf(gnu_get_libc_version(), "%d.%d", &here_major, &here_minor);
+  for (const std::string& version : versions) {
+    int major = 0, minor = 0;
+    if (std::sscanf(version.c_str(), "GLIBC_%d.%d", &major, &minor) != 2) continue;
+    if (std::pair(major, minor) <= std::pair(here_major, here_minor)) continue;
+    unsupported(join("the package was compiled with glibc ", major, ".", minor, " or newer, and this system has ",
+                     gnu_get_libc_version(), ": compile the model on a system as old as this one, or older"));
+  }
+}
+
+}  // namespace neml2_capi::aoti

@@ -1,0 +1,159 @@
+#include "capi/loader/memory_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value && std::strcmp(value, "0") != 0;
+}
+
+bool write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// A folder may be mounted without the right to execute: only a mapping tells.
+bool is_executable(int descriptor) {
+  void* page = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, descriptor, 0);
+  if (page == MAP_FAILED) return false;
+  munmap(page, 1);
+  return true;
+}
+
+// /proc/self/fd/N, spelled as never before: descriptors are used again, a spelling is not. Between fd and N stand the
+// bits of a number that is this file's alone, in this copy of the library (its address) and among all copies.
+std::string fresh_spelling(int descriptor) {
+  static std::atomic<std::uint64_t> count{0};
+  std::string path = "/proc/self/fd/";
+  for (std::uint64_t number :
+       {count.fetch_add(1), static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&count))})
+    for (int bit = 0; bit < 48; ++bit, number >>= 1) path += number & 1 ? "./" : "/";
+  return path + std::to_string(descriptor);
+}
+
+std::string file_name(std::string_view name) {
+  std::string plain(name.substr(0, 64));
+  std::replace_if(
+      plain.begin(), plain.end(), [](unsigned char c) { return !std::isalnum(c) && c != '_' && c != '-'; }, '_');
+  return plain;
+}
+
+// A new file in `folder`; its name goes to `path`. -1 where that is not possible.
+int create_in(const std::string& folder, std::string_view name, std::string& path) {
+  path = folder + "/neml2-" + file_name(name) + "-XXXXXX.so";
+  return mkostemps(path.data(), 3, O_CLOEXEC);
+}
+
+// A file in `folder` that no name leads to, where the file system has such files.
+int create_nameless_in(const std::string& folder, std::string_view) {
+  return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+}
+
+// The same by a name that it has for a moment, while it is empty.
+int create_and_unlink_in(const std::string& folder, std::string_view name) {
+  std::string path;
+  const int descriptor = create_in(folder, name, path);
+  if (descriptor >= 0) unlink(path.c_str());
+  return descriptor;
+}
+
+// In the order of preference; the home folder last, as it may be on a slow network.
+std::vector<std::string> private_folders() {
+  std::vector<std::string> folders;
+  const auto add = [&](const char* folder) {
+    if (folder && *folder == '/') folders.emplace_back(folder);
+  };
+  add(std::getenv("XDG_RUNTIME_DIR"));
+  add(std::getenv("TMPDIR"));
+  for (const char* folder : {"/dev/shm", "/tmp", "/var/tmp"}) add(folder);
+  add(std::getenv("HOME"));
+  return folders;
+}
+
+}  // namespace
+
+MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
+  if (const char* folder = std::getenv("NEML2_CAPI_KEEP_OBJECTS"); folder && *folder) {
+    keep_in(folder, name, content);
+    return;
+  }
+  // MFD_EXEC would be rejected where vm.memfd_noexec is 2, and is not needed where it is 0.
+  if (!is_set("NEML2_CAPI_NO_MEMFD") &&
+      take_nameless(memfd_create(("neml2-" + file_name(name)).c_str(), MFD_CLOEXEC), content))
+    return;
+  const std::vector<std::string> folders = private_folders();
+  for (const auto create : {create_nameless_in, create_and_unlink_in})
+    for (const std::string& folder : folders)
+      if (take_nameless(create(folder, name), content)) return;
+  for (const std::string& folder : folders)
+    if (take_named(folder, name, content)) return;
+  std::string tried;
+  for (const std::string& folder : folders) tried += " " + folder;
+  throw Error(NEML2_ERROR_FILE, std::string(name),
+              join("no place was found where the code of the package may be written and executed; tried memory and",
+                   tried, ". Set TMPDIR to a folder that is not mounted noexec."));
+}
+
+void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::string_view content) {
+  if (take_named(folder, name, content)) {
+    remove_ = false;
+    return;
+  }
+  throw Error(NEML2_ERROR_FILE, folder,
+              join("cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno)));
+}
+
+// It is closed where it does not serve.
+bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
+  if (descriptor < 0) return false;
+  path_ = fresh_spelling(descriptor);
+  if (write_all(descriptor, content) && is_executable(descriptor) && access(path_.c_str(), R_OK) == 0) {
+    descriptor_ = descriptor;
+    return true;
+  }
+  close(descriptor);
+  return false;
+}
+
+bool MemoryFile::take_named(const std::string& folder, std::string_view name, std::string_view content) {
+  const int descriptor = create_in(folder, name, path_);
+  if (descriptor < 0) return false;
+  if (write_all(descriptor, content) && is_executable(descriptor)) {
+    descriptor_ = descriptor;
+    return remove_ = true;
+  }
+  const int reason = errno;
+  unlink(path_.c_str());
+  close(descriptor);
+  errno = reason;
+  return false;
+}
+
+MemoryFile::~MemoryFile() {
+  close(descriptor_);
+  if (remove_) unlink(path_.c_str());
+}
+
+}  // namespace neml2_capi::aoti

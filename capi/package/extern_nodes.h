@@ -1,0 +1,16 @@
+// The operators that a package does not compile but calls: its *.wrapper.json.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "capi/package/operator_node.h"
+
+namespace neml2_capi::aoti {
+
+// In the order of the indices by which the package calls them; `function` is left to the provider. `source` is the text
+// of its *.wrapper.cpp, which tells what outputs are read. Throws Error NEML2_ERROR_ARTIFACT where the text is not what
+// it should be.
+std::vector<OperatorNode> parse_extern_nodes(std::string_view json, std::string_view source);
+
+}  // namespace neml2_capi::aoti

@@ -1,0 +1,330 @@
+#include "capi/package/source.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "capi/base/error.h"
+#include "capi/package/source_outputs.h"
+#include "capi/package/source_text.h"
+#include "capi/tensor/dtype_names.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+
+[[noreturn]] void malformed(const std::string& what) {
+  throw Error(NEML2_ERROR_ARTIFACT, "", join("the source in the package cannot be understood: ", what));
+}
+
+[[noreturn]] void malformed_input(std::int64_t input, const std::string& what) {
+  malformed(join("input ", input, ": ", what));
+}
+
+// "arg1_1_size[0]"
+struct Element {
+  std::string_view array;
+  std::int64_t index;
+};
+
+std::optional<Element> to_element(std::string_view text) {
+  const std::size_t bracket = text.find('[');
+  if (bracket == std::string_view::npos || !text.ends_with(']') || !is_identifier(text.substr(0, bracket)))
+    return std::nullopt;
+  const auto index = to_integer(text.substr(bracket + 1, text.size() - bracket - 2));
+  if (!index || *index < 0 || *index >= Dims::capacity) return std::nullopt;
+  return Element{text.substr(0, bracket), *index};
+}
+
+DType to_dtype(std::int64_t input, std::string_view name) {
+  if (const auto dtype = dtype_named(name)) return *dtype;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package takes input ", input, " in the element type ", name, ", which is not supported"));
+}
+
+// Devices have the numbers of torch's C ABI.
+Device::Type to_device(std::int64_t input, std::string_view type) {
+  if (type == "0") return Device::Type::cpu;
+  if (type == "1") return Device::Type::cuda;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("the package takes input ", input, " on a device other than the CPU and CUDA"));
+}
+
+// What the checks of one input say.
+struct Checks {
+  std::string name;  // of the variable that holds it
+  std::optional<DType> dtype;
+  Device::Type device = Device::Type::cpu;
+  std::map<std::int64_t, std::int64_t> fixed, least, greatest, strides;
+};
+
+// The lines that matter:
+//   ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
+//   int32_t arg1_1_expected_dtype = aoti_torch_dtype_float64();
+//   if (arg1_1_size[0] < 2) {
+//   if (arg1_1_size[0] > 1048576) {
+//   if (6 != arg1_1_size[1]) {
+//   if (1 != arg1_1_stride[1]) {
+//   int32_t arg1_1_expected_device_type = 0;
+Checks read_checks(std::int64_t input, std::string_view body) {
+  Checks checks;
+  Lines lines(body);
+  while (const auto line = lines.next()) {
+    if (line->starts_with("ConstantHandle ")) checks.name = line->substr(15, line->find(' ', 15) - 15);
+    const std::string dtype = "int32_t " + checks.name + "_expected_dtype = aoti_torch_dtype_";
+    const std::string device = "int32_t " + checks.name + "_expected_device_type = ";
+    if (const auto name = between(*line, dtype, "();")) checks.dtype = to_dtype(input, *name);
+    if (const auto type = between(*line, device, ";")) checks.device = to_device(input, *type);
+
+    const auto condition = between(*line, "if (", ") {");
+    if (!condition) continue;
+    const std::size_t first = condition->find(' ');
+    const std::size_t second = condition->rfind(' ');
+    if (first == std::string_view::npos || second <= first) continue;
+    const std::string_view left = condition->substr(0, first), right = condition->substr(second + 1);
+    const std::string_view comparison = condition->substr(first + 1, second - first - 1);
+    const auto number = to_integer(comparison == "!=" ? left : right);
+    const auto element = to_element(comparison == "!=" ? right : left);
+    if (!number || !element) continue;
+    const bool is_size = element->array == checks.name + "_size";
+    if (is_size && comparison == "!=") checks.fixed[element->index] = *number;
+    if (is_size && comparison == "<") checks.least[element->index] = *number;
+    if (is_size && comparison == ">") checks.greatest[element->index] = *number;
+    if (element->array == checks.name + "_stride" && comparison == "!=") checks.strides[element->index] = *number;
+  }
+  if (checks.name.empty()) malformed_input(input, "its variable is not named");
+  if (!checks.dtype) malformed_input(input, "its element type is not stated");
+  return checks;
+}
+
+InputSpec to_spec(std::int64_t input, const Checks& checks) {
+  std::int64_t ndim = 0;
+  for (const auto* stated : {&checks.fixed, &checks.least, &checks.greatest, &checks.strides})
+    if (!stated->empty()) ndim = std::max(ndim, stated->rbegin()->first + 1);
+
+  const auto lookup = [](const auto& map, std::int64_t key, std::int64_t otherwise) {
+    const auto found = map.find(key);
+    return found == map.end() ? otherwise : found->second;
+  };
+  InputSpec spec;
+  spec.name = checks.name;
+  spec.dtype = *checks.dtype;
+  for (std::int64_t axis = 0; axis < ndim; ++axis) {
+    const std::int64_t least = lookup(checks.fixed, axis, lookup(checks.least, axis, 0));
+    const std::int64_t greatest = lookup(checks.fixed, axis, lookup(checks.greatest, axis, unbounded));
+    if (least < 0 || greatest < least) malformed_input(input, join("its axis ", axis, " has impossible bounds"));
+    spec.least.push_back(least);
+    spec.greatest.push_back(greatest);
+  }
+  return spec;
+}
+
+bool is_fixed(const InputSpec& spec, std::int64_t axis) { return spec.least[axis] == spec.greatest[axis]; }
+
+// The axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side: row-major, or
+// in the order of the strides that are stated. These are numbers where all inner axes are fixed.
+Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
+  constexpr std::int64_t unstated = std::numeric_limits<std::int64_t>::max();
+  const auto has_one_element = [&](std::int64_t axis) { return is_fixed(spec, axis) && spec.least[axis] <= 1; };
+  const auto stride_of = [&](std::int64_t axis) {
+    const auto found = checks.strides.find(axis);
+    return found == checks.strides.end() ? unstated : found->second;
+  };
+  std::vector<std::int64_t> axes;
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis)
+    if (!has_one_element(axis)) axes.push_back(axis);
+  std::stable_sort(axes.begin(), axes.end(), [&](auto a, auto b) { return stride_of(a) > stride_of(b); });
+  std::int64_t expected = 1;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    if (stride_of(*axis) != expected)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package takes input ", input,
+                       " with gaps between its elements: compile it with contiguous example inputs"));
+    if (!is_fixed(spec, *axis)) expected = unstated;
+    if (expected != unstated &&
+        __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[*axis], 1), &expected))
+      malformed_input(input, "it is too large");
+  }
+  // Axes of one element may stand anywhere: where they keep the order row-major, if it can be.
+  for (std::int64_t axis = 0; axis < spec.least.size(); ++axis)
+    if (has_one_element(axis))
+      axes.insert(std::find_if(axes.begin(), axes.end(), [&](auto other) { return other > axis; }), axis);
+  return Dims(std::span<const std::int64_t>(axes));
+}
+
+// The symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
+//   int64_t s35 = arg1_1_size[0];
+//   int64_t s74 = s35;
+// and states the shape of inputs that kernels read:
+//   if (_check...()) { assert_size_stride(arg1_1, {s35, 6L}, {6L, 1L}, "input"); }
+class Symbols {
+ public:
+  Symbols(std::string_view body, const std::vector<Checks>& checks) {
+    Lines lines(body);
+    while (const auto line = lines.next()) {
+      if (const auto declaration = between(*line, "int64_t ", ";")) declare(*declaration, checks);
+      if (const std::size_t at = line->find("assert_size_stride("); at != std::string_view::npos)
+        read_shape(line->substr(at + 19), checks);
+    }
+  }
+
+  // Groups of axes that have one size.
+  std::vector<std::vector<Axis>> equal_axes(const std::vector<InputSpec>& inputs) const {
+    if (count_ == 1) return by_bounds(inputs);
+    std::vector<std::vector<Axis>> groups;
+    for (const auto& [symbol, axes] : axes_)
+      if (axes.size() > 1) groups.push_back(axes);
+    return groups;
+  }
+
+  // By every name, the axis of an input that has the size.
+  std::map<std::string, Axis, std::less<>> axes() const {
+    std::map<std::string, Axis, std::less<>> found;
+    for (const auto& [name, symbol] : names_) found.emplace(name, axes_.at(symbol).front());
+    return found;
+  }
+
+ private:
+  static std::optional<std::int64_t> input_named(std::string_view name, const std::vector<Checks>& checks) {
+    for (std::size_t i = 0; i < checks.size(); ++i)
+      if (checks[i].name == name) return static_cast<std::int64_t>(i);
+    return std::nullopt;
+  }
+
+  void declare(std::string_view declaration, const std::vector<Checks>& checks) {
+    const std::size_t equals = declaration.find(" = ");
+    if (equals == std::string_view::npos || !is_identifier(declaration.substr(0, equals))) return;
+    const std::string symbol(declaration.substr(0, equals));
+    const std::string_view value = declaration.substr(equals + 3);
+    if (const auto found = names_.find(value); found != names_.end()) names_.emplace(symbol, found->second);
+    const auto element = to_element(value);
+    if (!element) return;
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+      if (element->array == checks[i].name + "_stride")
+        throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                    join("the package takes input ", i, " with strides of its own: compile it with contiguous inputs"));
+      if (element->array != checks[i].name + "_size") continue;
+      names_.emplace(symbol, symbol);
+      axes_[symbol].push_back({static_cast<std::int64_t>(i), element->index});
+      ++count_;
+    }
+  }
+
+  // "arg1_1, {s35, 6L}, {6L, 1L}, "input"); }"
+  void read_shape(std::string_view text, const std::vector<Checks>& checks) {
+    const std::size_t comma = text.find(", {");
+    const std::size_t end = text.find('}');
+    if (comma == std::string_view::npos || end == std::string_view::npos || end < comma + 3) return;
+    const auto input = input_named(text.substr(0, comma), checks);
+    if (!input) return;
+    std::string_view sizes = text.substr(comma + 3, end - comma - 3);
+    for (std::int64_t axis = 0; !sizes.empty(); ++axis) {
+      const std::size_t next = sizes.find(", ");
+      if (const auto found = names_.find(sizes.substr(0, next)); found != names_.end()) {
+        auto& axes = axes_[found->second];
+        const auto is_this = [&](const Axis& other) { return other.input == *input && other.axis == axis; };
+        if (std::none_of(axes.begin(), axes.end(), is_this)) axes.push_back({*input, axis});
+      }
+      sizes.remove_prefix(next == std::string_view::npos ? sizes.size() : next + 2);
+    }
+  }
+
+  // With one symbol every dynamic axis depends on it, whether or not a kernel reads the input; axes that are a function
+  // of it have other bounds than itself.
+  static std::vector<std::vector<Axis>> by_bounds(const std::vector<InputSpec>& inputs) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Axis>> groups;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::int64_t axis = 0; axis < inputs[i].least.size(); ++axis)
+        if (!is_fixed(inputs[i], axis))
+          groups[{inputs[i].least[axis], inputs[i].greatest[axis]}].push_back({static_cast<std::int64_t>(i), axis});
+    std::vector<std::vector<Axis>> equal;
+    for (const auto& [bounds, axes] : groups)
+      if (axes.size() > 1) equal.push_back(axes);
+    return equal;
+  }
+
+  std::map<std::string, std::string, std::less<>> names_;  // every name of a symbol, to the first
+  std::map<std::string, std::vector<Axis>> axes_;
+  int count_ = 0;
+};
+
+// "AOTInductorModelBase(2," and, on the next line, "1,": the numbers of inputs and outputs.
+std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
+  constexpr std::string_view mark = ": AOTInductorModelBase(";
+  const std::size_t at = source.find(mark);
+  if (at == std::string_view::npos) malformed("it does not say how many inputs and outputs there are");
+  std::string_view rest = source.substr(at + mark.size());
+  std::int64_t numbers[2];
+  for (std::int64_t& number : numbers) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
+    const std::size_t comma = rest.find(',');
+    const auto value = to_integer(rest.substr(0, comma));
+    const bool possible = value && *value >= 0 && *value < std::ssize(source);
+    if (!possible || comma == std::string_view::npos)
+      malformed("it does not say how many inputs and outputs there are");
+    number = *value;
+    rest.remove_prefix(comma + 1);
+  }
+  return {numbers[0], numbers[1]};
+}
+
+// Kernels are declared with the element types that they read and write:
+//   extern "C"  void  cpp_fused_floor_divide_0(const int64_t* in_ptr0,
+//                          int64_t* out_ptr0,
+//                          const int64_t ks0);
+constexpr std::string_view kernel_mark = "extern \"C\"  void  ";
+
+bool has_integer_kernels(std::string_view source) {
+  for (std::size_t at = source.find(kernel_mark); at != std::string_view::npos; at = source.find(kernel_mark, at + 1))
+    if (source.substr(at, source.find(';', at) - at).find("_t* ") != std::string_view::npos) return true;
+  return false;
+}
+
+// The text that the source gives to a member, as it stands in the constructor; empty where there is none.
+//   in_spec_ = R"([1, {"type": "builtins.tuple", ... }])";
+std::string read_text(std::string_view source, std::string_view member) {
+  const std::string mark = join("    ", member, " = R\"(");
+  const std::size_t constructor = source.find("AOTInductorModel::AOTInductorModel(");
+  const std::size_t at = source.find(mark, constructor == std::string_view::npos ? 0 : constructor);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = source.substr(at + mark.size());
+  const std::size_t end = rest.find(")\";\n");
+  return end == std::string_view::npos ? "" : std::string(rest.substr(0, end));
+}
+
+}  // namespace
+
+Signature read_signature(std::string_view source) {
+  const auto [num_inputs, num_outputs] = read_arity(source);
+  Signature signature;
+  std::vector<Checks> checks;
+  for (std::int64_t i = 0; i < num_inputs; ++i) {
+    const auto body = body_of(source, join("static void check_input_", i, "("));
+    if (!body) malformed_input(i, "its checks are missing");
+    checks.push_back(read_checks(i, *body));
+    signature.inputs.push_back(to_spec(i, checks.back()));
+    signature.inputs.back().order = order_of(i, signature.inputs.back(), checks.back());
+    if (i > 0 && checks.back().device != signature.device)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  join("the package takes input ", i,
+                       " on another device than those before it: compile the model with "
+                       "all inputs on one device"));
+    signature.device = checks.back().device;
+  }
+  const auto run = body_of(source, "void AOTInductorModel::run_impl(");
+  if (!run) malformed("run_impl is missing");
+  signature.outputs = read_outputs(source, *run, num_outputs, signature.inputs);
+  signature.call_spec = {read_text(source, "in_spec_"), read_text(source, "out_spec_")};
+  const Symbols symbols(*run, checks);
+  signature.equal_axes = symbols.equal_axes(signature.inputs);
+  signature.symbols = symbols.axes();
+  signature.has_kernels = source.find(kernel_mark) != std::string_view::npos;
+  signature.has_integer_kernels = has_integer_kernels(source);
+  return signature;
+}
+
+}  // namespace neml2_capi::aoti

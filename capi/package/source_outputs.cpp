@@ -1,0 +1,162 @@
+#include "capi/package/source_outputs.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "capi/base/error.h"
+#include "capi/package/source_text.h"
+#include "capi/tensor/dtype_names.h"
+
+namespace neml2_capi::aoti {
+namespace {
+
+// A tensor of run_impl, as far as its text says what it is.
+struct Known {
+  std::optional<DType> dtype;
+  std::optional<Dims> sizes;
+};
+
+// "s35, 6L" or "6L, ": -1 for what is no number.
+std::optional<Dims> to_sizes(std::string_view text) {
+  Dims sizes;
+  while (!text.empty()) {
+    if (sizes.size() == Dims::capacity) return std::nullopt;
+    const std::size_t comma = text.find(", ");
+    const auto number = between(text.substr(0, comma), "", "L");
+    sizes.push_back(number ? to_integer(*number).value_or(-1) : -1);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
+  }
+  return sizes;
+}
+
+// The arguments of the call that ends `text`: "f(g(buf1, 2, int_array_0))" has those of g in the innermost parentheses.
+std::vector<std::string_view> arguments_of(std::string_view text, std::string_view function) {
+  std::vector<std::string_view> arguments;
+  const std::size_t at = text.find(function);
+  if (at == std::string_view::npos) return arguments;
+  text.remove_prefix(at + function.size());
+  text = text.substr(0, text.find(')'));
+  while (!text.empty()) {
+    const std::size_t comma = text.find(", ");
+    arguments.push_back(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
+  }
+  return arguments;
+}
+
+// The lines that matter:
+//   const int64_t int_array_0[] = {s35, 6L};
+//   AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, cached_torch_dtype_float64, ...,
+//     &buf0_handle));                                                              (on one line)
+//   auto var_0 = wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(buf1, 3, int_array_4, int_array_5, 0L));
+//   auto buf3 = std::move(buf1);  // reuse
+//   if (...) { assert_size_stride(buf2, {s76, 3L, 1L}, {3L, 1L, 3L}, "torch.ops.aten._linalg_solve_ex.default"); }
+//   output_handles[0] = buf0.release();
+class Body {
+ public:
+  Body(std::string_view text, const std::vector<InputSpec>& inputs, std::size_t count) : outputs_(count) {
+    for (const InputSpec& input : inputs) {
+      Dims sizes;
+      for (std::int64_t axis = 0; axis < input.least.size(); ++axis)
+        sizes.push_back(input.least[axis] == input.greatest[axis] ? input.least[axis] : -1);
+      tensors_[input.name] = {input.dtype, sizes};
+    }
+    Lines lines(text);
+    while (const auto line = lines.next()) read(*line);
+  }
+
+  const std::vector<Known>& outputs() const { return outputs_; }
+
+ private:
+  void read(std::string_view line) {
+    const std::size_t comment = line.find("  // ");
+    if (comment != std::string_view::npos) line = line.substr(0, comment);
+    if (const std::size_t at = line.find("int64_t int_array_"); at != std::string_view::npos)
+      read_sizes(line.substr(at + 8));
+    else if (line.find("aoti_torch_empty_strided") != std::string_view::npos)
+      read_made(line);
+    else if (const std::size_t asserted = line.find("assert_size_stride("); asserted != std::string_view::npos)
+      read_asserted(line.substr(asserted + 19));
+    else if (line.starts_with("auto "))
+      read_renamed(line.substr(5));
+    else if (const auto output = between(line, "output_handles[", ".release();"))
+      read_output(*output);
+  }
+
+  void read_sizes(std::string_view text) {
+    const std::size_t end = text.find("[] = {");
+    if (end == std::string_view::npos || !text.ends_with("};")) return;
+    sizes_[std::string(text.substr(0, end))] = to_sizes(text.substr(end + 6, text.size() - end - 8));
+  }
+
+  void read_made(std::string_view line) {
+    const auto arguments = arguments_of(line, "(aoti_torch_empty_strided(");
+    if (arguments.size() != 7) return;
+    const auto name = between(arguments[6], "&", "_handle");
+    const auto dtype = between(arguments[3], "cached_torch_dtype_", "");
+    if (name && dtype) tensors_[std::string(*name)] = {dtype_named(*dtype), sizes_named(arguments[1])};
+  }
+
+  void read_asserted(std::string_view text) {
+    const std::size_t begin = text.find(", {"), end = text.find('}');
+    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 3) return;
+    Known& known = tensors_[std::string(text.substr(0, begin))];
+    if (!known.sizes) known.sizes = to_sizes(text.substr(begin + 3, end - begin - 3));
+  }
+
+  void read_renamed(std::string_view text) {
+    const std::size_t equals = text.find(" = ");
+    if (equals == std::string_view::npos) return;
+    const std::string name(text.substr(0, equals));
+    const std::string_view value = text.substr(equals + 3);
+    const auto view = arguments_of(value, "reinterpret_tensor_wrapper(");
+    if (view.size() == 5) tensors_[name] = {tensor_named(view[0]).dtype, sizes_named(view[2])};
+    if (const auto other = between(value, "std::move(", ");"); other && *other != name && is_identifier(*other))
+      tensors_[name] = tensor_named(*other);
+  }
+
+  // "1] = buf0"
+  void read_output(std::string_view text) {
+    const std::size_t bracket = text.find("] = ");
+    if (bracket == std::string_view::npos) return;
+    const auto index = to_integer(text.substr(0, bracket));
+    if (!index || *index < 0 || *index >= std::ssize(outputs_)) return;
+    outputs_[static_cast<std::size_t>(*index)] = tensor_named(text.substr(bracket + 4));
+  }
+
+  Known tensor_named(std::string_view name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? Known() : found->second;
+  }
+  std::optional<Dims> sizes_named(std::string_view name) const {
+    const auto found = sizes_.find(name);
+    return found == sizes_.end() ? std::nullopt : found->second;
+  }
+
+  std::map<std::string, std::optional<Dims>, std::less<>> sizes_;
+  std::map<std::string, Known, std::less<>> tensors_;
+  std::vector<Known> outputs_;
+};
+
+//   outputs_info_[0].name = "output0";
+std::string name_of_output(std::string_view source, std::size_t index) {
+  const std::string mark = join("outputs_info_[", index, "].name = \"");
+  const std::size_t at = source.find(mark);
+  if (at == std::string_view::npos) return join("output", index);
+  const std::string_view rest = source.substr(at + mark.size());
+  return std::string(rest.substr(0, rest.find('"')));
+}
+
+}  // namespace
+
+std::vector<OutputSpec> read_outputs(std::string_view source, std::string_view run, std::int64_t count,
+                                     const std::vector<InputSpec>& inputs) {
+  std::vector<OutputSpec> outputs;
+  const Body body(run, inputs, static_cast<std::size_t>(count));
+  for (const Known& known : body.outputs())
+    outputs.push_back({name_of_output(source, outputs.size()), known.dtype, known.sizes});
+  return outputs;
+}
+
+}  // namespace neml2_capi::aoti

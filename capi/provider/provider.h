@@ -1,0 +1,31 @@
+// What the built-in provider offers to libneml2_capi.
+//
+// The provider is a shared library of its own. It exports the aoti_torch_* functions that packages call, under names in
+// which the first four characters are replaced by "nml2" (aoti_torch_clone: nml2_torch_clone; Sleef_expd4_u10:
+// nml2f_expd4_u10), and the functions below. It is opened with dlopen, RTLD_LOCAL, from the folder of libneml2_capi.
+// An AtenTensorHandle is a Tensor* that was made with new.
+#pragma once
+
+#include <cstdint>
+
+#include "capi/package/operator_node.h"
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::aoti {
+
+// Exported, extern "C":
+//   Operator nml2_find_operator(const char* target)   null where it is not supported
+//   const char* nml2_supported_operators()            their names, separated by spaces
+//   const char* nml2_last_error()                     why the last function failed on this thread; "" where none did;
+//                                                     reading it clears it
+using FindOperator = Operator (*)(const char* target);
+using SupportedOperators = const char* (*)();
+using LastError = const char* (*)();
+//   void nml2_use_memory(memory::Allocate, memory::Release)
+//                                                     the caches of libneml2_capi, before the first package runs
+using UseMemory = void (*)(memory::Allocate, memory::Release);
+//   void nml2_solve_systems(a, b, x, info)            A x = b: (p, n, n) and (p, n, m) give (p, n, m), all of one real
+//                                                     type, and what getrf says of each matrix
+using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);
+
+}  // namespace neml2_capi::aoti

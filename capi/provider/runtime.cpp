@@ -1,0 +1,56 @@
+// State of a thread that the AOTI ABI knows: the last failure, grad mode, checks and profiling marks.
+#include <stdexcept>
+#include <string>
+
+#include "capi/provider/exports.h"
+
+namespace neml2_capi::aoti::builtin {
+namespace {
+
+thread_local std::string failure;
+thread_local bool grad_mode = false;
+
+}  // namespace
+
+void remember_failure(const char* reason) noexcept {
+  try {
+    failure = reason;
+  } catch (...) {
+    failure.clear();
+  }
+}
+
+NML2_EXPORT const char* nml2_last_error() {
+  thread_local std::string reported;
+  reported.swap(failure);
+  failure.clear();
+  return reported.c_str();
+}
+
+NML2_EXPORT bool nml2_torch_grad_mode_is_enabled() { return grad_mode; }
+
+NML2_EXPORT void nml2_torch_grad_mode_set_enabled(bool enabled) { grad_mode = enabled; }
+
+// The only function that throws: it has no status, and kernels rely on not coming back. The package catches it at its
+// own boundary.
+NML2_EXPORT void nml2_torch_check(bool condition, const char* /*function*/, const char* /*file*/,
+                                  std::uint32_t /*line*/, const char* message) {
+  if (condition) return;
+  remember_failure(message);
+  throw std::runtime_error(message);
+}
+
+// A library does not print, and a warning is no failure.
+NML2_EXPORT void nml2_torch_warn(const char* /*function*/, const char* /*file*/, std::uint32_t /*line*/,
+                                 const char* /*message*/) {}
+
+// There is no profiler to tell.
+NML2_EXPORT Status nml2_record_function_start(const char* /*name*/, void* /*kwargs*/, void* const* /*inputs*/,
+                                              std::uint64_t /*n*/, void** guard) {
+  *guard = nullptr;
+  return 0;
+}
+
+NML2_EXPORT Status nml2_record_function_end(void* /*guard*/) { return 0; }
+
+}  // namespace neml2_capi::aoti::builtin

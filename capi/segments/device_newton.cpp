@@ -1,0 +1,201 @@
+#include "capi/segments/device_newton.h"
+
+#include <limits>
+#include <utility>
+
+#include "capi/libtorch/algebra.h"
+#include "capi/tensor/views.h"
+
+namespace neml2_capi::model {
+namespace {
+
+using namespace aoti::libtorch;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// A value of each point, (points,), as a factor or a mask of rows.
+Tensor beside(const Tensor& per_point, const Tensor& rows) {
+  Dims sizes = per_point.sizes();
+  while (sizes.size() < rows.ndim()) sizes.push_back(1);
+  return shaped(per_point, sizes);
+}
+
+// a . b, row by row.
+Tensor dot(const Groups& a, const Groups& b) {
+  Tensor total;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t points = a[i].sizes()[0], size = a[i].sizes().last(a[i].ndim() - 1).product();
+    const Tensor products = sum(shaped(multiply(a[i], b[i]), {points, size}), {1}, false);
+    total = total.data() ? add(total, products) : products;
+  }
+  return converted(total, DType::float64);
+}
+
+Tensor norm(const Groups& rows) { return square_root(dot(rows, rows)); }
+
+class Iteration {
+ public:
+  Iteration(newton::System& system, Groups& u, const newton::Settings& settings)
+      : system_(system), settings_(settings), u_(u), points_(u.front().sizes()[0]), device_(u.front().device()) {}
+
+  DeviceOutcome run() {
+    const auto integers = [&](double value) { return filled(DType::int32, {points_}, value, device_); };
+    outcome_ = DeviceOutcome::none(points_, device_);
+    outcome_.status = integers(NEML2_NOT_CONVERGED);
+    left_ = equal(outcome_.iterations, 0.0);
+    evaluate();
+    outcome_.initial_norm = norm_;
+    record(0);
+    for (std::int64_t i = 1; i < settings_.miters && any(left_); ++i) {
+      step();
+      record(i);
+    }
+    const Tensor failed = outcome_.failed();
+    outcome_.any_failed = any(failed);
+    const Tensor decreased = less(outcome_.residual_norm, outcome_.initial_norm);
+    const Tensor cut = choose(decreased, 0.5, filled(DType::float64, {points_}, 0.25, device_));
+    outcome_.suggested_cut = choose(failed, cut, outcome_.suggested_cut);
+    if (settings_.keep_history) keep_history();
+    return std::move(outcome_);
+  }
+
+ private:
+  bool line_search() const { return settings_.ls_max_iters > 1; }
+
+  // Where every iterate is accepted as it is, the residual comes with the operator for the next step, in one run.
+  void evaluate() {
+    residual_ = line_search() ? system_.residual(u_) : system_.linearize(u_);
+    norm_ = norm(residual_);
+  }
+
+  void step() {
+    if (line_search()) system_.linearize(u_);
+    Vector<std::int32_t> unread;
+    const Groups du = system_.step(unread);
+    note_singular();
+    if (line_search()) return search_along(du);
+    Groups next;
+    for (std::size_t i = 0; i < u_.size(); ++i) next.push_back(add(u_[i], du[i]));
+    accept(next);
+    evaluate();
+  }
+
+  void accept(const Groups& next) {
+    for (std::size_t i = 0; i < u_.size(); ++i) u_[i] = choose(beside(left_, next[i]), next[i], u_[i]).row_major();
+  }
+
+  // Solves have one matrix per point, or several one beside the other.
+  void note_singular() {
+    singular_ = Tensor();
+    for (const Tensor& info : system_.singular_on_device()) {
+      const Tensor regular = shaped(equal(info, 0.0), {points_, info.numel() / points_});
+      const Tensor here = less(filled(DType::float64, {points_}, 0.5, device_),
+                               sum(converted(negated(regular), DType::float64), {1}, false));
+      singular_ = singular_.data() ? either(singular_, here) : here;
+    }
+  }
+
+  // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
+  void search_along(const Groups& du) {
+    const Tensor slope = dot(residual_, du), squared0 = multiply(norm_, norm_);
+    Tensor alpha = filled(DType::float64, {points_}, 1.0, device_);
+    for (std::int64_t trial = 1;; ++trial) {
+      Groups next;
+      for (std::size_t i = 0; i < u_.size(); ++i)
+        next.push_back(add(u_[i], multiply(converted(beside(alpha, du[i]), du[i].dtype()), du[i])));
+      residual_ = system_.residual(row_major(next));
+      norm_ = norm(residual_);
+      const Tensor decrease =
+          settings_.strong_wolfe ? multiply(alpha, squared0) : multiply(multiply(alpha, slope), 2.0);
+      const Tensor bound = subtract(squared0, multiply(decrease, settings_.ls_c));
+      const Tensor enough = either(at_most(multiply(norm_, norm_), bound), at_most(norm_, settings_.atol));
+      const Tensor cut = both(left_, negated(enough));
+      if (trial + 1 >= settings_.ls_max_iters || !any(cut)) return accept(next);
+      alpha = choose(cut, multiply(alpha, 1.0 / settings_.ls_cutback), alpha);
+    }
+  }
+
+  static Groups row_major(Groups groups) {
+    for (Tensor& group : groups) group.make_row_major();
+    return groups;
+  }
+
+  // Note where each point stands after iteration `i`; those that are done are left alone.
+  void record(std::int64_t i) {
+    const auto note = [&](Tensor& values, const Tensor& where, double value) {
+      values = choose(both(left_, where), value, values);
+    };
+    const Tensor converged = either(either(less(norm_, settings_.atol), equal(norm_, 0.0)),
+                                    less(divide(norm_, outcome_.initial_norm), settings_.rtol));
+    const Tensor bad = negated(finite(norm_));
+    outcome_.residual_norm = choose(left_, norm_, outcome_.residual_norm);
+    note(outcome_.iterations, left_, static_cast<double>(i));
+    if (settings_.keep_history) history_.push_back(choose(negated(left_), nan, norm_));
+    Tensor done = either(converged, bad);
+    note(outcome_.status, both(converged, negated(bad)), NEML2_OK);
+    if (singular_.data()) {
+      note(outcome_.status, singular_, NEML2_SINGULAR);
+      done = either(done, singular_);
+    }
+    left_ = both(left_, negated(done));
+  }
+
+  void keep_history() {
+    for (Tensor& norms : history_) norms = shaped(norms, {points_, 1});
+    const std::int64_t rest = settings_.miters - std::ssize(history_);
+    if (rest > 0) history_.push_back(filled(DType::float64, {points_, rest}, nan, device_));
+    outcome_.history = joined(history_, 1).row_major();
+  }
+
+  newton::System& system_;
+  const newton::Settings& settings_;
+  Groups& u_;
+  std::int64_t points_;
+  Device device_;
+  DeviceOutcome outcome_;
+  Groups residual_;
+  Tensor norm_, left_;
+  Tensor singular_;  // empty where no solve told
+  Vector<Tensor> history_;
+};
+
+}  // namespace
+
+DeviceOutcome DeviceOutcome::none(std::int64_t points, Device device) {
+  DeviceOutcome outcome;
+  outcome.status = outcome.iterations = filled(DType::int32, {points}, NEML2_OK, device);
+  outcome.residual_norm = filled(DType::float64, {points}, 0.0, device);
+  outcome.suggested_cut = filled(DType::float64, {points}, 1.0, device);
+  return outcome;
+}
+
+Tensor DeviceOutcome::failed() const {
+  return less(filled(DType::int32, status.sizes(), NEML2_NON_FINITE, status.device()), status);
+}
+
+void DeviceOutcome::add(const DeviceOutcome& later) {
+  status = choose(equal(status, NEML2_OK), later.status, status);
+  const auto number = [](const Tensor& count) { return converted(count, DType::float64); };  // no integers add() adds
+  iterations = converted(aoti::libtorch::add(number(iterations), number(later.iterations)), DType::int32);
+  // NaN is the greatest.
+  residual_norm = choose(at_most(later.residual_norm, residual_norm), residual_norm, later.residual_norm);
+  suggested_cut = choose(less(later.suggested_cut, suggested_cut), later.suggested_cut, suggested_cut);
+  history = later.history;
+  any_failed |= later.any_failed;
+}
+
+DeviceOutcome solve_on_device(newton::System& system, Groups& u, const newton::Settings& settings) {
+  return Iteration(system, u, settings).run();
+}
+
+Tensor select(const Tensor& rows, const Tensor& mask, bool wanted) {
+  return choose(beside(wanted ? negated(mask) : mask, rows), nan, rows).row_major();
+}
+
+Groups select(const Groups& groups, const Tensor& mask, bool wanted) {
+  Groups selected;
+  for (const Tensor& group : groups) selected.push_back(select(group, mask, wanted));
+  return selected;
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,128 @@
+#include "capi/segments/flat_system.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/tensor/rows.h"
+
+namespace neml2_capi::model {
+
+FlatSystem::FlatSystem(const ImplicitSegment& segment, Operands at, std::size_t first_unknown, bool whole_batch)
+    : segment_(segment), start_(std::move(at)), system_(segment.system(start_, whole_batch)) {
+  for (const ValueGroup& group : segment.unknowns()) {
+    const std::int64_t width = group.row_shape().back();
+    const std::int64_t pieces = group.row_shape().first(group.row_shape().size() - 1).product();
+    std::int64_t offset = size_;
+    for (std::size_t i = 0; i < group.values().size(); ++i) {
+      const std::int64_t piece_size = group.point_shape(i).product() / std::max<std::int64_t>(pieces, 1);
+      places_.push_back({first_unknown++, offset, pieces, width, piece_size});
+      offset += piece_size;
+    }
+    size_ += group.row_shape().product();
+  }
+}
+
+Groups FlatSystem::unflatten(const double* flat) const {
+  Groups groups;
+  std::int64_t offset = 0;
+  for (const Tensor& like : start_.unknowns) {
+    groups.push_back(Tensor::empty(like.dtype(), like.sizes()));
+    const std::int64_t n = row_size(like);
+    with_scalar(like.dtype(), [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      Scalar* to = groups.back().data_as<Scalar>();
+      for (std::int64_t p = 0; p < points(); ++p)
+        for (std::int64_t i = 0; i < n; ++i) to[p * n + i] = static_cast<Scalar>(flat[p * size_ + offset + i]);
+    });
+    offset += n;
+  }
+  return groups;
+}
+
+void FlatSystem::flatten(const Groups& groups, double* flat, double factor) const {
+  std::int64_t total = 0;
+  for (const Tensor& group : groups) total += row_size(group);
+  if (total != size_)
+    throw Error(NEML2_ERROR_ARTIFACT, "residual",
+                join("A segment has ", total, " residuals for ", size_, " unknowns. Compile the model again."));
+  std::int64_t offset = 0;
+  for (const Tensor& group : groups) {
+    const std::int64_t n = row_size(group);
+    with_scalar(group.dtype(), [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const Scalar* from = group.data_as<const Scalar>();
+      for (std::int64_t p = 0; p < points(); ++p)
+        for (std::int64_t i = 0; i < n; ++i)
+          flat[p * size_ + offset + i] = factor * static_cast<double>(from[p * n + i]);
+    });
+    offset += n;
+  }
+}
+
+// The packages return -r.
+void FlatSystem::residual(double* r, const double* u) { flatten(system_->residual(unflatten(u)), r, -1.0); }
+
+void FlatSystem::step(double* du, std::int32_t* singular, const double* u) {
+  Vector<std::int32_t> info;
+  system_->linearize(unflatten(u));
+  flatten(system_->step(info), du, 1.0);
+  if (singular) std::transform(info.begin(), info.end(), singular, [](std::int32_t pivot) { return pivot != 0; });
+}
+
+void FlatSystem::jacobian(double* a, const double* u) const {
+  const Vector<Tensor> blocks = segment_.jacobian(operands(u));
+  const bool dense = std::all_of(blocks.begin(), blocks.end(), [](const Tensor& block) { return block.ndim() == 3; });
+  if (!dense)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
+                "A group of unknowns keeps its sub-batch axes, so that there is no dense Jacobian. Use "
+                "neml2_system_step, or compile the model with dense groups.");
+  const std::size_t columns = start_.unknowns.size();
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < blocks.size(); i += columns) {
+    std::int64_t column = 0, rows = 0;
+    for (std::size_t j = 0; j < columns; ++j) {
+      const Tensor& block = blocks[i + j];
+      rows = block.sizes()[1];
+      const std::int64_t width = block.sizes()[2];
+      with_scalar(block.dtype(), [&](auto* type) {
+        using Scalar = std::remove_pointer_t<decltype(type)>;
+        const Scalar* from = block.data_as<const Scalar>();
+        for (std::int64_t p = 0; p < points(); ++p)
+          for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = 0; c < width; ++c)
+              a[(p * size_ + row + r) * size_ + column + c] = static_cast<double>(*from++);
+      });
+      column += width;
+    }
+    row += rows;
+  }
+}
+
+void FlatSystem::matvec(double* y, const double* u, const double* v) const {
+  if (const auto product = segment_.matvec(operands(u), unflatten(v))) {
+    flatten(*product, y, 1.0);
+    return;
+  }
+  Vector<double> a(static_cast<std::size_t>(points() * size_ * size_)), row(static_cast<std::size_t>(size_));
+  jacobian(a.data(), u);
+  for (std::int64_t p = 0; p < points(); ++p) {
+    std::copy_n(v + p * size_, size_, row.begin());
+    for (std::int64_t i = 0; i < size_; ++i) {
+      const double* coefficients = a.data() + (p * size_ + i) * size_;
+      double sum = 0;
+      for (std::int64_t j = 0; j < size_; ++j) sum += coefficients[j] * row[static_cast<std::size_t>(j)];
+      y[p * size_ + i] = sum;
+    }
+  }
+}
+
+Operands FlatSystem::operands(const double* u) const { return {unflatten(u), start_.givens, start_.parameters}; }
+
+Vector<double> FlatSystem::norms(const Groups& u) {
+  Vector<double> norms;
+  norm(system_->residual(u), norms);
+  return norms;
+}
+
+}  // namespace neml2_capi::model

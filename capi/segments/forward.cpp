@@ -1,0 +1,126 @@
+#include "capi/segments/forward.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::model {
+namespace {
+
+artifact::NamedGraph with_package(artifact::NamedGraph graph, const std::string& package) {
+  graph.package = package;
+  return graph;
+}
+
+artifact::NamedGraph without_outputs(artifact::NamedGraph graph) {
+  graph.outputs.clear();
+  return graph;
+}
+
+}  // namespace
+
+ForwardSegment::ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope)
+    : value_(segment.value, scope),
+      by_values_(derivative(with_package(segment.value, segment.jacobian_package), segment.value.outputs, segment.pairs,
+                            false, scope)),
+      by_parameters_(derivative(without_outputs(with_package(segment.value, segment.parameter_jacobian_package)),
+                                segment.value.outputs, segment.parameter_pairs, true, scope)) {
+  find_coupled_sites();
+}
+
+std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artifact::NamedGraph& graph,
+                                                                     const std::vector<std::string>& made,
+                                                                     const std::vector<artifact::Pair>& pairs,
+                                                                     bool of_parameters, Scope& scope) {
+  if (graph.package.empty()) return std::nullopt;
+  Derivative derivative{GraphCall(graph, scope, num_tensors(pairs)), {}};
+  for (const artifact::Pair& pair : pairs) {
+    const auto& known = of_parameters ? graph.parameters : graph.inputs;
+    if (std::find(made.begin(), made.end(), pair.output) == made.end() ||
+        std::find(known.begin(), known.end(), pair.input) == known.end())
+      throw Error(NEML2_ERROR_ARTIFACT, pair.output,
+                  join("The metadata lists the derivative ", pair.output, ":", pair.input, " of ", graph.package,
+                       ", which is not of an output with respect to an input. Compile the model again."));
+  }
+  derivative.pairs = placed_pairs(pairs, &derivative.graph.package(), graph.outputs.size(), of_parameters, scope);
+  return derivative;
+}
+
+void ForwardSegment::Derivative::run(Chunk& chunk, Vector<Block>& blocks) const {
+  for (Block& block : blocks_of(graph.run(chunk), pairs, chunk)) blocks.push_back(std::move(block));
+}
+
+Vector<Block> ForwardSegment::run(Chunk& chunk) const {
+  Vector<Block> blocks;
+  if (chunk.by_values && by_values_)
+    by_values_->run(chunk, blocks);
+  else
+    value_.run(chunk);
+  if (chunk.by_parameters && by_parameters_) by_parameters_->run(chunk, blocks);
+  return blocks;
+}
+
+// Derivatives are compiled for one change at all sites of an input. Where each site of the output depends on its own
+// site of the input only, that is the derivative at each site. Does it? Change the input at its first site, and see
+// what changes.
+void ForwardSegment::find_coupled_sites() {
+  if (!by_values_) return;
+  const std::int64_t points = value_.package().baked_batch() ? value_.package().baked_batch() : 2;
+  for (PlacedPair& placed : by_values_->pairs) {
+    PairInfo& pair = placed.info;
+    if (pair.shape.input_sites == 1 || pair.shape.output_sites == 1) continue;
+    std::size_t input = 0, output = 0;
+    while (value_.inputs()[input] != pair.input) ++input;
+    while (value_.outputs()[output] != pair.output) ++output;
+    const auto evaluate = [&](double first_site) {
+      Vector<Tensor> inputs = value_.package().filled(points, 0.5);
+      Tensor& changed = inputs[input];
+      for (std::int64_t i = 0; i < pair.shape.columns; ++i)
+        if (changed.dtype() == DType::float32)
+          changed.data_as<float>()[i] = static_cast<float>(first_site);
+        else
+          changed.data_as<double>()[i] = first_site;
+      return value_.package().run_from_host(std::move(inputs))[output].row_major();
+    };
+    const Tensor a = evaluate(0.5), b = evaluate(0.75);
+    const auto site = static_cast<std::size_t>(pair.shape.rows * a.itemsize());
+    const auto rest = static_cast<std::size_t>(pair.shape.output_size() * a.itemsize()) - site;
+    if (std::memcmp(a.data_as<char>() + site, b.data_as<char>() + site, rest) != 0) pair.shape.lumped = true;
+  }
+}
+
+const GraphCall* ForwardSegment::only_jacobian() const {
+  if (!by_values_) return nullptr;
+  const auto is_part = [](const PlacedPair& pair) { return pair.matrix.has_value(); };
+  const bool parts = std::any_of(by_values_->pairs.begin(), by_values_->pairs.end(), is_part);
+  return parts ? nullptr : &by_values_->graph;
+}
+
+std::vector<const PairInfo*> ForwardSegment::pairs() const {
+  std::vector<const PairInfo*> all;
+  for (const auto* derivative : {&by_values_, &by_parameters_})
+    if (*derivative)
+      for (const PlacedPair& pair : (*derivative)->pairs) all.push_back(&pair.info);
+  return all;
+}
+
+std::vector<const Package*> ForwardSegment::packages() const {
+  std::vector<const Package*> packages = {&value_.package()};
+  for (const auto* derivative : {&by_values_, &by_parameters_})
+    if (*derivative) packages.push_back(&(*derivative)->graph.package());
+  return packages;
+}
+
+std::vector<std::size_t> ForwardSegment::uniform_parameters() const {
+  std::vector<std::size_t> uniform = value_.uniform_parameters();
+  for (const auto* derivative : {&by_values_, &by_parameters_})
+    if (*derivative) {
+      const auto& more = (*derivative)->graph.uniform_parameters();
+      uniform.insert(uniform.end(), more.begin(), more.end());
+    }
+  return uniform;
+}
+
+}  // namespace neml2_capi::model

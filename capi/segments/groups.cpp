@@ -1,0 +1,79 @@
+#include "capi/segments/groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capi/libtorch/algebra.h"
+#include "capi/tensor/views.h"
+
+namespace neml2_capi::model {
+
+namespace libtorch = aoti::libtorch;
+
+Dims row_shape(const artifact::Group& group) {
+  Dims shape = group.block ? group.sub_batch_shape : Dims();
+  std::int64_t total = 0;
+  for (const artifact::Variable& variable : group.variables) total += variable.point_shape().product();
+  shape.push_back(total / std::max<std::int64_t>(shape.product(), 1));
+  return shape;
+}
+
+ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : row_shape_(model::row_shape(group)) {
+  outer_ = group.block ? group.sub_batch_shape.product() : 1;
+  for (const artifact::Variable& variable : group.variables) {
+    const Dims shape = variable.point_shape();
+    values_.push_back(role == Role::unknown ? scope.provide(variable.name)
+                                            : scope.require(variable.name, "a given of a residual"));
+    scope.declare(values_.back(), shape, scope.dtype(), "a residual");
+    point_shapes_.push_back(shape);
+    sizes_.push_back(shape.product() / std::max<std::int64_t>(outer_, 1));
+  }
+}
+
+Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
+  if (!chunk.device.is_host()) return pack_on_device(chunk);
+  Tensor packed = Tensor::empty(dtype, Dims{chunk.points}.then(row_shape_));
+  const std::int64_t item = packed.itemsize(), total = row_shape_.back() * item;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const std::int64_t piece = sizes_[i] * item;
+    const char* from = chunk.values[values_[i]].data_as<const char>();
+    for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
+      std::memcpy(packed.data_as<char>() + k * total + offset, from + k * piece, static_cast<std::size_t>(piece));
+    offset += piece;
+  }
+  return packed;
+}
+
+void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
+  if (!chunk.device.is_host()) return unpack_on_device(group, chunk);
+  const std::int64_t item = group.itemsize(), total = row_shape_.back() * item;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    Tensor value = Tensor::empty(group.dtype(), Dims{chunk.points}.then(point_shapes_[i]));
+    const std::int64_t piece = sizes_[i] * item;
+    for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
+      std::memcpy(value.data_as<char>() + k * piece, group.data_as<const char>() + k * total + offset,
+                  static_cast<std::size_t>(piece));
+    chunk.values[values_[i]] = std::move(value);
+    offset += piece;
+  }
+}
+
+Tensor ValueGroup::pack_on_device(const Chunk& chunk) const {
+  Vector<Tensor> pieces;
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    pieces.push_back(shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
+  return shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
+}
+
+void ValueGroup::unpack_on_device(const Tensor& group, Chunk& chunk) const {
+  const Tensor rows = shaped(group, {chunk.points, outer_, row_shape_.back()});
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    chunk.values[values_[i]] = shaped(part(rows, 2, offset, sizes_[i]), Dims{chunk.points}.then(point_shapes_[i]));
+    offset += sizes_[i];
+  }
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,79 @@
+// What the packages of an implicit segment are called with.
+#pragma once
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "capi/newton/system.h"
+#include "capi/segments/graph_call.h"
+
+namespace neml2_capi::model {
+
+// Unknowns, givens and promoted parameters of some points; the residual and its derivatives take them in this order.
+struct Operands {
+  Groups unknowns;
+  Groups givens;
+  Vector<Tensor> parameters;
+
+  std::int64_t points() const { return unknowns.front().sizes()[0]; }
+
+  Vector<Tensor> inputs(const ParameterTail& tail) const {
+    Vector<Tensor> tensors;
+    tensors.reserve(unknowns.size() + givens.size() + tail.size());
+    tensors.insert(tensors.end(), unknowns.begin(), unknowns.end());
+    tensors.insert(tensors.end(), givens.begin(), givens.end());
+    tail.append_to(tensors, parameters);
+    return tensors;
+  }
+  // The same, row-major, as handles, of which there are as many.
+  void give(const ParameterTail& tail, Handles& handles) const {
+    Tensor** next = handles.begin();
+    for (const Groups* groups : {&unknowns, &givens})
+      for (const Tensor& group : *groups) *next++ = new Tensor(group);
+    for (std::size_t i = 0; i < tail.size(); ++i) *next++ = new Tensor(tail.taken(i, parameters));
+    for (Tensor* handle : handles) handle->make_row_major();
+  }
+};
+
+// Of some points only: `rows` is in order, and names none twice.
+inline Operands select(Operands at, const Vector<std::int64_t>& rows) {
+  if (std::ssize(rows) == at.points()) return at;
+  return {select_rows(at.unknowns, rows), select_rows(at.givens, rows), select_rows(at.parameters, rows)};
+}
+
+// What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
+// after another or one beside the other.
+inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
+  Vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
+  const std::size_t each = info.size() / singular.size();
+  for (std::size_t i = 0; i < info.size(); ++i)
+    if (info[i] != 0) singular[each ? i / each : i] = info[i];
+  return singular;
+}
+
+inline Groups row_major(Vector<Tensor> tensors) {
+  for (Tensor& tensor : tensors) tensor.make_row_major();
+  return tensors;
+}
+
+// Tensors that differ in their last axis only, joined along it: row-major.
+inline Tensor side_by_side(const Vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts.front().row_major();
+  const Dims outer = parts.front().sizes().first(parts.front().ndim() - 1);
+  std::int64_t width = 0;
+  for (const Tensor& part : parts) width += part.sizes().back();
+  Tensor joined = Tensor::empty(parts.front().dtype(), outer.then({width}));
+  char* to = joined.data_as<char>();
+  for (const Tensor& part : parts) {
+    const Tensor rows = part.row_major();
+    const std::int64_t bytes = rows.sizes().back() * rows.itemsize();
+    for (std::int64_t r = 0; r < outer.product(); ++r)
+      std::memcpy(to + r * width * joined.itemsize(), rows.data_as<const char>() + r * bytes,
+                  static_cast<std::size_t>(bytes));
+    to += bytes;
+  }
+  return joined;
+}
+
+}  // namespace neml2_capi::model

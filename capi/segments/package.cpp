@@ -1,0 +1,163 @@
+#include "capi/segments/package.h"
+
+#include <algorithm>
+
+#include "capi/base/error.h"
+#include "capi/graph/load.h"
+#include "capi/libtorch/algebra.h"
+#include "capi/tensor/views.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// `rows` rows of a tensor, of which it has one or none: repeated by a stride of 0.
+Tensor repeat(const Tensor& tensor, std::int64_t rows) {
+  Dims strides{0};
+  strides.append(tensor.strides());
+  return Tensor(tensor.storage(), tensor.dtype(), Dims{rows}.then(tensor.sizes()), strides, tensor.offset());
+}
+
+// One row more than there is: the last again.
+Tensor padded(const Tensor& tensor, std::int64_t rows) {
+  if (!tensor.device().is_host()) return aoti::libtorch::joined({tensor, part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
+  const std::int64_t have = tensor.sizes()[0];
+  const Dims row = tensor.sizes().last(tensor.ndim() - 1);
+  Tensor out = Tensor::empty(tensor.dtype(), Dims{rows}.then(row));
+  const std::int64_t bytes = row.product() * tensor.itemsize();
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memcpy(out.data_as<char>() + r * bytes, tensor.data_as<const char>() + std::min(r, have - 1) * bytes,
+                static_cast<std::size_t>(bytes));
+  return out;
+}
+
+}  // namespace
+
+Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
+  Dims sizes = tensor.sizes();
+  sizes[0] = rows;
+  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
+}
+
+Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
+    : name_(path.filename().string()), graph_(aoti::load_graph(path, wanted)) {
+  learn_inputs();
+  learn_outputs();
+}
+
+// The batch axis is the leading one where it is dynamic. Where no input has a dynamic axis, the batch is baked, and its
+// size is the leading one that all inputs share.
+void Package::learn_inputs() {
+  bool dynamic = false;
+  for (const aoti::InputSpec& input : graph_->inputs()) {
+    if (!input.is_row_major())
+      throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                  join(name_, " takes input ", input.name,
+                       " in an order other than row-major: compile it with contiguous example inputs"));
+    dynamic = dynamic || (!input.least.empty() && input.least[0] != input.greatest[0]);
+  }
+  for (const aoti::InputSpec& input : graph_->inputs()) {
+    const std::int64_t ndim = input.least.size();
+    const bool batched = ndim > 0 && (!dynamic || input.least[0] != input.greatest[0]);
+    inputs_.push_back({batched ? input.greatest.last(ndim - 1) : input.greatest, batched, input.dtype});
+    if (!batched) continue;
+    if (dynamic) {
+      least_batch_ = std::max(least_batch_, input.least[0]);
+      greatest_batch_ = std::min(greatest_batch_, input.greatest[0]);
+    } else {
+      if (baked_batch_ != 0 && baked_batch_ != input.least[0])
+        throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                    join(name_, " was compiled without a dynamic batch, for inputs of different batches (",
+                         baked_batch_, " and ", input.least[0], "). Compile it again with a dynamic batch."));
+      baked_batch_ = greatest_batch_ = input.least[0];
+    }
+  }
+}
+
+std::int64_t Package::bytes_per_point() const {
+  std::int64_t bytes = 0;
+  for (const auto* slots : {&inputs_, &outputs_})
+    for (const Slot& slot : *slots)
+      if (slot.batched) bytes += slot.point_shape.product() * itemsize(slot.dtype);
+  return bytes;
+}
+
+Vector<Tensor> Package::filled(std::int64_t points, double value) const {
+  Vector<Tensor> tensors;
+  for (const Slot& input : inputs_) {
+    Tensor tensor =
+        Tensor::zeros(input.dtype, input.batched ? Dims{points}.then(input.point_shape) : input.point_shape);
+    if (input.dtype == DType::float64) std::fill_n(tensor.data_as<double>(), tensor.numel(), value);
+    if (input.dtype == DType::float32) std::fill_n(tensor.data_as<float>(), tensor.numel(), static_cast<float>(value));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// An output that has as many rows as there are points, in two runs of different length, has one row per point. One
+// that does not change is the same for all points.
+void Package::learn_outputs() {
+  const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
+  const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
+  const Vector<Tensor> a = run_from_host(filled(few, 0));
+  const Vector<Tensor> b = run_from_host(filled(more, 0));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Dims& sizes = a[i].sizes();
+    const Dims& sizes_of_more = b[i].sizes();
+    const bool rows = !sizes.empty() && sizes[0] == few && sizes_of_more[0] == more;
+    if (!rows && !(sizes == sizes_of_more))
+      throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                  join("Output ", i, " of ", name_, " has the shape ", sizes.str(), " for ", few, " points and ",
+                       sizes_of_more.str(), " for ", more, ": expected one row per point in front, or no change."));
+    outputs_.push_back({rows ? sizes.last(sizes.size() - 1) : sizes, rows, a[i].dtype()});
+  }
+}
+
+Vector<Tensor> Package::run_from_host(Vector<Tensor> inputs) const {
+  const bool elsewhere = !device().is_host();
+  for (std::size_t i = 0; elsewhere && i < inputs.size(); ++i) inputs[i] = aoti::libtorch::moved(inputs[i], device());
+  aoti::SingularInfo ignored;
+  Vector<Tensor> outputs = graph_->run(std::move(inputs), &ignored);
+  for (std::size_t i = 0; elsewhere && i < outputs.size(); ++i) outputs[i] = aoti::libtorch::moved(outputs[i], {});
+  return outputs;
+}
+
+Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular) const {
+  for (Tensor& input : inputs) input.make_row_major();
+  Handles given(std::move(inputs)), returned(num_outputs());
+  run(points, given, returned, singular);
+  return returned.take();
+}
+
+void Package::run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const {
+  const bool pad = points < least_batch_ && graph_->enforces_bounds();
+  const std::int64_t rows = pad ? least_batch_ : points;
+  for (std::size_t i = 0; pad && i < inputs.size(); ++i)
+    if (inputs_[i].batched) *inputs[i] = padded(*inputs[i], rows);
+  graph_->run(inputs, outputs, singular);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Slot& slot = outputs_[i];
+    Tensor& output = *outputs[i];
+    if (!has_shape(output, slot, rows)) refuse_output(i, output, rows);
+    if (!slot.batched)
+      output = repeat(output, points);
+    else if (rows != points)
+      output = first_rows(output, points);
+  }
+}
+
+bool Package::has_shape(const Tensor& output, const Slot& slot, std::int64_t rows) {
+  const std::int64_t lead = slot.batched ? 1 : 0;
+  const Dims& sizes = output.sizes();
+  return sizes.size() == lead + slot.point_shape.size() && (!slot.batched || sizes[0] == rows) &&
+         std::equal(slot.point_shape.begin(), slot.point_shape.end(), sizes.begin() + lead);
+}
+
+void Package::refuse_output(std::size_t i, const Tensor& output, std::int64_t rows) const {
+  const Slot& slot = outputs_[i];
+  const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
+  throw Error(NEML2_ERROR_RUNTIME, name_,
+              join("Output ", i, " of ", name_, " came back with the shape ", output.sizes().str(), "; expected ",
+                   expected.str(), "."));
+}
+
+}  // namespace neml2_capi::model

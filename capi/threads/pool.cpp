@@ -1,0 +1,104 @@
+#include "capi/threads/pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "capi/base/floating_point.h"
+#include "capi/threads/worker.h"
+
+namespace neml2_capi::threads {
+namespace {
+
+class Pool {
+ public:
+  // False where another caller has the workers.
+  bool try_run(Job& job, int helpers) {
+    if (taken_.exchange(true, std::memory_order_acquire)) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = &job;
+      vacancies_ = start_workers(helpers);
+      processors_ = processors_of_this_thread();
+    }
+    for (int i = 0; i < vacancies_at_start_; ++i) wake_.notify_one();
+    job.work();
+    std::unique_lock lock(mutex_);
+    vacancies_ = 0;
+    done_.wait(lock, [&] { return working_ == 0; });
+    job_ = nullptr;
+    taken_.store(false, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  // How many of `wanted` workers there are: the system may refuse threads.
+  int start_workers(int wanted) {
+    try {
+      for (; workers_ < wanted; ++workers_) start_thread([this] { live(); }).detach();
+    } catch (const std::system_error&) {
+    }
+    return vacancies_at_start_ = std::min(wanted, workers_);
+  }
+
+  [[noreturn]] void live() {
+    cpu_set_t mine = processors_of_this_thread();
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return vacancies_ > 0; });
+      --vacancies_;
+      ++working_;
+      Job& job = *job_;
+      const cpu_set_t wanted = processors_;
+      lock.unlock();
+      move_to(wanted, mine);
+      {
+        const DefaultFloatingPoint environment;
+        job.work();
+      }
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
+    }
+  }
+
+  std::atomic<bool> taken_ = false;  // by a caller
+  std::mutex mutex_;                 // guards what follows
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  cpu_set_t processors_{};
+  int workers_ = 0;
+  int vacancies_ = 0, vacancies_at_start_ = 0;  // how many more may begin
+  int working_ = 0;
+};
+
+// Never destroyed: workers sleep in it when the process ends. In the child of a fork there are no workers, and locks
+// may be held by threads that do not exist: it begins anew.
+alignas(Pool) std::byte place[sizeof(Pool)];
+
+Pool& pool() {
+  static Pool* const instance = [] {
+    pthread_atfork(nullptr, nullptr, [] { new (place) Pool; });
+    return new (place) Pool;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+int available_processors() {
+  const cpu_set_t set = processors_of_this_thread();
+  return std::max(1, CPU_COUNT(&set));
+}
+
+void run(Job& job, int helpers) {
+  if (helpers <= 0 || !pool().try_run(job, helpers)) job.work();
+}
+
+}  // namespace neml2_capi::threads

@@ -1,0 +1,30 @@
+// The arrays of one evaluation of a model.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capi/values/points.h"
+
+namespace neml2_capi::model {
+
+// Arrays of the caller's for one evaluation; the vectors follow the order of the variables, or of the derivatives. What
+// is not bound is null. Arrays that are added to, the adjoints, may have a stride of 0: they receive the sum over all
+// points.
+struct Evaluation {
+  std::int64_t points = 0;
+  std::vector<Points> inputs;      // all bound
+  std::vector<Points> parameters;  // all bound
+  std::vector<Points> outputs;
+  std::vector<Points> blocks, parameter_blocks;      // by derivative
+  std::vector<Points> tangents, jvps;                // by input, by output
+  std::vector<Points> cotangents;                    // by output
+  std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
+  std::vector<bool> copies;                          // by input: see inputs_to_copy()
+  Points report[5];                                  // by NEML2_REPORT_*
+  bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
+  bool input_first = false;            // blocks have the components of the input before those of the output
+  Vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
+};
+
+}  // namespace neml2_capi::model

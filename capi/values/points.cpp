@@ -1,0 +1,264 @@
+#include "capi/values/points.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/tensor/rows.h"
+#include "capi/values/finite.h"
+
+namespace neml2_capi::model {
+namespace {
+
+bool failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
+
+bool any_failed(const Vector<std::int32_t>& status) {
+  std::int32_t worst = NEML2_OK;
+  for (std::int32_t each : status) worst = std::max(worst, each);
+  return failed(worst);
+}
+
+template <std::size_t size>
+using Constant = std::integral_constant<std::size_t, size>;
+
+// Copy rows that lie so many bytes apart. The length of a number, of a symmetric tensor and of a tangent is known to the
+// compiler, which needs no call for it.
+void copy_rows(const char* from, std::int64_t from_stride, char* to, std::int64_t to_stride, std::size_t bytes,
+               std::int64_t count) {
+  const auto copy = [&](auto size) {
+    for (std::int64_t p = 0; p < count; ++p) std::memcpy(to + p * to_stride, from + p * from_stride, size);
+  };
+  switch (bytes) {
+    case 8: return copy(Constant<8>());
+    case 48: return copy(Constant<48>());
+    case 288: return copy(Constant<288>());
+    default: return copy(bytes);
+  }
+}
+
+// A row-major matrix whose rows begin `stride` elements apart, in tiles of two by two: two loads and two stores each.
+template <class Scalar, class Extent>
+void transpose(const Scalar* from, std::int64_t stride, Extent rows, Extent columns, Scalar* to) {
+  using Pair [[gnu::vector_size(2 * sizeof(Scalar))]] = Scalar;
+  std::int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    std::int64_t c = 0;
+    for (; c + 2 <= columns; c += 2) {
+      Pair a, b;
+      std::memcpy(&a, from + r * stride + c, sizeof a);
+      std::memcpy(&b, from + (r + 1) * stride + c, sizeof b);
+      const Pair first = {a[0], b[0]}, second = {a[1], b[1]};
+      std::memcpy(to + c * rows + r, &first, sizeof first);
+      std::memcpy(to + (c + 1) * rows + r, &second, sizeof second);
+    }
+    if (c < columns)
+      for (std::int64_t k = r; k < r + 2; ++k) to[c * rows + k] = from[k * stride + c];
+  }
+  if (r < rows)
+    for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * stride + c];
+}
+
+// `count` matrices, `apart` elements from one to the next. The tangent of two symmetric tensors is asked for most.
+template <class Scalar>
+void transpose_all(const Scalar* from, std::int64_t apart, std::int64_t stride, std::int64_t count, std::int64_t rows,
+                   std::int64_t columns, Scalar* to, std::int64_t to_apart) {
+  using Six = std::integral_constant<std::int64_t, 6>;
+  if (rows == 6 && columns == 6)
+    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * apart, stride, Six(), Six(), to + k * to_apart);
+  else
+    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * apart, stride, rows, columns, to + k * to_apart);
+}
+
+}  // namespace
+
+bool dense(const Points& array, const Variable& variable, std::int64_t points) {
+  return points == 1 || array.stride == variable.point_shape.product();
+}
+
+Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy) {
+  const std::int64_t item = itemsize(variable.dtype);
+  const Dims sizes = Dims{points}.then(variable.point_shape);
+  if (dense(array, variable, points) && !copy) return Tensor::borrow(point(array, begin, item), variable.dtype, sizes);
+  Tensor out = Tensor::empty(variable.dtype, sizes);
+  const std::int64_t bytes = variable.point_shape.product() * item;
+  if (array.stride == 0 && bytes == 8) {  // one number for all points
+    std::uint64_t value = 0;
+    std::memcpy(&value, array.data, 8);
+    std::fill_n(out.data_as<std::uint64_t>(), points, value);
+    return out;
+  }
+  for (std::int64_t p = 0; p < points; ++p)
+    std::memcpy(out.data_as<char>() + p * bytes, point(array, begin + p, item), static_cast<std::size_t>(bytes));
+  return out;
+}
+
+Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
+                            std::int64_t begin, std::int64_t points) {
+  Vector<Tensor> tensors(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i].data) continue;
+    const Tensor rows = gather(arrays[i], variables[i], begin, points, false);
+    const Dims sizes = {points, variables[i].point_shape.product()};
+    tensors[i] = Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major(), rows.offset());
+  }
+  return tensors;
+}
+
+void fill_nan(char* out, DType dtype, std::int64_t count) {
+  if (dtype == DType::float64)
+    std::fill_n(reinterpret_cast<double*>(out), count, std::numeric_limits<double>::quiet_NaN());
+  else if (dtype == DType::float32)
+    std::fill_n(reinterpret_cast<float*>(out), count, std::numeric_limits<float>::quiet_NaN());
+}
+
+void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                std::int64_t points) {
+  const std::int64_t item = itemsize(variable.dtype), n = variable.point_shape.product();
+  const auto bytes = static_cast<std::size_t>(n * item);
+  char* const out = point(array, begin, item);
+  const bool one_row = value.data() && value.sizes()[0] == 1 && points > 1;
+  if (!value.data())
+    for (std::int64_t p = 0; p < points; ++p) std::memset(out + p * array.stride * item, 0, bytes);
+  else if (!one_row && dense(array, variable, points))
+    std::memcpy(out, value.data(), static_cast<std::size_t>(points) * bytes);
+  else
+    copy_rows(value.data_as<const char>(), one_row ? 0 : n * item, out, array.stride * item, bytes, points);
+}
+
+void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
+                      std::int64_t begin) {
+  with_scalar(matrices.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t points = matrices.sizes()[0], n = matrices.sizes().last(matrices.ndim() - 1).product();
+    const std::int64_t size = rows * columns;
+    const Scalar* from = matrices.data_as<const Scalar>();
+    auto* to = reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar)));
+    for (std::int64_t site = 0; site < n; site += size)
+      transpose_all(from + site, n, columns, points, rows, columns, to + site, array.stride);
+  });
+}
+
+bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
+  if (matrices.ndim() != 3 || rows == 1 || columns == 1) return false;
+  return matrices.sizes()[1] == rows && matrices.sizes()[2] == columns && matrices.strides()[1] == 1;
+}
+
+void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin) {
+  with_scalar(matrices.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t points = matrices.sizes()[0], rows = matrices.sizes()[1], columns = matrices.sizes()[2];
+    const std::int64_t apart = matrices.strides()[0], stride = matrices.strides()[2];
+    const Scalar* from = matrices.data_as<const Scalar>();
+    auto* to = reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar)));
+    if (!transposed) return transpose_all(from, apart, stride, points, columns, rows, to, array.stride);
+    constexpr auto item = static_cast<std::int64_t>(sizeof(Scalar));
+    for (std::int64_t p = 0; p < points; ++p)
+      copy_rows(reinterpret_cast<const char*>(from + p * apart), stride * item,
+                reinterpret_cast<char*>(to + p * array.stride), rows * item, static_cast<std::size_t>(rows * item),
+                columns);
+  });
+}
+
+bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+                  std::int64_t points) {
+  bool finite = true, written = !array.data;
+  if (value.data() && (value.dtype() == DType::float64 || value.dtype() == DType::float32))
+    with_scalar(value.dtype(), [&](auto* type) {
+      using Scalar = std::remove_pointer_t<decltype(type)>;
+      const bool together = array.data && dense(array, variable, points);
+      auto* to = together ? reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar))) : nullptr;
+      finite = FiniteScan<Scalar>::run(value.data_as<const Scalar>(), value.numel(), to);
+      written = written || together;
+    });
+  if (!written) write_rows(value, variable, array, begin, points);
+  return finite;
+}
+
+void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
+             const Vector<std::int32_t>& status, bool mark_failed) {
+  const std::int64_t item = itemsize(variable.dtype), n = variable.point_shape.product();
+  const std::int64_t points = std::ssize(status);
+  if (!any_failed(status)) return write_rows(value, variable, array, begin, points);
+  const auto bytes = static_cast<std::size_t>(n * item);
+  const bool one_row = value.data() && value.sizes()[0] == 1 && points > 1;
+  for (std::int64_t p = 0; p < points; ++p) {
+    char* out = point(array, begin + p, item);
+    if (failed(status[static_cast<std::size_t>(p)])) {
+      if (mark_failed) fill_nan(out, variable.dtype, n);
+    } else if (value.data()) {
+      std::memcpy(out, value.data_as<const char>() + (one_row ? 0 : p) * n * item, bytes);
+    } else {
+      std::memset(out, 0, bytes);
+    }
+  }
+}
+
+void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
+                bool mark_failed) {
+  if (!value.data() && !any_failed(status)) return;
+  with_scalar(variable.dtype, [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t n = variable.point_shape.product();
+    auto* total = reinterpret_cast<Scalar*>(array.data);
+    for (std::int64_t p = 0; p < std::ssize(status); ++p) {
+      const bool lost = failed(status[static_cast<std::size_t>(p)]);
+      if (lost ? !mark_failed : !value.data()) continue;
+      for (std::int64_t i = 0; i < n; ++i)
+        total[i] += lost ? std::numeric_limits<Scalar>::quiet_NaN() : value.data_as<const Scalar>()[p * n + i];
+    }
+  });
+}
+
+Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
+  Tensor out = Tensor::empty(matrices.dtype(), matrices.sizes());
+  with_scalar(matrices.dtype(), [&](auto* type) {
+    using Scalar = std::remove_pointer_t<decltype(type)>;
+    const std::int64_t size = rows * columns;
+    if (size == 0) return;
+    transpose_all(matrices.data_as<const Scalar>(), size, columns, matrices.numel() / size, rows, columns,
+                  out.data_as<Scalar>(), size);
+  });
+  return out;
+}
+
+void check_extent(const Points& array, const Variable& variable, std::int64_t points) {
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // bytes
+  std::int64_t elements = 0;
+  if (__builtin_mul_overflow(points, array.stride, &elements) || elements > most / itemsize(variable.dtype))
+    throw Error(NEML2_ERROR_ARGUMENT, variable.name,
+                join("No memory holds ", points, " points of '", variable.name, "', which lie ", array.stride,
+                     " elements apart. Was the number of points set?"));
+}
+
+bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {
+  const auto extent = [points](const Points& array, const Variable& v) {
+    const std::int64_t elements = (points - 1) * array.stride + v.point_shape.product();
+    return std::pair(array.data, array.data + elements * itemsize(v.dtype));
+  };
+  const auto [a0, a1] = extent(a, va);
+  const auto [b0, b1] = extent(b, vb);
+  if (a1 <= b0 || b1 <= a0) return false;
+  // Interleaved arrays of one stride may lie beside each other in every point, and one value within the first.
+  const std::int64_t sa = a.stride * itemsize(va.dtype), sb = b.stride * itemsize(vb.dtype);
+  const std::int64_t stride = std::max(sa, sb);
+  if (stride == 0 || (sa != sb && sa != 0 && sb != 0)) return true;
+  const std::int64_t shift = ((b.data - a.data) % stride + stride) % stride;
+  return shift < va.point_shape.product() * itemsize(va.dtype) ||
+         shift + vb.point_shape.product() * itemsize(vb.dtype) > stride;
+}
+
+std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit) {
+  if (array.stride == 0) return limit;
+  const std::int64_t item = itemsize(variable.dtype);
+  const auto bytes = static_cast<std::size_t>(variable.point_shape.product() * item);
+  const char* first = point(array, begin, item);
+  std::int64_t length = 1;
+  while (length < limit && std::memcmp(first, point(array, begin + length, item), bytes) == 0) ++length;
+  return length;
+}
+
+}  // namespace neml2_capi::model
