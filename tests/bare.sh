@@ -4,9 +4,8 @@
 #
 #   tests/bare.sh [ROOT] [PYTEST ARGUMENTS]
 #
-# Needs root, debootstrap and unshare. ROOT keeps the system for the next time. The arguments choose among the tests, of
-# which all take a quarter of an hour. pip is set up as it is here: its files, its variables, and the folders of wheels
-# that PIP_FIND_LINKS names.
+# Needs root, debootstrap and unshare. ROOT keeps the system for the next time. The arguments choose among the tests. pip
+# is set up as it is here: its files, its variables, and the folders of wheels that PIP_FIND_LINKS names.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:-$(mktemp -d)}

@@ -17,6 +17,7 @@ from tools.process import CACHE, ROOT, Command, jobs, quietly
 FLAGS = {
     "quick": [
         "-DCMAKE_BUILD_TYPE=Quick",
+        "-DNEML2_CAPI_PRECOMPILE=ON",
         "-DCMAKE_C_FLAGS_QUICK=-O1",
         "-DCMAKE_CXX_FLAGS_QUICK=-O1",
         "-DCMAKE_Fortran_FLAGS_QUICK=-O1",
@@ -43,8 +44,10 @@ class Build:
         """Build what has changed of the targets, or of everything."""
         chosen = ["--target", *targets] if targets else []
         command: Command = [self.cmake, "--build", self.folder, "--parallel", jobs(), *chosen]
+        # Without these, ccache does not keep what was compiled with precompiled headers.
+        variables = {**self.builder.variables, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         with locked(self.folder.with_suffix(".lock")):
-            quietly(title, command, self.builder.variables, expected)
+            quietly(title, command, variables, expected)
 
     def install(self, prefix: Path, component: str) -> None:
         """Copy the files of a component, where they have changed, below `prefix`."""

@@ -45,8 +45,8 @@ def program(source: Path | None = None) -> Path:
     main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
     module = fortran_modules(INCLUDE / "neml2_capi.f90")
     options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-I{module}")
-    build = (*options, *sources, *main, module / "neml2_capi.o", *LINK)
-    return kept("program", build) / "program"
+    objects = (module / "neml2_capi.o",)
+    return kept("program", options, *sources, *main, *objects, *LINK) / "program"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 
 import compile as models  # noqa: E402  (tests/models is no package)
+from recipes import RECIPES  # noqa: E402
 
 PREBUILT = ROOT / "examples" / "artifacts"
 
@@ -54,10 +55,10 @@ class Artifacts(Mapping[str, Path]):
             pytest.skip(str(error))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(models.RECIPES)
+        return iter(RECIPES)
 
     def __len__(self) -> int:
-        return len(models.RECIPES)
+        return len(RECIPES)
 
 
 @pytest.fixture(scope="session")

@@ -73,14 +73,14 @@ def command(*arguments: str | Path, cwd: Path | None = None) -> str:
 @cache
 def c_program(*sources: Path, flags: Sequence[str] = (), compiler: str = CC) -> Path:
     """A program of C99 sources; `flags` go to the linker too."""
-    build = (compiler, "-std=c99", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}")
-    return kept("program", (*build, *sources, *flags, *LINK)) / "program"
+    build = [compiler, "-std=c99", "-O1", "-g", *WARNINGS, f"-I{INCLUDE}"]
+    return kept("program", build, *sources, *flags, *LINK) / "program"
 
 
 @cache
 def fortran_modules(*sources: Path) -> Path:
     """The folder of modules that were compiled in this order: their .mod files and objects."""
-    return kept("", (*_fortran(), "-c", *sources))
+    return kept("", _fortran(), "-c", *sources)
 
 
 @cache
@@ -89,17 +89,18 @@ def fortran_program(
 ) -> Path:
     """A program that uses the Fortran module of the package, and other modules."""
     made = fortran_modules(INCLUDE / "neml2_capi.f90", *modules)
-    build = (*_fortran(compiler), *flags, f"-I{made}", source, *sorted(made.glob("*.o")), *LINK)
-    return kept("program", build) / "program"
+    build = (*_fortran(compiler), *flags, f"-I{made}")
+    return kept("program", build, source, *sorted(made.glob("*.o")), *LINK) / "program"
 
 
-def kept(output: str, build: Sequence[str | Path]) -> Path:
+def kept(output: str, build: Sequence[str], *arguments: str | Path) -> Path:
     """The folder in which a command was run once for all workers and runs, by content.
 
     It makes the file `output`, or what it makes of itself. Files that the command names count with
     what they hold, and so do the headers; the library does not, which programs find when they run.
     """
-    known = [str(argument) for argument in build]
+    known = [*build, *(str(argument) for argument in arguments)]
+    words = len(known)
     files = {Path(word.removeprefix("-I")) for word in known if "/" in word}
     for file in sorted({*files, *INCLUDE.glob("*.h*")}):
         if file.is_file() and not file.is_relative_to(LIBRARIES):
@@ -113,7 +114,7 @@ def kept(output: str, build: Sequence[str | Path]) -> Path:
             with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
                 making = Path(scratch) / "made"
                 making.mkdir()
-                command(*build, *(("-o", output) if output else ()), cwd=making)
+                command(*known[:words], *(("-o", output) if output else ()), cwd=making)
                 making.rename(place)
     return place
 

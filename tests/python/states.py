@@ -14,7 +14,7 @@ from neml2_capi import Model, Scheduler
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "models"))
 
-from compile import RECIPES  # noqa: E402  (tests/models is no package)
+from recipes import RECIPES  # noqa: E402  (tests/models is no package)
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]

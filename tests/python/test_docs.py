@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import compile as recipes  # of tests/models, which conftest.py has on the path
 import pytest
+import recipes  # of tests/models, which conftest.py has on the path
 from conftest import Artifacts
 from markdown_it import MarkdownIt
 from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT

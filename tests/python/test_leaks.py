@@ -6,12 +6,18 @@ import pytest
 from native import PREBUILT, python, run
 from programs import built
 
-CYCLES = 10_000
+both = pytest.mark.parametrize("model", ["elasticity", "viscoplastic"])
 
 
-@pytest.mark.parametrize("model", ["elasticity", "viscoplastic"])
+@both
+def test_cycles_leave_nothing_behind(model: str) -> None:
+    run(built("c_test_cycles"), PREBUILT / model, "500")
+
+
+@pytest.mark.full("ten thousand cycles")
+@both
 def test_ten_thousand_cycles_leave_nothing_behind(model: str) -> None:
-    run(built("c_test_cycles"), PREBUILT / model, str(CYCLES))
+    run(built("c_test_cycles"), PREBUILT / model, "10000")
 
 
 def test_python_leaves_nothing_behind() -> None:

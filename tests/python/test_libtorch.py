@@ -38,7 +38,7 @@ from neml2_capi import FatalError, Graph, Model
 from neml2_capi._runtime import libtorch
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
-import compile as models
+from recipes import RECIPES
 
 Array = NDArray[Any]
 CHECKS_MODULE = TESTS / "fortran" / "checks.f90"
@@ -99,7 +99,7 @@ def with_exact_steps(artifact: Path, folder: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", models.RECIPES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_a_model_gives_the_same_on_both(artifacts: Artifacts, tmp_path: Path, name: str) -> None:
     root = with_exact_steps(artifacts[name], tmp_path)
     ours, theirs = (load({name: root}, name, runtime=each) for each in ("builtin", "libtorch"))
