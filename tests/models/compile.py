@@ -173,7 +173,7 @@ def _cached(name: str, making: Making) -> Path:
     """The folder that is made once for each content, in the cache of all checkouts."""
     if os.environ.get("NEML2_CAPI_COMPILE") == "0":
         raise NotCompiledError(
-            f"{name} would have to be compiled, and NEML2_CAPI_COMPILE is 0; where its recipe has "
+            "a model would have to be compiled, and NEML2_CAPI_COMPILE is 0; where its recipe has "
             "changed, renew the archive: python3 build.py models"
         )
     known = json.dumps([*_recipe(making), toolchain()])

@@ -7,6 +7,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,13 @@ def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
     return tmp_path
 
 
+# Pages that take half a minute of a processor.
+LATER = {
+    "examples/fem/README.md": pytest.mark.full("the finite-element program"),
+    "examples/mpi/README.md": pytest.mark.full("MPI"),
+    "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
+}
+
 # What pages do not build themselves, but the build of the tests.
 PROGRAMS = {
     "examples/fem/README.md": ("example_fem", "Eigen"),
@@ -147,7 +155,7 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
         reader.close()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=LATER.get(page, ())) for page in PAGES])
 def test_a_page_runs_and_prints_what_it_shows(
     page: str, folder: Path, artifacts: Artifacts
 ) -> None:
@@ -203,6 +211,7 @@ def test_the_examples_of_a_docstring_run(module: str, folder: Path, artifacts: A
 # ---- what leads elsewhere, or is said elsewhere ----
 
 
+@cache
 def headings(path: Path) -> set[str]:
     """The anchors of a page, as forges make them."""
     tokens = MarkdownIt().parse(path.read_text())

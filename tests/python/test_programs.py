@@ -8,9 +8,12 @@ import re
 import pytest
 from programs import build, ctest, registered
 
+LATER = {"cpp_test_dispatch": pytest.mark.full("10,000 dispatches")}
+NAMES = [pytest.param(name, marks=LATER.get(name, ())) for name in registered()]
+
 
 @pytest.mark.native
-@pytest.mark.parametrize("name", registered())
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_passes(name: str) -> None:
     if "NEML2_CAPI_BUILD" in os.environ:
         build(name)

@@ -498,6 +498,7 @@ def test_a_template_runs_as_it_stands(artifacts: Artifacts, tmp_path: Path, name
 
 
 def test_what_a_template_has_commented_out_runs_too(artifacts: Artifacts, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
     text = answer("run", "--template", artifacts["combined_hardening"])
     lines = [
         line[2:] if re.match(r"# (?!list)\w+ = ", line) else line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,18 @@ import pytest
 SHOULD, MUST = 2.0, 10.0
 
 _COST = "processor seconds"
+
+# One line at the end for reasons that differ in a name only.
+_ALIKE = (
+    (r"Skipped: ", ""),
+    (r"could not import '([\w.]+)'.*", r"\1 is not installed: python3 build.py test --full"),
+    (r"(libtorch was not found|there is no libtorch|torch is not installed).*", "no torch: --full"),
+    (r"\S+ is not run: .*", "blocks of pages that say there why they are not run"),
+    (
+        r"\S+ found nothing to test",
+        "programs that test_native.py runs with models",
+    ),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,7 +109,10 @@ class Tiers:
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.skipped and isinstance(report.longrepr, tuple):
-            self.skipped[report.nodeid] = report.longrepr[2].removeprefix("Skipped: ")
+            reason = report.longrepr[2]
+            for pattern, words in _ALIKE:
+                reason = re.sub(f"^{pattern}", words, reason)
+            self.skipped[report.nodeid] = reason
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
