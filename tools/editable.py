@@ -8,6 +8,7 @@ for a user.
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from tools.environments import Environment
@@ -27,6 +28,8 @@ def install_checkout(environment: Environment, build: Build) -> None:
     """Install the checkout and the library of `build`; takes under a second."""
     (site,) = (environment.folder / "lib").glob("python*/site-packages")
     _link(site / "neml2_capi")
+    # The provider of another build has another name, and would stay.
+    shutil.rmtree(site / "neml2_capi" / "lib", ignore_errors=True)
     build.install(site, component="wheel")
     _describe(site)
     script = environment.program("neml2-capi")

@@ -113,9 +113,10 @@ def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
     return tmp_path
 
 
-# Pages that take half a minute of a processor.
+# Pages that take ten seconds of a processor and more.
 LATER = {
     "examples/fem/README.md": pytest.mark.full("the finite-element program"),
+    "docs/tutorials/cpp.md": pytest.mark.full("the tutorial in C++, compiled block by block"),
     "examples/mpi/README.md": pytest.mark.full("MPI"),
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
 }

@@ -478,7 +478,10 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
     assert set(called(calls)) == {*range(20)} - {*done}  # no set is made twice
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+INTERRUPTED = pytest.param(signal.SIGINT, marks=pytest.mark.full("a thousand sets, interrupted"))
+
+
+@pytest.mark.parametrize("stop", [INTERRUPTED, signal.SIGKILL])
 def test_a_thousand_sets_stopped_at_half_and_resumed_are_as_one_after_another(
     artifact: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
