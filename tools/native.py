@@ -42,12 +42,13 @@ class Build:
 
     def make(self, *targets: str, title: str, expected: float) -> None:
         """Build what has changed of the targets, or of everything."""
+        first = not (self.folder / ".ninja_log").exists()
         chosen = ["--target", *targets] if targets else []
         command: Command = [self.cmake, "--build", self.folder, "--parallel", jobs(), *chosen]
         # Without these, ccache does not keep what was compiled with precompiled headers.
         variables = {**self.builder.variables, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         with locked(self.folder.with_suffix(".lock")):
-            quietly(title, command, variables, expected)
+            quietly(title, command, variables, expected if first else None)
 
     def install(self, prefix: Path, component: str) -> None:
         """Copy the files of a component, where they have changed, below `prefix`."""

@@ -38,15 +38,17 @@ def child_variables(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def quietly(
-    title: str, command: Command, extra: Mapping[str, str] | None = None, expected: float = 0
+    title: str,
+    command: Command,
+    extra: Mapping[str, str] | None = None,
+    expected: float | None = 0,
 ) -> str:
     """Run to the end and return the output. A failure shows its last lines.
 
-    Says how long it takes: as long as the last time, or the `expected` seconds on two processors;
-    and how far it is, where Ninja counts.
+    Says how long it takes: as long as the last time, or the `expected` seconds on two processors,
+    or nothing where that is None; and how far it is, where Ninja counts.
     """
-    known = _durations()
-    usual = known.get(title, expected * 2 / int(jobs()))
+    usual = 0.0 if expected is None else _durations().get(title, expected * 2 / int(jobs()))
     about = f" (about {duration(usual)})" if usual >= 10 else ""
     print(f"{title}{about} ... ", end="", flush=True)
     start = time.monotonic()
@@ -80,7 +82,7 @@ def quietly(
     if status:
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         raise Failure(f"{tail}\n\nThat is the end of {log}, which has the whole output.")
-    if took >= 10:
+    if took >= 10 and expected is not None:
         _DURATIONS.write_text(json.dumps({**_durations(), title: round(took)}, indent=1))
     return output
 
