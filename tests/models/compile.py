@@ -248,6 +248,19 @@ def artifact(name: str, device: str = "") -> Path:
     return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
 
 
+def captured(name: str) -> Path:
+    """The folder of the scalar operations of a model's graphs, which capture.py writes."""
+    recipe = RECIPES[name]
+    kernels = ROOT / "neml2_capi" / "kernels"
+    parts = "arrays capture folding handlers operators program scalar trace"
+    content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
+    content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
+    chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
+    script = str(MODELS / "capture.py")
+    command = [script, str(recipe.input), *chosen, *recipe.options]
+    return _cached(f"the graphs of {name}", content, command, recipe.version)
+
+
 def _text(path: Path) -> str:
     """An input file and, after it, those that it includes."""
     text = path.read_text()
