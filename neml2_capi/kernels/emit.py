@@ -157,7 +157,8 @@ class _Writer:
             if place in computed:
                 continue
             if name == "constant":
-                value = self.constant(data).lanes
+                value = f"c{place}"
+                lines.append(f"  const lanes {value} = {self.constant(data).lanes};")
             elif name == "variable":
                 value = f"{self._inputs[data[0]]}[{data[1]}]"
             else:
@@ -279,7 +280,7 @@ class _Names:
 
     def new(self, name: str) -> str:
         made = identifier(name)
-        if re.fullmatch(r"v\d+", made) or made.isupper():
+        if re.fullmatch(r"[cv]\d+", made) or made.isupper():
             made += "_"
         while made in self._taken:
             made += "_"

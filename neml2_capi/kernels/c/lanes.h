@@ -36,11 +36,7 @@ typedef wide lanes;
 typedef wide_mask mask;
 #endif
 
-INLINE lanes fill(real value) {
-  lanes result;
-  for (int l = 0; l < LANES; ++l) result[l] = value;
-  return result;
-}
+INLINE lanes fill(real value) { return value - (lanes){0}; }
 
 /* value where the condition holds, else other: both are computed. */
 INLINE lanes where(mask condition, lanes value, lanes other) {

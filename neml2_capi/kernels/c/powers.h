@@ -27,11 +27,7 @@ typedef struct pair {
 #define LN2_HIGH 0x1.62e42fefa2000p-1 /* 40 bits: its product with an exponent is exact */
 #define LN2_LOW 0x1.9ef35793c7673p-41
 
-INLINE wide wide_fill(double value) {
-  wide result;
-  for (int l = 0; l < LANES; ++l) result[l] = value;
-  return result;
-}
+INLINE wide wide_fill(double value) { return value - (wide){0}; }
 
 INLINE wide wide_where(wide_mask condition, wide value, wide other) {
   return (wide)((condition & (wide_mask)value) | (~condition & (wide_mask)other));
