@@ -31,7 +31,6 @@ import compile as models  # noqa: E402
 from neml2_capi.kernels.build import FLAGS, TARGETS  # noqa: E402
 from neml2_capi.kernels.emit import source  # noqa: E402
 from neml2_capi.kernels.program import Program  # noqa: E402
-from neml2_capi.kernels.schedule import scheduled  # noqa: E402
 from neml2_capi.kernels.simplify import simplified  # noqa: E402
 from neml2_capi.kernels.tables import symbol  # noqa: E402
 
@@ -59,7 +58,6 @@ _HEAD = [
     "ATen nodes",
     "operations as read",
     "simplified",
-    "of them prepared",
     "C text in",
     "compiled in",
     "code",
@@ -76,15 +74,11 @@ def captured(name: str) -> Iterator[tuple[str, Program | str]]:
         yield stem, Program.from_json(json.dumps(found)) if found else document["reason"]
 
 
-def row(stem: str, program: Program, cc: str, target: str, changes: bool) -> list[str]:
+def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
     start = time.process_time()
     simple = simplified(program)
-    if changes:  # the unknowns, of the residual and its derivative
-        first, *others = simple.inputs
-        simple.inputs = [type(first)(first.name, first.shape, first.per_point, (), True), *others]
     text = source(simple, stem, "A measurement.")
     printed = time.process_time() - start
-    prepared = sum(len(section.places) for section in scheduled(simple).prepare)
     with tempfile.TemporaryDirectory() as folder:
         built, size, per_point = measured(Path(folder), stem, text, simple, cc, target)
     return [
@@ -92,7 +86,6 @@ def row(stem: str, program: Program, cc: str, target: str, changes: bool) -> lis
         f"{program.graph_nodes:,}",
         f"{program.operations:,}",
         f"{simple.operations:,}",
-        f"{prepared:,}",
         f"{printed:.2f} s",
         f"{built:.2f} s",
         f"{size / 1024:.0f} KiB",
@@ -162,8 +155,7 @@ def main() -> None:
             if isinstance(found, str):
                 missing.append(f"| {name}/{stem} | {found} |")
                 continue
-            changes = stem.endswith(("_residual", "_jacobian"))
-            cells = row(stem, found, arguments.cc, arguments.target, changes)
+            cells = row(stem, found, arguments.cc, arguments.target)
             cells[0] = f"{name}/{stem}"
             print("| " + " | ".join(cells) + " |", flush=True)
     if missing:

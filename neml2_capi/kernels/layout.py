@@ -24,8 +24,10 @@ _OF_THE_SYSTEM = (
 def named(program: Program, package: str, metadata: _Json) -> Program:
     """The same program with the names that the metadata has for the arrays of a package.
 
-    Arrays keep the names of the graph where the metadata says nothing. The unknowns of a residual
-    and its derivatives, and the input of a predictor that is fed back, are marked as changing.
+    Arrays keep the names of the graph where the metadata says nothing. The input of a predictor
+    that is fed back, and the direction of a product with the Jacobian, are marked as changing: half
+    of the crystal's predictor is then computed once. (The unknowns of a residual are not: what does
+    not depend on them is a twentieth, and no faster to keep than to compute.)
     """
     for segment in metadata.get("segments", ()):
         for key, value in segment.items():
@@ -54,9 +56,9 @@ def _arrays(key: str, segment: _Json) -> tuple[list[Array], list[Array]]:
         return _predictor(segment)
     if key not in _OF_THE_SYSTEM:
         return [], []
-    unknowns = _groups(segment["unknown_group_infos"], "unknowns", key != "matvec_package")
-    givens = _groups(segment["given_group_infos"], "givens", False)
-    residuals = _groups(segment["residual_group_infos"], "residual", False)
+    unknowns = _groups(segment["unknown_group_infos"], "unknowns")
+    givens = _groups(segment["given_group_infos"], "givens")
+    residuals = _groups(segment["residual_group_infos"], "residual")
     operator = [Array("jacobian", ())] if len(unknowns) == 1 else []
     outputs = {
         "residual_package": residuals,
@@ -84,7 +86,7 @@ def _predictor(segment: _Json) -> tuple[list[Array], list[Array]]:
     return inputs, _variables(segment.get("predictor_outputs", ()))
 
 
-def _groups(groups: Sequence[_Json], name: str, changes: bool) -> list[Array]:
+def _groups(groups: Sequence[_Json], name: str) -> list[Array]:
     """An array for each group, in which the variables lie side by side where it is dense."""
     found = []
     for number, group in enumerate(groups):
@@ -95,7 +97,7 @@ def _groups(groups: Sequence[_Json], name: str, changes: bool) -> list[Array]:
             offset += size
         suffix = f"_{number}" if len(groups) > 1 else ""
         dense = not group["sub_batch_shape"]
-        found.append(Array(name + suffix, (), parts=tuple(parts) if dense else (), changes=changes))
+        found.append(Array(name + suffix, (), parts=tuple(parts) if dense else ()))
     return found
 
 

@@ -17,6 +17,7 @@ from neml2_capi.kernels.build import build
 from neml2_capi.kernels.layout import named
 from neml2_capi.kernels.loaded import Kernel, load
 from neml2_capi.kernels.program import Array, Program
+from neml2_capi.kernels.schedule import scheduled
 from neml2_capi.kernels.simplify import simplified
 
 #: Older schemas are compiled by a NEML2 without the function that is captured.
@@ -187,4 +188,19 @@ def test_kernels_of_all_graphs_are_called_by_their_name(cases: Callable[[str], C
     kernel: Kernel = cases("isotropic_hardening").kernels["viscoplastic_jacobian"]
     assert [name for name, _ in kernel.inputs][:2] == ["unknowns", "givens"]
     assert kernel.outputs == [("jacobian", 49), ("residual", 7)]
-    assert kernel.kept > 0
+    assert kernel.kept == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"), [("crystal", "crystal_seg0_predictor"), ("gmres", "creep_matvec")]
+)
+def test_what_is_repeated_is_prepared_by_half(
+    cases: Callable[[str], Case], name: str, stem: str
+) -> None:
+    schedule = scheduled(cases(name).programs[stem])
+    before, after = (
+        sum(len(section.places) for section in sections)
+        for sections in (schedule.prepare, schedule.run)
+    )
+    assert cases(name).kernels[stem].kept == schedule.kept > 0
+    assert before > 0.6 * after
