@@ -109,7 +109,9 @@ def compile_command(
         status = subprocess.run(command, env=environment).returncode
         if status:
             context.exit(status)
-        _write_kernels(Path(scratch), [t for t in targets if t in KERNEL_TARGETS], cc)
+        wanted = [target for target in targets if target in KERNEL_TARGETS]
+        quiet = bool({"-q", "--quiet"} & set(others))
+        _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
 
 
 def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
@@ -125,18 +127,22 @@ def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
     )
 
 
-def _write_kernels(scratch: Path, targets: list[str], cc: str) -> None:
+def _write_kernels(scratch: Path, targets: list[str], cc: str, required: bool, quiet: bool) -> None:
     """Write the sources of kernels, and their objects where there is a compiler."""
     try:
         folders = collect(scratch)
     except KernelError as error:
-        raise click.ClickException(str(error)) from error
+        if required:
+            raise click.ClickException(str(error)) from error
+        click.echo(f"Warning: there are no kernels: {error}", err=True)
+        return
     for folder in folders:
         try:
             build(folder, targets, cc)
         except KernelError as error:
             click.echo(f"Warning: {error}\nThe sources are in {folder}.", err=True)
-        show(folder)
+        if not quiet:
+            show(folder)
 
 
 def _environment(python: str, target: str) -> dict[str, str]:

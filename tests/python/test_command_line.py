@@ -564,6 +564,7 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
     )
     python.chmod(0o755)
     options = ("--model", "steel", "-d", "stress:strain", "-p", "E", "--rename-input", "a:b")
+    options += ("--kernels", "no")
     done = command("compile", source, *options, NEML2_CAPI_COMPILER=str(python))
     assert done.stdout == (
         f"avx2 x86-64-v3 -m neml2.cli.aoti_compile {source} --model steel --output-dir aoti "
@@ -598,7 +599,7 @@ def test_it_is_installed_as_neml2_capi() -> None:
 
 def test_help_lists_the_commands() -> None:
     text = answer("--help")
-    for name in ("inspect", "doctor", "compile", "bench", "umat"):
+    for name in ("inspect", "doctor", "compile", "build-kernels", "bench", "umat"):
         assert re.search(rf"^  {name} ", text, re.MULTILINE)
         assert "Usage:" in answer(name, "--help")
     assert answer("--version").startswith("neml2-capi")
