@@ -14,6 +14,7 @@ from values import components_of, of_array
 
 import neml2_capi
 from neml2_capi.kernels.build import build
+from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.layout import named
 from neml2_capi.kernels.loaded import Kernel, load
 from neml2_capi.kernels.program import Array, Program
@@ -22,6 +23,7 @@ from neml2_capi.kernels.simplify import simplified
 
 #: Older schemas are compiled by a NEML2 without the function that is captured.
 RECIPES = [name for name, recipe in models.RECIPES.items() if not recipe.version]
+RECIPES += models.KERNEL_RECIPES
 POINTS = 64
 #: Relative to the greatest entry of the point.
 VALUES, DERIVATIVES = 1e-12, 1e-10
@@ -184,6 +186,30 @@ def test_only_solves_sums_and_fixed_batches_have_no_kernel(
                 assert any(reason in found for reason in known), (name, package, found)
 
 
+def test_powers_on_twelve_slip_systems_are_what_numpy_computes(
+    captured: Callable[[str], Captured], tmp_path: Path, any_cc: str
+) -> None:
+    """Without the packages, which take minutes to compile."""
+    graphs = captured("crystal_powers")
+    (made,) = build(graphs.write(tmp_path / "crystal"), [native_target()], any_cc)
+    for stem, kernel in load(made).items():
+        program = graphs.programs[f"{stem}.pt2"]
+        assert isinstance(program, Program)
+        powers = [step for step in program.steps if step[0] == "pow"]
+        assert len(powers) >= 12 or not stem.endswith(("residual", "jacobian"))
+        # A group of a predictor's inputs has no name here: all are of the size of strains.
+        random = np.random.default_rng(3)
+        inputs = [1e-3 * random.standard_normal((9, a.components)) for a in program.inputs]
+        expected = [y.T for y in evaluate(program, [x.T for x in inputs])]
+        limit = DERIVATIVES * greatest(expected)
+        for theirs, ours in zip(expected, kernel(*inputs), strict=True):
+            finite = np.isfinite(theirs).all(axis=1)
+            np.testing.assert_array_equal(np.isfinite(ours).all(axis=1), finite, err_msg=stem)
+            with np.errstate(invalid="ignore"):
+                error = np.abs(ours - theirs).max(axis=1)
+            assert (error[finite] <= limit[finite]).all(), stem
+
+
 def test_kernels_of_all_graphs_are_called_by_their_name(cases: Callable[[str], Case]) -> None:
     kernel: Kernel = cases("isotropic_hardening").kernels["viscoplastic_jacobian"]
     assert [name for name, _ in kernel.inputs][:2] == ["unknowns", "givens"]
@@ -194,7 +220,7 @@ def test_kernels_of_all_graphs_are_called_by_their_name(cases: Callable[[str], C
 @pytest.mark.parametrize(
     ("name", "stem"), [("crystal", "crystal_seg0_predictor"), ("gmres", "creep_matvec")]
 )
-def test_what_is_repeated_is_prepared_by_half(
+def test_what_repeats_is_prepared_as_far_as_it_can_be(
     cases: Callable[[str], Case], name: str, stem: str
 ) -> None:
     schedule = scheduled(cases(name).programs[stem])
@@ -203,4 +229,4 @@ def test_what_is_repeated_is_prepared_by_half(
         for sections in (schedule.prepare, schedule.run)
     )
     assert cases(name).kernels[stem].kept == schedule.kept > 0
-    assert before > 0.6 * after
+    assert before > 0.3 * after

@@ -199,6 +199,16 @@ RECIPES = {
     "creep_3.0.7": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.7"),
 }
 
+#: Models that the tests of kernels take besides.
+KERNEL_RECIPES = {
+    # Powers that are no products, on twelve slip systems.
+    "crystal_powers": Recipe(MODELS / "crystal_powers.i", "crystal"),
+}
+
+
+def _recipe(name: str) -> Recipe:
+    return RECIPES[name] if name in RECIPES else KERNEL_RECIPES[name]
+
 
 def cache_root() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -238,7 +248,7 @@ def toolchain() -> str:
 
 def artifact(name: str, device: str = "") -> Path:
     """The artifact of a model, compiled when it is not in the cache; "cuda" needs a GPU."""
-    recipe = RECIPES[name]
+    recipe = _recipe(name)
     content = [_text(recipe.input), recipe.model, recipe.options]
     content += [choice for choice in (recipe.version, recipe.driver, device) if choice]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
@@ -250,7 +260,7 @@ def artifact(name: str, device: str = "") -> Path:
 
 def captured(name: str) -> Path:
     """The folder of the scalar operations of a model's graphs, which capture.py writes."""
-    recipe = RECIPES[name]
+    recipe = _recipe(name)
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays capture folding handlers operators program scalar trace"
     content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
