@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROOT, Captured, models, native_target
+from compile import KERNEL_RECIPES, artifact
+from compile import RECIPES as ALL
+from conftest import ROOT, Captured, native_target
 from values import components_of, of_array
 
 import neml2_capi
@@ -22,8 +24,8 @@ from neml2_capi.kernels.schedule import scheduled
 from neml2_capi.kernels.simplify import simplified
 
 #: Older schemas are compiled by a NEML2 without the function that is captured.
-RECIPES = [name for name, recipe in models.RECIPES.items() if not recipe.version]
-RECIPES += models.KERNEL_RECIPES
+RECIPES = [name for name, recipe in ALL.items() if not recipe.version]
+RECIPES += KERNEL_RECIPES
 POINTS = 64
 #: Relative to the greatest entry of the point.
 VALUES, DERIVATIVES = 1e-12, 1e-10
@@ -65,7 +67,7 @@ def cases(
         if name not in known:
             graphs = captured(name)
             prebuilt = ROOT / "examples" / "artifacts" / name
-            root = prebuilt if prebuilt.is_dir() else models.artifact(name)
+            root = prebuilt if prebuilt.is_dir() else artifact(name)
             known[name] = Case(name, graphs, root, tmp_path_factory.mktemp(name), any_cc)
         return known[name]
 

@@ -70,7 +70,8 @@ def compiled(folder: Path, cc: str, target: str, lanes: int, *options: str) -> F
         arrays[1][: len(x)] = 0 if y is None else y
         pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
         getattr(library, f"f_{name}")(*pointers, ctypes.c_long(blocks))
-        return arrays[2][: len(x)].copy()
+        result: Vector = arrays[2][: len(x)].copy()
+        return result
 
     return call
 

@@ -15,7 +15,7 @@ from neml2_capi.kernels.program import NoKernel, Program  # noqa: E402
 from neml2_capi.kernels.trace import read  # noqa: E402
 
 
-class _Module(torch.nn.Module):  # type: ignore[misc]
+class _Module(torch.nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
