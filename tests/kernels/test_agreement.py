@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compile import KERNEL_RECIPES, artifact
 from compile import RECIPES as ALL
-from conftest import ROOT, Captured, native_target
+from kernel_setup import ROOT, Captured, native_target
 from values import components_of, of_array
 
 import neml2_capi

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import skip_unless_allowed
-from conftest import ROOT, native_target, require_compiler
+from kernel_setup import ROOT, native_target, require_compiler
 
 import neml2_capi
 from neml2_capi.kernels.folder import checksum, read_metadata

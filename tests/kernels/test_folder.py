@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from conftest import TARGETS, Captured, native_target, require_compiler, runs_here
+from kernel_setup import TARGETS, Captured, native_target, require_compiler, runs_here
 from test_scalar import random_program
 
 from neml2_capi.cli.commands import neml2_capi as command

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TARGETS, native_target, require_compiler, runs_here
+from kernel_setup import TARGETS, native_target, require_compiler, runs_here
 from numpy.typing import NDArray
 
 from neml2_capi.kernels.build import FLAGS
