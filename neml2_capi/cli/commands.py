@@ -13,6 +13,7 @@ _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
     "doctor": "Whether an artifact will run on this machine, and what to do where not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
+    "build-kernels": "Compile the C sources of an artifact's kernels again, for any processor.",
     "run": "Drive a model through time, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
     "replay": "Make a failed call again, and show Newton's method at the points that failed.",
@@ -29,8 +30,9 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"neml2_capi.cli.{name}")
-        command: click.Command = getattr(module, f"{name}_command")
+        stem = name.replace("-", "_")
+        module = importlib.import_module(f"neml2_capi.cli.{stem}")
+        command: click.Command = getattr(module, f"{stem}_command")
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 
+from neml2_capi.cli.build_kernels import show
 from neml2_capi.cli.remedy import TARGETS
+from neml2_capi.kernels import capture
+from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
+from neml2_capi.kernels.build import build
+from neml2_capi.kernels.collect import collect
+from neml2_capi.kernels.folder import KernelError
 
 _INTERPRETER = "NEML2_CAPI_COMPILER"
 
@@ -25,12 +32,22 @@ _INTERPRETER = "NEML2_CAPI_COMPILER"
 )
 @click.option(
     "--target",
-    type=click.Choice(list(TARGETS)),
-    default="x86-64-v3",
-    show_default=True,
-    help="The oldest processors that it shall run on. Most since 2013 are x86-64-v3; native: this "
-    "machine's.",
+    "targets",
+    type=click.Choice(list(dict.fromkeys([*TARGETS, *KERNEL_TARGETS]))),
+    multiple=True,
+    help="Processors that it shall run on; several may be given. Packages are compiled for the "
+    "first, x86-64-v3 by default (most since 2013), native: this machine's. Kernels are compiled "
+    "for each, by default x86-64-v2, -v3 and -v4.",
 )
+@click.option(
+    "--kernels",
+    type=click.Choice(["auto", "only", "no"]),
+    default="no",
+    show_default=True,
+    help="Point kernels in C beside the packages: as well, alone (seconds instead of minutes), or "
+    "not. Models do not run on them yet.",
+)
+@click.option("--cc", default="", metavar="CC", help="The C compiler of kernels: $CC, else cc.")
 @click.option(
     "-d",
     "--derivative",
@@ -57,7 +74,9 @@ def compile_command(
     model: str | None,
     driver: str | None,
     output_dir: str,
-    target: str,
+    targets: tuple[str, ...],
+    kernels: str,
+    cc: str,
     derivatives: tuple[str, ...],
     parameters: tuple[str, ...],
     dtype: str,
@@ -67,8 +86,9 @@ def compile_command(
     """Compile a NEML2 input file to an artifact that runs on other machines, too.
 
     Runs neml2-compile for the CPU, with the processor given by --target instead of this machine's
-    own. neml2 and torch must be installed for this Python, or for the one that the environment
-    variable NEML2_CAPI_COMPILER names. Other options go to neml2-compile.
+    own; with --kernels, writes a kernel in C for each package, in DIR/NAME/kernels. neml2 and torch
+    must be installed for this Python, or for the one that the environment variable
+    NEML2_CAPI_COMPILER names. Other options go to neml2-compile.
     """
     if (model is None) == (driver is None):
         raise click.UsageError("give --model NAME or --driver NAME: what is to be compiled")
@@ -78,8 +98,51 @@ def compile_command(
     words += ["--output-dir", output_dir, "--device", "cpu", "--dtype", dtype, "-j", str(jobs)]
     words += [word for pair in derivatives for word in ("-d", pair)]
     words += [word for name in parameters for word in ("-p", name)]
-    command = [python, "-m", "neml2.cli.aoti_compile", str(file), *words, *others]
-    context.exit(subprocess.run(command, env=_environment(python, target)).returncode)
+    environment = _environment(python, _target_of_packages(targets, kernels))
+    if kernels == "no":
+        command = [python, "-m", "neml2.cli.aoti_compile", str(file), *words, *others]
+        context.exit(subprocess.run(command, env=environment).returncode)
+    with tempfile.TemporaryDirectory() as scratch:
+        environment[capture.INTO] = scratch
+        environment[capture.ONLY] = "1" if kernels == "only" else ""
+        command = [python, capture.__file__, str(file), *words, *others]
+        status = subprocess.run(command, env=environment).returncode
+        if status:
+            context.exit(status)
+        wanted = [target for target in targets if target in KERNEL_TARGETS]
+        quiet = bool({"-q", "--quiet"} & set(others))
+        _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
+
+
+def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
+    """The first target. A usage error where AOTInductor does not know it."""
+    target = next(iter(targets), "x86-64-v3")
+    if target in TARGETS:
+        return target
+    if kernels == "only":
+        return "x86-64-v3"
+    raise click.UsageError(
+        f"packages cannot be compiled for {target}; name one of {', '.join(TARGETS)} first, or "
+        "give --kernels only"
+    )
+
+
+def _write_kernels(scratch: Path, targets: list[str], cc: str, required: bool, quiet: bool) -> None:
+    """Write the sources of kernels, and their objects where there is a compiler."""
+    try:
+        folders = collect(scratch)
+    except KernelError as error:
+        if required:
+            raise click.ClickException(str(error)) from error
+        click.echo(f"Warning: there are no kernels: {error}", err=True)
+        return
+    for folder in folders:
+        try:
+            build(folder, targets, cc)
+        except KernelError as error:
+            click.echo(f"Warning: {error}\nThe sources are in {folder}.", err=True)
+        if not quiet:
+            show(folder)
 
 
 def _environment(python: str, target: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from archive import archived, write
-from recipes import EXAMPLES, MODELS, RECIPES, ROOT
+from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
 # Code for any x86-64 of the last decade: packages are built with -march=native otherwise.
@@ -83,7 +83,7 @@ def toolchain() -> str:
 
 def artifact(name: str, device: str = "") -> Path:
     """The artifact of a model; "cuda" needs a GPU."""
-    recipe = RECIPES[name]
+    recipe = _recipe_named(name)
     folder = made(name, device=device)
     return folder if recipe.version and recipe.version <= _FLAT else folder / recipe.model
 
@@ -114,6 +114,22 @@ def _recipe(making: Making) -> Any:
     return [*making.content, sorted(ISA.items())]
 
 
+def _recipe_named(name: str) -> Recipe:
+    return RECIPES[name] if name in RECIPES else KERNEL_RECIPES[name]
+
+
+def captured(name: str) -> Path:
+    """The folder of the scalar operations of a model's graphs, which capture.py writes."""
+    recipe = _recipe_named(name)
+    kernels = ROOT / "neml2_capi" / "kernels"
+    parts = "arrays capture folding handlers operators program scalar trace"
+    content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
+    content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
+    chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
+    command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
+    return _cached(f"the graphs of {name}", Making(content, command, recipe.version))
+
+
 def names() -> list[str]:
     """Everything that is made here, but the prebuilt examples."""
     prebuilt = {path.name for path in (EXAMPLES / "artifacts").iterdir()}
@@ -123,7 +139,7 @@ def names() -> list[str]:
 def _making_of(name: str, device: str) -> Making:
     if name in _SCRIPTS:
         return _making_by_script(name)
-    recipe = RECIPES[name]
+    recipe = _recipe_named(name)
     content = [_text(recipe.input), recipe.model, recipe.options]
     content += [choice for choice in (recipe.version, recipe.driver, device) if choice]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]

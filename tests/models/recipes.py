@@ -162,3 +162,9 @@ RECIPES = {
     "creep_3.0.6": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.6"),
     "creep_3.0.7": Recipe(_CREEP, "creep", (*_parameters(_E), *_derivatives(":")), version="3.0.7"),
 }
+
+#: Models that the tests of kernels take besides; not in the archive.
+KERNEL_RECIPES = {
+    # Powers that are no products, on twelve slip systems.
+    "crystal_powers": Recipe(MODELS / "crystal_powers.i", "crystal"),
+}

@@ -14,7 +14,7 @@ import pytest
 import neml2_capi
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "models"))
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("models", "python/kernels")]
 
 import compile as models  # noqa: E402  (tests/models is no package)
 from recipes import RECIPES  # noqa: E402
@@ -22,7 +22,7 @@ from recipes import RECIPES  # noqa: E402
 PREBUILT = ROOT / "examples" / "artifacts"
 
 
-pytest_plugins = ["tiers"]
+pytest_plugins = ["tiers", "kernel_setup"]
 
 
 @pytest.fixture(autouse=True, scope="session")

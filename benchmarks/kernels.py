@@ -1,0 +1,167 @@
+"""What kernels cost: operations, time to compile, size, and time per point in lanes.
+
+    python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T]
+
+prints a table of kernels of models of tests/models/compile.py, and of the graphs without one.
+Times to write and to compile are those of the processor. It needs neml2 and torch where the graphs
+are not in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "models")]
+
+import compile as models  # noqa: E402
+
+from neml2_capi.kernels.build import FLAGS, TARGETS  # noqa: E402
+from neml2_capi.kernels.emit import source  # noqa: E402
+from neml2_capi.kernels.program import Program  # noqa: E402
+from neml2_capi.kernels.simplify import simplified  # noqa: E402
+from neml2_capi.kernels.tables import symbol  # noqa: E402
+
+C = ROOT / "neml2_capi" / "kernels" / "c"
+DEFAULT = ["isotropic_hardening", "chaboche", "crystal"]
+_TIMER = """
+#include <time.h>
+#include "neml2_kernel.h"
+extern const neml2_kernel %(symbol)s;
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+double seconds(const void *const *inputs, void *const *outputs, void *kept, long n) {
+  const neml2_kernel *kernel = &%(symbol)s;
+  if (kernel->prepare) kernel->prepare(inputs, kept);
+  const double start = now();
+  for (long i = 0; i < n; ++i) kernel->run(inputs, outputs, kept);
+  return (now() - start) / n;
+}
+"""
+_HEAD = [
+    "kernel",
+    "ATen nodes",
+    "operations as read",
+    "simplified",
+    "C text in",
+    "compiled in",
+    "code",
+    "a point",
+]
+
+
+def captured(name: str) -> Iterator[tuple[str, Program | str]]:
+    """The programs of a model's graphs, or why they have no kernel."""
+    for file in sorted(models.captured(name).glob("*.json")):
+        document = json.loads(file.read_text())
+        found = document.get("program")
+        stem = Path(document["package"]).stem
+        yield stem, Program.from_json(json.dumps(found)) if found else document["reason"]
+
+
+def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
+    start = time.process_time()
+    simple = simplified(program)
+    text = source(simple, stem, "A measurement.")
+    printed = time.process_time() - start
+    with tempfile.TemporaryDirectory() as folder:
+        built, size, per_point = measured(Path(folder), stem, text, simple, cc, target)
+    return [
+        stem,
+        f"{program.graph_nodes:,}",
+        f"{program.operations:,}",
+        f"{simple.operations:,}",
+        f"{printed:.2f} s",
+        f"{built:.2f} s",
+        f"{size / 1024:.0f} KiB",
+        f"{per_point * 1e9:.1f} ns",
+    ]
+
+
+def measured(
+    folder: Path, stem: str, text: str, program: Program, cc: str, target: str
+) -> tuple[float, int, float]:
+    """Seconds to compile, bytes of code, and seconds per point."""
+    kernel, timer = folder / "kernel.c", folder / "timer.c"
+    kernel.write_text(text)
+    timer.write_text(_TIMER % {"symbol": symbol(stem)})
+    lanes = TARGETS[target].lanes
+    flags = [*FLAGS, f"-march={TARGETS[target].march}", f"-DNEML2_KERNEL_LANES={lanes}", f"-I{C}"]
+    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run([cc, *flags, "-c", str(kernel), "-o", f"{folder}/kernel.o"], check=True)
+    built = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+    sizes = subprocess.run(["size", f"{folder}/kernel.o"], capture_output=True, text=True)
+    library = folder / "timer.so"
+    flags = [*(f for f in flags if f not in ("-std=c99", "-fvisibility=hidden")), "-shared"]
+    objects = [str(timer), f"{folder}/kernel.o"]
+    subprocess.run([cc, *flags, *objects, "-o", str(library)], check=True)
+    return built, int(sizes.stdout.splitlines()[1].split()[0]), run(library, program, lanes)
+
+
+def run(library: Path, program: Program, lanes: int) -> float:
+    """Seconds per point, the least of several loops."""
+    seconds = ctypes.CDLL(str(library)).seconds
+    seconds.restype = ctypes.c_double
+    random = np.random.default_rng(1)
+    inputs = [_scratch(array.components, lanes) for array in program.inputs]
+    for values in inputs:
+        values[:] = random.uniform(0.3, 1.3, values.shape)
+    outputs = [_scratch(array.components, lanes) for array in program.outputs]
+    kept = _scratch(len(program.steps) + 1, lanes)
+    pointers: list[Any] = [
+        (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+        for arrays in (inputs, outputs)
+    ]
+    count = max(2_000_000 // max(program.operations, 1), 20)
+    best = min(
+        seconds(*pointers, ctypes.c_void_p(kept.ctypes.data), ctypes.c_long(count))
+        for _ in range(7)
+    )
+    return float(best / lanes)
+
+
+def _scratch(components: int, lanes: int) -> Any:
+    memory = np.zeros(components * lanes * 8 + 128, dtype=np.uint8)
+    start = -memory.ctypes.data % 128
+    return memory[start : start + components * lanes * 8].view(float).reshape(components, lanes)
+
+
+def main() -> None:
+    layout = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("names", nargs="*", default=DEFAULT, metavar="NAME")
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--target", default="x86-64-v3", choices=list(TARGETS))
+    arguments = parser.parse_args()
+    print("| " + " | ".join(_HEAD) + " |\n|" + " --- |" * len(_HEAD))
+    missing = []
+    for name in arguments.names:
+        for stem, found in captured(name):
+            if isinstance(found, str):
+                missing.append(f"| {name}/{stem} | {found} |")
+                continue
+            cells = row(stem, found, arguments.cc, arguments.target)
+            cells[0] = f"{name}/{stem}"
+            print("| " + " | ".join(cells) + " |", flush=True)
+    if missing:
+        print("\n| graph without a kernel | because |\n| --- | --- |")
+        print("\n".join(missing))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""neml2-capi build-kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neml2_capi.cli import options
+from neml2_capi.cli.screen import console, table
+from neml2_capi.kernels.build import DEFAULT_TARGETS, TARGETS, build
+from neml2_capi.kernels.folder import KernelError, folders, read_metadata
+
+
+@click.command("build-kernels")
+@options.artifact
+@click.option("--cc", default="", metavar="CC", help="The C compiler: gcc or clang. $CC, else cc.")
+@click.option(
+    "--target",
+    "targets",
+    type=click.Choice(list(TARGETS)),
+    multiple=True,
+    help="A processor to build for; several may be given. All of this machine's kind by default.",
+)
+@click.option("-j", "--jobs", default=0, help="Compilers at a time; one per processor by default.")
+def build_kernels_command(path: Path, cc: str, targets: tuple[str, ...], jobs: int) -> None:
+    """Compile the kernels of an artifact again, from their C sources.
+
+    Needs a C compiler, and neither NEML2 nor torch: for another processor, an older C library, or
+    where the objects were deleted.
+    """
+    try:
+        for folder in folders(path):
+            build(folder, targets or DEFAULT_TARGETS, cc, jobs=jobs)
+            show(folder)
+    except KernelError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def show(folder: Path) -> None:
+    """Print what a folder of kernels holds."""
+    document = read_metadata(folder)
+    kernels = document["kernels"]
+    rows = [(k["name"], str(k["graph_nodes"]), str(k["operations"])) for k in kernels]
+    columns = ("kernel", "nodes of the graph", "operations a point")
+    console().print(table(str(folder), columns, rows, columns[1:]))
+    missing = [(Path(m["package"]).name, m["reason"]) for m in document["missing"]]
+    if missing:
+        console().print(table("Without a kernel", ("package", "because"), missing))
+    objects = [_object(entry) for entry in document["objects"]]
+    head = ("object", "points in a block", "bytes", "compiler")
+    console().print(table("Objects", head, objects, head[1:3]))
+
+
+def _object(entry: dict[str, Any]) -> tuple[str, ...]:
+    return entry["file"], str(entry["lanes"]), str(entry["size"]), entry["compiler"]

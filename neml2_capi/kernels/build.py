@@ -1,0 +1,167 @@
+"""Objects of kernels, from their sources by any C compiler, without NEML2 and torch."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neml2_capi.kernels.folder import KernelError, checksum, read_metadata, write_metadata
+
+#: IEEE arithmetic, no fused multiply-add: results have the same bits from every compiler.
+FLAGS = (
+    "-std=c99",
+    "-O2",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wno-psabi",
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of processor: how a compiler is told, and how many doubles make a block."""
+
+    march: str
+    machine: str
+    lanes: int
+    #: A compiler for it on other machines.
+    cross: str = ""
+
+
+TARGETS = {
+    "x86-64-v2": Target("x86-64-v2", "x86_64", 4),
+    "x86-64-v3": Target("x86-64-v3", "x86_64", 4),
+    "x86-64-v4": Target("x86-64-v4", "x86_64", 8),
+    "aarch64": Target("armv8-a", "aarch64", 4, "aarch64-linux-gnu-gcc"),
+}
+#: What is built where nothing is asked for, on this kind of machine.
+DEFAULT_TARGETS = tuple(n for n, t in TARGETS.items() if t.machine == platform.machine())
+
+
+def build(
+    folder: Path, targets: Sequence[str] = (), cc: str = "", *, lanes: int = 0, jobs: int = 0
+) -> list[Path]:
+    """Compile the kernels of a folder, and note the objects in its metadata.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with kernels.json.
+    targets : Sequence[str]
+        Names of TARGETS; those of this machine if none is given.
+    cc : str
+        The compiler, with options if need be; $CC, else cc.
+    lanes : int
+        Points in a block, a power of 2; 0 for the target's own.
+    jobs : int
+        Compilers at a time; 0 for one per processor.
+
+    Returns
+    -------
+    list[Path]
+        The objects, TARGET.so.
+
+    Raises
+    ------
+    KernelError
+        There is no such compiler or target, a source is not as kernels.json says, or it does not
+        compile.
+    """
+    document = read_metadata(folder)
+    _require_sources(folder, document)
+    names = list(targets) or list(DEFAULT_TARGETS)
+    for name in names:
+        if name not in TARGETS:
+            raise KernelError(f"there is no target {name!r}; choose of {', '.join(TARGETS)}")
+    made = []
+    for name in names:
+        path = folder / f"{name}.so"
+        entry = _build(folder, document, name, cc, lanes, jobs)
+        document["objects"] = [o for o in document["objects"] if o["file"] != path.name]
+        document["objects"].append(entry)
+        write_metadata(folder, document)
+        made.append(path)
+    return made
+
+
+def compiler(target: Target, cc: str = "") -> list[str]:
+    """The command of a compiler: the one asked for, a cross compiler, $CC, or cc."""
+    foreign = target.machine != platform.machine()
+    chosen = cc or (target.cross if foreign else os.environ.get("CC", "")) or "cc"
+    return shlex.split(chosen)
+
+
+def _build(
+    folder: Path, document: dict[str, Any], name: str, cc: str, lanes: int, jobs: int
+) -> dict[str, Any]:
+    target = TARGETS[name]
+    command = compiler(target, cc)
+    singles = any(kernel["real"] == "float32" for kernel in document["kernels"])
+    width = lanes or target.lanes * (2 if singles else 1)
+    flags = [*FLAGS, f"-march={target.march}", f"-DNEML2_KERNEL_LANES={width}"]
+    sources = [*(kernel["source"] for kernel in document["kernels"]), "kernels.c"]
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        objects = [f"{scratch}/{source}.o" for source in sources]
+
+        def compile_one(pair: tuple[str, str]) -> None:
+            source, made = pair
+            shared = ["-DNEML2_KERNELS_SHARED"] if source == "kernels.c" else []
+            run([*command, *flags, *shared, "-c", str(folder / source), "-o", made], source)
+
+        with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(compile_one, zip(sources, objects, strict=True)))
+        library = Path(scratch) / f"{name}.so"
+        run([*command, "-shared", "-o", str(library), *objects], library.name)
+        library.chmod(0o755)
+        library.replace(folder / library.name)
+    version = run([*command, "--version"], "--version").splitlines()
+    return {
+        "file": f"{name}.so",
+        "target": name,
+        "machine": target.machine,
+        "lanes": width,
+        "compiler": version[0] if version else command[0],
+        "flags": flags,
+        "checksum": checksum(folder / f"{name}.so"),
+        "size": (folder / f"{name}.so").stat().st_size,
+    }
+
+
+def run(command: Sequence[str], what: str) -> str:
+    """What a compiler prints; KernelError with its first messages where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise KernelError(
+            f"the C compiler {command[0]} cannot be run: {error.strerror}; install gcc or clang, "
+            "or name a compiler with --cc"
+        ) from error
+    if done.returncode:
+        said = "\n".join(done.stderr.splitlines()[:10])
+        raise KernelError(f"{command[0]} does not compile {what}:\n{said}")
+    return done.stdout
+
+
+def _require_sources(folder: Path, document: dict[str, Any]) -> None:
+    """KernelError where a file is missing, or is not the one that was written."""
+    known = {kernel["source"]: kernel["source_checksum"] for kernel in document["kernels"]}
+    for name, expected in {**document["headers"], **known}.items():
+        path = folder / name
+        if not path.is_file():
+            raise KernelError(f"{path} is missing; compile the model again")
+        if checksum(path) != expected:
+            raise KernelError(
+                f"{path} was changed since it was written; compile the model again, or put the "
+                "file back"
+            )

@@ -1,0 +1,73 @@
+"""neml2-compile, with the scalar operations of each graph written to a folder.
+
+    NEML2_CAPI_KERNELS_INTO=DIR [NEML2_CAPI_KERNELS_ONLY=1] python capture.py OPTIONS
+
+takes the options of neml2-compile. DIR gets NAME.pt2.json for each package: its path, and its
+program or the reason why it has none. With NEML2_CAPI_KERNELS_ONLY, packages are not compiled.
+
+The interpreter is the one that has NEML2 and torch, and may lack what neml2_capi needs. So this
+file is run by its path, and puts a bare package in the place of neml2_capi. The processes that
+neml2-compile starts run it once more, as __mp_main__.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+INTO = "NEML2_CAPI_KERNELS_INTO"
+ONLY = "NEML2_CAPI_KERNELS_ONLY"
+
+
+def _bare_package() -> None:
+    """Make neml2_capi.kernels importable without what neml2_capi itself needs."""
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [path for path in sys.path if Path(path).resolve() != here]
+    if "neml2_capi" not in sys.modules:
+        package = types.ModuleType("neml2_capi")
+        package.__path__ = [str(here.parent)]
+        sys.modules["neml2_capi"] = package
+
+
+def _install(into: Path, only: bool) -> None:
+    """Put ourselves between neml2-compile and AOTInductor."""
+    import neml2.models.export
+    import torch._inductor
+
+    from neml2_capi.kernels.program import NoKernel
+    from neml2_capi.kernels.trace import read
+
+    compile_and_package = torch._inductor.aoti_compile_and_package
+
+    def captured(program: Any, *arguments: Any, **options: Any) -> Any:
+        path = Path(options["package_path"])
+        document: dict[str, Any] = {"package": str(path), "torch": torch.__version__}
+        document["neml2"] = str(neml2.__version__).removeprefix("v")
+        try:
+            document["program"] = json.loads(read(program).to_json())
+        except NoKernel as reason:
+            document["reason"] = str(reason)
+        (into / f"{path.name}.json").write_text(json.dumps(document), encoding="utf-8")
+        return path if only else compile_and_package(program, *arguments, **options)
+
+    torch._inductor.aoti_compile_and_package = captured
+    if only:
+        neml2.models.export._patch_pt2_noexecstack = lambda path: None
+
+
+def main(arguments: list[str]) -> int:
+    from neml2.cli import aoti_compile
+
+    status: int = aoti_compile.main(arguments)
+    return status
+
+
+if __name__ in ("__main__", "__mp_main__"):
+    _bare_package()
+    _install(Path(os.environ[INTO]), bool(os.environ.get(ONLY)))
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,298 @@
+"""The C source of a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from neml2_capi.kernels.program import Array, Program
+from neml2_capi.kernels.scalar import MASKS
+from neml2_capi.kernels.schedule import Schedule, Section, scheduled
+from neml2_capi.kernels.tables import identifier, table
+
+#: What lanes.h and functions.h call a function.
+_CALLS = {
+    "sqrt": "square_root",
+    "abs": "absolute",
+    "sign": "sign_of",
+    "floor": "round_down",
+    "where": "where",
+    "greatest": "greatest",
+    "least": "least",
+}
+_SYMBOLS = {"gt": ">", "ge": ">=", "eq": "==", "and": "&", "or": "|"}
+#: How tight an expression holds together.
+_ATOM, _PRODUCT, _SUM, _OTHER = 3, 2, 1, 0
+#: An expression that is used once and is no longer than this stands within the next one.
+_LONGEST = 90
+
+
+def source(program: Program, name: str, origin: str) -> str:
+    """The C source of a kernel.
+
+    Parameters
+    ----------
+    program : Program
+        The operations, simplified.
+    name : str
+        The package that the kernel stands for, without .pt2.
+    origin : str
+        One line that says from what it was made, for the comment at the head.
+
+    Returns
+    -------
+    str
+        A file that includes neml2_kernel.h and functions.h, and defines neml2_kernel_NAME.
+    """
+    schedule = scheduled(program)
+    writer = _Writer(program, schedule)
+    head = [
+        f"/* {name}: a kernel of one graph, in lanes of material points.",
+        " *",
+        f" * {origin}",
+        f" * Graph: {program.graph_nodes} nodes of ATen, SHA-256 {program.checksum}.",
+        f" * Kernel: {program.operations} operations on {program.real} a point.",
+        " * Generated: change the model, or the generator, not this text.",
+        " */",
+    ]
+    if program.real == "float32":
+        head.append("#define NEML2_KERNEL_FLOAT")
+    head += ['#include "functions.h"', '#include "neml2_kernel.h"', ""]
+    body = [*writer.functions(), *table(program, name, schedule.kept, bool(schedule.prepare))]
+    return "\n".join([*head, *body]) + "\n"
+
+
+@dataclass
+class _Text:
+    """An expression in C, or a number."""
+
+    text: str
+    tightness: int
+    #: The same as lanes, where it is a plain number.
+    number: bool = False
+
+    def within(self, least: int) -> str:
+        return self.text if self.tightness >= least else f"({self.text})"
+
+    @property
+    def lanes(self) -> str:
+        return f"fill({self.text})" if self.number else self.text
+
+
+class _Writer:
+    def __init__(self, program: Program, schedule: Schedule) -> None:
+        self._program, self._schedule = program, schedule
+        self._single = program.real == "float32"
+        names = _Names()
+        self._inputs = [names.new(array.name) for array in program.inputs]
+        self._outputs = [names.new(array.name) for array in program.outputs]
+        self._components = [list(_component_names(array, names)) for array in program.inputs]
+        self._uses: Counter[int] = Counter(a for _, args, _ in program.steps for a in args)
+        self._writes: dict[int, list[str]] = {}
+        for output, places in zip(self._outputs, program.results, strict=True):
+            for component, place in enumerate(places):
+                self._writes.setdefault(place, []).append(f"{output}[{component}]")
+
+    def functions(self) -> Iterator[str]:
+        """All functions; prepare() and run() last."""
+        schedule = self._schedule
+        if schedule.prepare:
+            yield from self._function("prepare", schedule.prepare, schedule.shared_in_prepare)
+        yield from self._function("run", schedule.run, schedule.shared_in_run)
+
+    def _function(self, what: str, sections: list[Section], shared: int) -> Iterator[str]:
+        """One of the two, with those that it is cut into before it."""
+        run = what == "run"
+        names = ["inputs", "outputs", "results"] if run else ["inputs", "results"]
+        types = {
+            "inputs": "const void *const *inputs",
+            "outputs": "void *const *outputs",
+            "results": "const void *results" if run else "void *results",
+            "shared": "lanes *shared",
+        }
+        bodies = [_Section(self, section, run).lines() for section in sections]
+        if len(bodies) > 1:
+            parameters = ", ".join(types[name] for name in [*names, "shared"])
+            for number, lines in enumerate(bodies):
+                yield f"FUNCTION void {what}_{number}({parameters}) {{"
+                yield from self._with_pointers(lines, [*names, "shared"], run)
+                yield "}\n"
+            given = ", ".join([*names, "shared"])
+            calls = [f"  {what}_{number}({given});" for number in range(len(bodies))]
+            bodies = [[f"  lanes shared[{max(shared, 1)}];", *calls]]
+        lines = [line for body in bodies for line in body] + (self._rest() if run else [])
+        yield f"static void {what}({', '.join(types[name] for name in names)}) {{"
+        yield from self._with_pointers(lines, names, run)
+        yield "}\n"
+
+    def _with_pointers(self, lines: list[str], names: list[str], run: bool) -> Iterator[str]:
+        """Lines, behind declarations of the arrays that they mention."""
+        text = "\n".join(lines)
+        declared = []
+        if "kept[" in text:
+            declared.append(f"  {'const ' if run else ''}lanes *const kept = results;")
+        for kind, arrays, owner in (
+            ("const lanes", self._inputs, "inputs"),
+            ("lanes", self._outputs, "outputs"),
+        ):
+            for number, name in enumerate(arrays):
+                if re.search(rf"\b{name}\[", text):
+                    declared.append(f"  {kind} *const {name} = {owner}[{number}];")
+        yield from declared
+        head = "\n".join(declared)
+        for name in names:
+            if not re.search(rf"\b{name}\b", head + text):
+                yield f"  (void){name};"
+        yield from lines
+
+    def _rest(self) -> list[str]:
+        """Outputs that are constants, inputs, or known from prepare()."""
+        computed = {p for section in self._schedule.run for p in section.places}
+        stored = {p: s for section in self._schedule.prepare for p, s in section.stores.items()}
+        lines = []
+        for place, targets in self._writes.items():
+            name, _, data = self._program.steps[place]
+            if place in computed:
+                continue
+            if name == "constant":
+                value = f"c{place}"
+                lines.append(f"  const lanes {value} = {self.constant(data).lanes};")
+            elif name == "variable":
+                value = f"{self._inputs[data[0]]}[{data[1]}]"
+            else:
+                value = stored[place]
+            lines += [f"  {target} = {value};" for target in targets]
+        return lines
+
+    def constant(self, data: object) -> _Text:
+        value = float("nan") if data == "nan" else float(data)  # type: ignore[arg-type]
+        if value != value:
+            return _Text('(real)__builtin_nan("")', _OTHER, True)
+        if value in (float("inf"), -float("inf")):
+            sign = "-" if value < 0 else ""
+            return _Text(f"{sign}(real)__builtin_inf()", _OTHER, True)
+        text = repr(value) + ("f" if self._single else "")
+        return _Text(text, _ATOM if value >= 0 else _OTHER, True)
+
+
+class _Section:
+    """The statements of one function."""
+
+    def __init__(self, writer: _Writer, section: Section, run: bool) -> None:
+        self._writer, self._section, self._run = writer, section, run
+        self._program = writer._program
+        self._known: dict[int, _Text] = {}
+        self._lines: list[str] = []
+        own = set(section.places)
+        self._inside = {a for p in section.places for a in self._program.steps[p][1] if a in own}
+
+    def lines(self) -> list[str]:
+        for place in self._section.places:
+            self._state(place)
+        return self._lines
+
+    def _state(self, place: int) -> None:
+        """The statement of a step, or an expression for the next one."""
+        writer, made = self._writer, self._expression(place)
+        name = self._program.steps[place][0]
+        targets = writer._writes.get(place, []) if self._run else []
+        store = self._section.stores.get(place)
+        uses = writer._uses[place]
+        if not targets and not store and uses == 1 and len(made.text) <= _LONGEST:
+            self._known[place] = made
+            return
+        kind = "mask" if name in MASKS else "lanes"
+        if len(targets) == 1 and not store and not uses:
+            self._lines.append(f"  {targets[0]} = {made.lanes};")
+            return
+        value = f"v{place}"
+        if place in self._inside or targets or not store:
+            self._lines.append(f"  const {kind} {value} = {made.lanes};")
+        else:
+            value = made.within(_ATOM if kind == "mask" else _OTHER)
+        cast = "(lanes)" if kind == "mask" else ""
+        if store:
+            self._lines.append(f"  {store} = {cast}{value};")
+        self._lines += [f"  {target} = {value};" for target in targets]
+        self._known[place] = _Text(value, _ATOM)
+
+    def _value(self, place: int) -> _Text:
+        """An argument: known here, or loaded at its first use."""
+        if place in self._known:
+            return self._known[place]
+        name, _, data = self._program.steps[place]
+        if name == "constant":
+            return self._writer.constant(data)
+        if name == "variable":
+            array, component = data
+            found = self._writer._components[array][component]
+            from_where = f"{self._writer._inputs[array]}[{component}]"
+            self._lines.append(f"  const lanes {found} = {from_where};")
+        else:
+            found, kind = f"v{place}", "mask" if name in MASKS else "lanes"
+            cast = "(mask)" if kind == "mask" else ""
+            self._lines.append(f"  const {kind} {found} = {cast}{self._section.loads[place]};")
+        self._known[place] = _Text(found, _ATOM)
+        return self._known[place]
+
+    def _expression(self, place: int) -> _Text:
+        name, places, data = self._program.steps[place]
+        x = [self._value(p) for p in places]
+        if name == "sum":
+            text = ("-" if data[0] < 0 else "") + x[0].within(_PRODUCT)
+            for sign, term in zip(data[1:], x[1:], strict=True):
+                text += f" {'+' if sign > 0 else '-'} {term.within(_PRODUCT)}"
+            return _Text(text, _SUM)
+        if name == "product":
+            # A quotient first needs no brackets, and others do: the order of rounding stays.
+            first = x[0].within(_PRODUCT) if "/" not in x[0].text else x[0].within(_ATOM)
+            return _Text(" * ".join([first, *(f.within(_ATOM) for f in x[1:])]), _PRODUCT)
+        if name == "mul":
+            return _Text(f"{x[0].within(_ATOM)} * {x[1].within(_ATOM)}", _PRODUCT)
+        if name in ("add", "sub"):
+            symbol = "+" if name == "add" else "-"
+            return _Text(f"{x[0].within(_PRODUCT)} {symbol} {x[1].within(_PRODUCT)}", _SUM)
+        if name == "div":
+            return _Text(f"{x[0].within(_PRODUCT)} / {x[1].within(_ATOM)}", _PRODUCT)
+        if name == "neg":
+            return _Text(f"-{x[0].within(_ATOM)}", _SUM)
+        if name == "not":
+            return _Text(f"~{x[0].within(_ATOM)}", _OTHER)
+        if name in _SYMBOLS:
+            return _Text(f"{x[0].within(_SUM)} {_SYMBOLS[name]} {x[1].within(_SUM)}", _OTHER)
+        call = _CALLS.get(name, f"lanes_{name}")
+        return _Text(f"{call}({', '.join(value.lanes for value in x)})", _ATOM)
+
+
+class _Names:
+    """Names of C that are used once."""
+
+    def __init__(self) -> None:
+        taken = (
+            "lanes mask real wide pair fill where inputs outputs kept shared results run prepare"
+        )
+        words = "auto break case char const continue default do double else enum extern float for"
+        words += " goto if inline int long register restrict return short signed sizeof static"
+        words += " struct switch typedef union unsigned void volatile while angle greatest least"
+        self._taken = {*taken.split(), *words.split()}
+
+    def new(self, name: str) -> str:
+        made = identifier(name)
+        if re.fullmatch(r"[cv]\d+", made) or made.isupper():
+            made += "_"
+        while made in self._taken:
+            made += "_"
+        self._taken.add(made)
+        return made
+
+
+def _component_names(array: Array, names: _Names) -> Iterator[str]:
+    """strain_0, strain_1, ... of a variable or of the parts of an array."""
+    if not array.parts:
+        for component in range(array.components):
+            yield names.new(array.name + (f"_{component}" if array.components > 1 else "_value"))
+    for part in array.parts:
+        for component in range(part.components):
+            yield names.new(part.name + (f"_{component}" if part.components > 1 else "_value"))

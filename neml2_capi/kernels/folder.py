@@ -1,0 +1,173 @@
+"""The folder of an artifact's kernels: sources, metadata and objects.
+
+ARTIFACT/kernels/float64/
+  kernels.json           what there is, and what has no kernel and why
+  NAME.c                 the kernel of cpu/float64/NAME.pt2
+  kernels.c              the list of them
+  *.h                    all that the sources include
+  x86-64-v3.so ...       objects, one for each target
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neml2_capi.kernels.emit import source
+from neml2_capi.kernels.layout import named
+from neml2_capi.kernels.program import Array, Program
+from neml2_capi.kernels.simplify import simplified
+from neml2_capi.kernels.tables import kernel_set, structure
+
+#: Of kernels.json.
+VERSION = 1
+METADATA = "kernels.json"
+_HEADERS = Path(__file__).parent / "c"
+HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "functions.h")
+
+Json = dict[str, Any]
+
+
+class KernelError(Exception):
+    """What cannot be done with kernels, with the file concerned and what to do."""
+
+
+def write_sources(
+    root: Path,
+    leaf: str,
+    programs: Mapping[str, Program | str],
+    metadata: Json,
+    versions: Mapping[str, str],
+) -> Path:
+    """Write sources and metadata of the kernels of an artifact; objects are build()'s.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of the artifact, whose name is the model's.
+    leaf : str
+        The folder of the packages within it, such as "cpu/float64".
+    programs : Mapping[str, Program | str]
+        By the file names of packages: what was read from their graphs, or why there is no kernel.
+    metadata : dict
+        That of the artifact, which names inputs and outputs.
+    versions : Mapping[str, str]
+        What the graphs were made with, by name: neml2, torch.
+
+    Returns
+    -------
+    Path
+        The folder of the kernels. What was there before is gone.
+    """
+    folder = root / "kernels" / Path(leaf).name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for header in HEADERS:
+        shutil.copyfile(_HEADERS / header, folder / header)
+    made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
+    kernels, missing = [], []
+    for package, found in sorted(programs.items()):
+        where = f"{leaf}/{package}"
+        if isinstance(found, str):
+            missing.append({"package": where, "reason": found})
+            continue
+        stem = package.removesuffix(".pt2")
+        program = simplified(named(found, package, metadata))
+        text = source(program, stem, f"Model {root.name}, {where}; made with {made_with}.")
+        (folder / f"{stem}.c").write_text(text, encoding="utf-8")
+        kernels.append(_entry(program, stem, root / where, where, text))
+    names = [kernel["name"] for kernel in kernels]
+    (folder / "kernels.c").write_text(kernel_set(root.name, names), encoding="utf-8")
+    document = {
+        "version": VERSION,
+        "model": root.name,
+        "made_with": dict(versions),
+        "headers": {header: checksum(folder / header) for header in HEADERS},
+        "kernels": kernels,
+        "missing": missing,
+        "objects": [],
+    }
+    write_metadata(folder, document)
+    return folder
+
+
+def _entry(program: Program, stem: str, package: Path, where: str, text: str) -> Json:
+    return {
+        "name": stem,
+        "source": f"{stem}.c",
+        "source_checksum": hashlib.sha256(text.encode()).hexdigest(),
+        "package": where,
+        "package_checksum": checksum(package) if package.is_file() else None,
+        "graph_checksum": program.checksum,
+        "graph_nodes": program.graph_nodes,
+        "operations": program.operations,
+        "real": program.real,
+        "inputs": [{**_array(array), "changes": array.changes} for array in program.inputs],
+        "outputs": [
+            {**_array(array), **_constants(program, number)}
+            for number, array in enumerate(program.outputs)
+        ],
+    }
+
+
+def _array(array: Array) -> Json:
+    parts = [{"name": p.name, "offset": p.offset, "size": p.components} for p in array.parts]
+    per_point = array.per_point
+    return {"name": array.name, "shape": list(array.shape), "per_point": per_point, "parts": parts}
+
+
+def _constants(program: Program, output: int) -> Json:
+    """The components that are zero, and those that are another constant."""
+    kinds = structure(program, output)
+    steps = [program.steps[place] for place in program.results[output]]
+    values = {str(i): str(steps[i][2]) for i, kind in enumerate(kinds) if kind == 2}
+    return {"zeros": [i for i, kind in enumerate(kinds) if kind == 1], "constants": values}
+
+
+def folders(artifact: Path) -> list[Path]:
+    """The folders of kernels of an artifact, by its folder or metadata file.
+
+    KernelError where there are none.
+    """
+    root = artifact if artifact.is_dir() else artifact.parent
+    if (root / METADATA).is_file():
+        return [root]
+    found = sorted(path.parent for path in root.glob(f"kernels/*/{METADATA}"))
+    if not found:
+        raise KernelError(
+            f"{artifact} has no kernels: there is no {root}/kernels/*/{METADATA}; compile the "
+            "model with: neml2-capi compile INPUT.i --kernels auto"
+        )
+    return found
+
+
+def read_metadata(folder: Path) -> Json:
+    """kernels.json. KernelError where it is not understood."""
+    path = folder / METADATA
+    try:
+        document: Json = json.loads(path.read_text(encoding="utf-8"))
+        version = document["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise KernelError(f"{path} cannot be read: {error}; compile the model again") from error
+    if version != VERSION:
+        raise KernelError(
+            f"{path} is of version {version}, expected {VERSION}; compile the model again with "
+            "this version of neml2_capi"
+        )
+    return document
+
+
+def write_metadata(folder: Path, document: Json) -> None:
+    """Replace kernels.json at once."""
+    partial = folder / f"{METADATA}.part"
+    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    partial.replace(folder / METADATA)
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

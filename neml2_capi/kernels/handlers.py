@@ -1,0 +1,191 @@
+"""What operators of torch do with arrays of nodes, where that takes more than a line.
+
+`a` is the arrays of the graph. What torch returns as a view is a view here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neml2_capi.kernels.arrays import Arrays, Nodes
+from neml2_capi.kernels.program import NoKernel
+
+_SOLVE = "it solves linear systems, which is the engine's own work"
+
+
+def add(a: Arrays, x: Any, y: Any, alpha: float = 1) -> Nodes:
+    return a.add(x, y if alpha == 1 else a.mul(y, alpha))
+
+
+def sub(a: Arrays, x: Any, y: Any, alpha: float = 1) -> Nodes:
+    return a.sub(x, y if alpha == 1 else a.mul(y, alpha))
+
+
+def same(a: Arrays, x: Nodes, *_: Any, **__: Any) -> Nodes:
+    return x
+
+
+def copy(a: Arrays, x: Nodes, *_: Any, **__: Any) -> Nodes:
+    result: Nodes = x.copy()
+    return result
+
+
+def to(a: Arrays, x: Nodes, *types: Any, dtype: Any = None, **_: Any) -> Nodes:
+    """A conversion: a truth value becomes 0 or 1, a number stays as it is or loses its fraction."""
+    wanted = str(dtype if dtype is not None else next(iter(types), ""))
+    if wanted == "torch.bool":
+        return a.truth(x)
+    if "int" in wanted and wanted.startswith("torch."):
+        floor = a.function("floor", a.function("abs", x))
+        return a.mul(a.function("sign", x), floor)
+    return a.number(x)
+
+
+def size(a: Arrays, x: Nodes, axis: int) -> int:
+    return int(x.shape[axis])
+
+
+def reshape(a: Arrays, x: Nodes, shape: Sequence[int]) -> Nodes:
+    return x.reshape([int(n) for n in shape])
+
+
+def expand(a: Arrays, x: Nodes, shape: Sequence[int], implicit: bool = False) -> Nodes:
+    own = (1,) * (len(shape) - x.ndim) + x.shape
+    return np.broadcast_to(x, [n if m == -1 else int(m) for n, m in zip(own, shape, strict=True)])
+
+
+def slice_(
+    a: Arrays, x: Nodes, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Nodes:
+    part: Nodes = x[along(x, axis, slice(start, end, step))]
+    return part
+
+
+def along(x: Nodes, axis: int, place: Any) -> tuple[Any, ...]:
+    """An index of one axis; the others are taken whole."""
+    return (slice(None),) * (axis % x.ndim) + (place,)
+
+
+def select(a: Arrays, x: Nodes, axis: int, index: int) -> Nodes:
+    place = (*along(x, axis, index), Ellipsis)
+    chosen: Nodes = x[place]
+    return chosen
+
+
+def into_zeros(a: Arrays, x: Nodes, shape: Sequence[int], axis: int, place: Any) -> Nodes:
+    """The adjoint of a select or a slice: zeros, but for x at its place."""
+    result = a.full(shape, 0.0)
+    result[along(result, axis, place)] = x
+    return result
+
+
+def scatter(a: Arrays, x: Nodes, y: Nodes, axis: int, place: Any) -> Nodes:
+    """A copy of x with y at a place."""
+    result = np.array(np.broadcast_to(x, x.shape), dtype=object)
+    result[along(result, axis, place)] = y
+    return result
+
+
+def assign(a: Arrays, x: Nodes, y: Any, *_: Any) -> Nodes:
+    x[...] = a.array(y)
+    return x
+
+
+def unsqueeze(a: Arrays, x: Nodes, axis: int) -> Nodes:
+    return np.expand_dims(x, axis)
+
+
+def squeeze(a: Arrays, x: Nodes, axes: Any = None) -> Nodes:
+    if axes is None:
+        raise NoKernel("squeeze() without an axis may drop the points; name the axis")
+    chosen = [axes] if isinstance(axes, int) else axes
+    return np.squeeze(x, axis=tuple(k % x.ndim for k in chosen if x.ndim and x.shape[k] == 1))
+
+
+def cat(a: Arrays, parts: Sequence[Nodes], axis: int = 0) -> Nodes:
+    return np.concatenate([part for part in parts if part.shape != (0,)], axis=axis)
+
+
+def split(a: Arrays, x: Nodes, sizes: Any, axis: int = 0) -> list[Nodes]:
+    total = x.shape[axis]
+    if isinstance(sizes, int):
+        sizes = [min(sizes, total - i) for i in range(0, total, sizes)]
+    ends = np.cumsum(sizes)
+    return [x[along(x, axis, slice(int(e - n), int(e)))] for e, n in zip(ends, sizes, strict=True)]
+
+
+def index_(a: Arrays, x: Nodes, places: Sequence[Any]) -> Nodes:
+    chosen = tuple(slice(None) if p is None else a.integers(a.array(p)) for p in places)
+    found = x[chosen]
+    return found if isinstance(found, np.ndarray) else a.array(found)
+
+
+def index_select(a: Arrays, x: Nodes, axis: int, index: Nodes) -> Nodes:
+    return np.take(x, a.integers(index), axis=axis)
+
+
+def index_put(a: Arrays, x: Nodes, places: Sequence[Any], y: Nodes, add: bool = False) -> Nodes:
+    chosen = tuple(slice(None) if p is None else a.integers(a.array(p)) for p in places)
+    result: Nodes = x.copy()
+    result[chosen] = a.add(result[chosen], y) if add else y
+    return result
+
+
+def eye(a: Arrays, n: int, m: int | None = None, **_: Any) -> Nodes:
+    return a.array(np.eye(n, n if m is None or not isinstance(m, int) else m))
+
+
+def diagonal(a: Arrays, x: Nodes, offset: int = 0, first: int = 0, second: int = 1) -> Nodes:
+    return np.diagonal(x, offset, first, second)
+
+
+def diag_embed(a: Arrays, x: Nodes, offset: int = 0, first: int = -2, second: int = -1) -> Nodes:
+    if (offset, first, second) != (0, -2, -1):
+        raise NoKernel("diag_embed is known for the last two axes only")
+    return a.where(a.array(np.eye(x.shape[-1])), x[..., None], a.array(0.0))
+
+
+def linspace(a: Arrays, start: float, end: float, steps: int, **_: Any) -> Nodes:
+    return a.array(np.linspace(start, end, steps))
+
+
+def arange(a: Arrays, *bounds: float, **_: Any) -> Nodes:
+    return a.array(np.arange(*bounds))
+
+
+def addmm(a: Arrays, x: Nodes, y: Nodes, z: Nodes, beta: float = 1, alpha: float = 1) -> Nodes:
+    return a.add(a.mul(x, beta), a.mul(a.matmul(y, z), alpha))
+
+
+def clamp(a: Arrays, x: Nodes, low: Any = None, high: Any = None, **more: Any) -> Nodes:
+    low, high = more.get("min", low), more.get("max", high)
+    if low is not None:
+        x = a.greatest(x, low)
+    return x if high is None else a.least(x, high)
+
+
+def remainder(a: Arrays, x: Any, y: Any) -> Nodes:
+    """x less a multiple of y, with the sign of y."""
+    return a.sub(x, a.mul(y, a.function("floor", a.div(x, y))))
+
+
+def fmod(a: Arrays, x: Any, y: Any) -> Nodes:
+    """x less a multiple of y, with the sign of x."""
+    ratio = a.div(x, y)
+    whole = a.mul(a.function("sign", ratio), a.function("floor", a.function("abs", ratio)))
+    return a.sub(x, a.mul(y, whole))
+
+
+def sigmoid(a: Arrays, x: Nodes) -> Nodes:
+    return a.div(1.0, a.add(1.0, a.function("exp", a.neg(x))))
+
+
+def search(a: Arrays, table: Nodes, x: Any, *_: Any, right: bool = False, **more: Any) -> Nodes:
+    return a.count_below(table, a.array(x), right or more.get("side") == "right")
+
+
+def no_solver(a: Arrays, *_: Any, **__: Any) -> Nodes:
+    raise NoKernel(_SOLVE)

@@ -1,0 +1,147 @@
+"""A shared object of kernels, called from Python: for tests and measurements, not for speed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi.kernels.folder import KernelError
+
+_VERSION = 1
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("components", ctypes.c_int32),
+        ("use", ctypes.c_int32),
+        ("changes", ctypes.c_int32),
+        ("part_count", ctypes.c_int32),
+        ("parts", ctypes.c_void_p),
+        ("structure", ctypes.c_void_p),
+    )
+
+
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Kernel(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("checksum", ctypes.c_char_p),
+        ("real_size", ctypes.c_int32),
+        ("lanes", ctypes.c_int32),
+        ("input_count", ctypes.c_int32),
+        ("output_count", ctypes.c_int32),
+        ("inputs", ctypes.POINTER(_Array)),
+        ("outputs", ctypes.POINTER(_Array)),
+        ("operations", ctypes.c_int32),
+        ("kept", ctypes.c_int32),
+        ("prepare", _PREPARE),
+        ("run", _RUN),
+    )
+
+
+class _Set(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("model", ctypes.c_char_p),
+        ("count", ctypes.c_int32),
+        ("kernels", ctypes.POINTER(ctypes.POINTER(_Kernel))),
+    )
+
+
+class Kernel:
+    """One kernel of a loaded object."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self.name: str = kernel.name.decode()
+        self.checksum: str = kernel.checksum.decode()
+        self.lanes: int = kernel.lanes
+        self.operations: int = kernel.operations
+        self.kept: int = kernel.kept
+        self.dtype = np.dtype(np.float64 if kernel.real_size == 8 else np.float32)
+        self.inputs = [_described(kernel.inputs[i]) for i in range(kernel.input_count)]
+        self.outputs = [_described(kernel.outputs[i]) for i in range(kernel.output_count)]
+
+    def __call__(self, *inputs: Any) -> list[NDArray[Any]]:
+        """The outputs, (points, components) each, of inputs of this shape or (components,)."""
+        if len(inputs) != len(self.inputs):
+            raise KernelError(
+                f"{self.name} takes {len(self.inputs)} inputs, {len(inputs)} were given"
+            )
+        arrays = [np.atleast_1d(np.asarray(x, dtype=self.dtype)) for x in inputs]
+        points = max(len(x) if x.ndim > 1 else 1 for x in arrays)
+        rows = [
+            np.broadcast_to(x, (points, components))
+            for x, (_, components) in zip(arrays, self.inputs, strict=True)
+        ]
+        blocks = max(-(-points // self.lanes), 1)
+        results = [np.empty((blocks * self.lanes, c), dtype=self.dtype) for _, c in self.outputs]
+        given = [self._aligned(components) for _, components in self.inputs]
+        made = [self._aligned(components) for _, components in self.outputs]
+        call = self.call(given, made)
+        for block in range(blocks):
+            here = slice(block * self.lanes, (block + 1) * self.lanes)
+            for scratch, values in zip(given, rows, strict=True):
+                lanes = values[here].T
+                scratch[:, : lanes.shape[1]] = lanes
+                scratch[:, lanes.shape[1] :] = lanes[:, -1:]
+            call()
+            for values, scratch in zip(results, made, strict=True):
+                values[here] = scratch.T
+        return [values[:points] for values in results]
+
+    def call(self, given: Sequence[NDArray[Any]], made: Sequence[NDArray[Any]]) -> Any:
+        """A function of no arguments that prepares and runs the kernel on scratch, one block."""
+        kept = self._aligned(max(self.kept, 1))
+        inputs = (ctypes.c_void_p * max(len(given), 1))(*(x.ctypes.data for x in given))
+        outputs = (ctypes.c_void_p * max(len(made), 1))(*(x.ctypes.data for x in made))
+        prepare, run = self._kernel.prepare, self._kernel.run
+
+        def called(prepared: bool = True, owners: Any = (given, made, kept)) -> None:
+            if prepare and prepared:
+                prepare(ctypes.addressof(inputs), kept.ctypes.data)
+            run(ctypes.addressof(inputs), ctypes.addressof(outputs), kept.ctypes.data)
+
+        return called
+
+    def _aligned(self, components: int) -> NDArray[Any]:
+        """Scratch (components, lanes), aligned for vectors."""
+        size = components * self.lanes * self.dtype.itemsize
+        memory = np.zeros(size + 128, dtype=np.uint8)
+        start = -memory.ctypes.data % 128
+        return memory[start : start + size].view(self.dtype).reshape(components, self.lanes)
+
+
+def load(path: Path) -> dict[str, Kernel]:
+    """The kernels of a shared object, by their names. The object stays loaded.
+
+    KernelError where it is none, or of another version.
+    """
+    try:
+        function = ctypes.CDLL(str(path)).neml2_kernels
+    except (OSError, AttributeError) as error:
+        raise KernelError(f"{path} is no object of kernels: {error}; build it again") from error
+    function.restype = ctypes.POINTER(_Set)
+    found = function().contents
+    if found.version != _VERSION:
+        raise KernelError(
+            f"{path} is of version {found.version}, expected {_VERSION}; build it again"
+        )
+    kernels = [Kernel(found.kernels[i].contents) for i in range(found.count)]
+    return {kernel.name: kernel for kernel in kernels}
+
+
+def _described(array: Any) -> tuple[str, int]:
+    return array.name.decode(), array.components

@@ -1,0 +1,176 @@
+"""A graph as a list of scalar operations, with its inputs and outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neml2_capi.kernels.scalar import Node
+
+#: An operation: its name, the places of its arguments in the list, and its data.
+Step = tuple[str, tuple[int, ...], Any]
+
+#: Operations that compute nothing.
+FREE = frozenset({"constant", "variable"})
+
+
+class NoKernel(Exception):
+    """Why a graph has no kernel: "no kernel, because ..."."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A variable that lies within an array."""
+
+    name: str
+    offset: int
+    components: int
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input or output, at one point."""
+
+    name: str
+    #: Without the axis of the points.
+    shape: tuple[int, ...]
+    #: False for one value for all points, as the package takes or returns it.
+    per_point: bool = True
+    parts: tuple[Part, ...] = ()
+    #: Of an input: a caller repeats the graph with other values of it, and the same of all others.
+    changes: bool = False
+
+    @property
+    def components(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass
+class Program:
+    """Steps, in an order in which each stands behind its arguments, and what they yield."""
+
+    inputs: list[Array]
+    outputs: list[Array]
+    steps: list[Step]
+    #: For each output, the step of each of its components.
+    results: list[list[int]]
+    #: "float64" or "float32".
+    real: str = "float64"
+    #: Nodes of the graph that it was read from.
+    graph_nodes: int = 0
+    #: Of the graph as it was read; simplifications keep it.
+    checksum: str = field(default="")
+
+    @property
+    def operations(self) -> int:
+        """Scalar operations of one point; a sum of three terms is two."""
+        return sum(cost(step) for step in self.steps)
+
+    def to_json(self) -> str:
+        """A text from which from_json() makes the same program."""
+        document = {
+            "inputs": [_plain(array) for array in self.inputs],
+            "outputs": [_plain(array) for array in self.outputs],
+            "steps": [[name, arguments, _written(data)] for name, arguments, data in self.steps],
+            "results": self.results,
+            "real": self.real,
+            "graph_nodes": self.graph_nodes,
+            "checksum": self.checksum,
+        }
+        return json.dumps(document)
+
+    @staticmethod
+    def from_json(text: str) -> Program:
+        document = json.loads(text)
+        inputs, outputs = (
+            [Array(name, tuple(shape), per_point) for name, shape, per_point in document[key]]
+            for key in ("inputs", "outputs")
+        )
+        steps = [(name, tuple(places), _read(data)) for name, places, data in document["steps"]]
+        return Program(
+            inputs,
+            outputs,
+            steps,
+            document["results"],
+            document["real"],
+            document["graph_nodes"],
+            document["checksum"],
+        )
+
+
+def program_of(
+    inputs: Sequence[Array], outputs: Sequence[Array], results: Sequence[Sequence[Node]]
+) -> Program:
+    """The program of nodes, without those that nothing needs; steps are in the order of making."""
+    needed: dict[int, Node] = {}
+    waiting = [node for nodes in results for node in nodes]
+    while waiting:
+        node = waiting.pop()
+        if node.index not in needed:
+            needed[node.index] = node
+            waiting.extend(node.arguments)
+    place = {index: position for position, index in enumerate(sorted(needed))}
+    steps = [
+        (node.operation, tuple(place[a.index] for a in node.arguments), node.data)
+        for _, node in sorted(needed.items())
+    ]
+    found = [[place[node.index] for node in nodes] for nodes in results]
+    program = Program(list(inputs), list(outputs), steps, found)
+    content = json.dumps([[[n, a, _written(d)] for n, a, d in steps], found])
+    program.checksum = hashlib.sha256(content.encode()).hexdigest()
+    return program
+
+
+def cost(step: Step) -> int:
+    """The operations of a step."""
+    name, arguments, _ = step
+    if name in FREE:
+        return 0
+    return len(arguments) - 1 if name in ("sum", "product") else 1
+
+
+def live(program: Program) -> Program:
+    """The same without steps that nothing needs."""
+    needed = bytearray(len(program.steps))
+    for places in program.results:
+        for place in places:
+            needed[place] = 1
+    for place in range(len(program.steps) - 1, -1, -1):
+        if needed[place]:
+            for argument in program.steps[place][1]:
+                needed[argument] = 1
+    return reordered(program, [place for place, used in enumerate(needed) if used])
+
+
+def reordered(program: Program, order: Sequence[int]) -> Program:
+    """The steps of `order` alone, in it."""
+    place = {old: new for new, old in enumerate(order)}
+    steps = [program.steps[old] for old in order]
+    return Program(
+        program.inputs,
+        program.outputs,
+        [(name, tuple(place[a] for a in arguments), data) for name, arguments, data in steps],
+        [[place[old] for old in places] for places in program.results],
+        program.real,
+        program.graph_nodes,
+        program.checksum,
+    )
+
+
+def _plain(array: Array) -> list[Any]:
+    return [array.name, array.shape, array.per_point]
+
+
+def _written(data: Any) -> Any:
+    """A constant in hexadecimal digits: every bit, and infinity."""
+    return data.hex() if isinstance(data, float) else data
+
+
+def _read(data: Any) -> Any:
+    if isinstance(data, str) and data != "nan":
+        return float.fromhex(data)
+    return tuple(data) if isinstance(data, list) else data

@@ -1,0 +1,280 @@
+"""Scalar expressions: numbers that are computed later, each once.
+
+`Scalars` makes nodes, and returns the same node for the same expression. Constants are folded by
+the rules of IEEE 754, with two exceptions that let structural zeros vanish: 0 x = 0 and x - x = 0.
+Signs move outward, so that x and -x share what is made of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+from neml2_capi.kernels import folding
+
+#: Operations whose result is true or false.
+MASKS = frozenset({"gt", "ge", "eq", "and", "or", "not"})
+#: The most factors that a power becomes.
+MOST_FACTORS = 16
+
+
+class Node:
+    """An operation on other nodes; `data` is a constant's value or a variable's place."""
+
+    __slots__ = ("arguments", "data", "index", "operation")
+
+    def __init__(
+        self, operation: str, arguments: tuple[Node, ...], data: Hashable, index: int
+    ) -> None:
+        self.operation = operation
+        self.arguments = arguments
+        self.data = data
+        self.index = index
+
+    def __repr__(self) -> str:
+        inner = [f"n{a.index}" for a in self.arguments]
+        return f"{self.operation}({', '.join([*inner, *([] if inner else [repr(self.data)])])})"
+
+
+class Scalars:
+    """The nodes of one graph, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[Hashable, Node] = {}
+
+    def node(self, operation: str, *arguments: Node, data: Hashable = None) -> Node:
+        """The node of an operation, made where there is none; nothing is simplified."""
+        key = (operation, *(a.index for a in arguments), data)
+        found = self._known.get(key)
+        if found is None:
+            found = Node(operation, arguments, data, len(self.nodes))
+            self.nodes.append(found)
+            self._known[key] = found
+        return found
+
+    def constant(self, value: float) -> Node:
+        value = float(value)
+        if value != value:  # NaN is unequal to itself, in keys too
+            return self.node("constant", data="nan")
+        return self.node("constant", data=value if value else 0.0)
+
+    def variable(self, array: int, component: int) -> Node:
+        """A component of an input."""
+        return self.node("variable", data=(array, component))
+
+    # Numbers and truth values
+
+    def number(self, x: Node) -> Node:
+        """1 for true and 0 for false; a number is itself."""
+        return self.node("where", x, *map(self.constant, (1, 0))) if x.operation in MASKS else x
+
+    def truth(self, x: Node) -> Node:
+        """Whether a number is not 0."""
+        if x.operation in MASKS:
+            return x
+        value = constant_of(x)
+        return self.not_(self.eq(x, self.constant(0))) if value is None else self._true(value != 0)
+
+    def _true(self, value: bool) -> Node:
+        return self.constant(float(value))
+
+    # Arithmetic
+
+    def neg(self, x: Node) -> Node:
+        x = self.number(x)
+        value = constant_of(x)
+        if value is not None:
+            return self.constant(-value)
+        if x.operation == "neg":
+            return x.arguments[0]
+        return self.node("neg", x)
+
+    def add(self, x: Node, y: Node) -> Node:
+        x, y = self.number(x), self.number(y)
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(a + b)
+        if a == 0:
+            return y
+        if b == 0:
+            return x
+        if y.operation == "neg" or (b is not None and b < 0):
+            return self.sub(x, self.neg(y))
+        if x.operation == "neg" or (a is not None and a < 0):
+            return self.sub(y, self.neg(x))
+        if x is y:
+            return self.mul(self.constant(2), x)
+        return self.node("add", *_ordered(x, y))
+
+    def sub(self, x: Node, y: Node) -> Node:
+        x, y = self.number(x), self.number(y)
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(a - b)
+        if a == 0:
+            return self.neg(y)
+        if b == 0:
+            return x
+        if y.operation == "neg" or (b is not None and b < 0):
+            return self.add(x, self.neg(y))
+        if x.operation == "neg" or (a is not None and a < 0):
+            return self.neg(self.add(self.neg(x), y))
+        if x is y:
+            return self.constant(0)
+        if x.index > y.index:  # x - y and y - x are one node
+            return self.neg(self.node("sub", y, x))
+        return self.node("sub", x, y)
+
+    def mul(self, x: Node, y: Node) -> Node:
+        x, y = self.number(x), self.number(y)
+        if constant_of(y) is not None:
+            x, y = y, x
+        a, b = constant_of(x), constant_of(y)
+        if a is not None:
+            if b is not None:
+                return self.constant(a * b)
+            if a == 0:
+                return x
+            if a == 1:
+                return y
+            if a < 0:
+                return self.neg(self.mul(self.constant(-a), y))
+        if x.operation == "neg":
+            return self.neg(self.mul(x.arguments[0], y))
+        if y.operation == "neg":
+            return self.neg(self.mul(x, y.arguments[0]))
+        for u, v in ((x, y), (y, x)):  # constants gather at the outside
+            factor = constant_of(v.arguments[0]) if v.operation == "mul" else None
+            if factor is not None:
+                if a is not None:
+                    return self.mul(self.constant(a * factor), v.arguments[1])
+                return self.mul(v.arguments[0], self.mul(u, v.arguments[1]))
+        return self.node("mul", x, y) if a is not None else self.node("mul", *_ordered(x, y))
+
+    def div(self, x: Node, y: Node) -> Node:
+        x, y = self.number(x), self.number(y)
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(folding.quotient(a, b))
+        if a == 0:
+            return x
+        if b is not None and (abs(b) >= 1e-300 or b == 0):
+            return self.mul(x, self.constant(folding.quotient(1, b)))
+        if x.operation == "neg" or (a is not None and a < 0):
+            return self.neg(self.div(self.neg(x), y))
+        if y.operation == "neg":
+            return self.neg(self.div(x, y.arguments[0]))
+        if x.operation == "mul" and constant_of(x.arguments[0]) is not None:
+            return self.mul(x.arguments[0], self.div(x.arguments[1], y))
+        return self.node("div", x, y)
+
+    def pow(self, x: Node, y: Node) -> Node:
+        x, y = self.number(x), self.number(y)
+        a, b = constant_of(x), constant_of(y)
+        if b == 0 or a == 1:
+            return self.constant(1)
+        if a is not None and b is not None:
+            return self.constant(folding.power(a, b))
+        if b is not None and abs(b) <= MOST_FACTORS and (2 * b).is_integer():
+            return self._power(x, b)
+        return self.node("pow", x, y)
+
+    def _power(self, x: Node, exponent: float) -> Node:
+        """Products for an integer exponent, times the root for half of an odd one."""
+        if exponent < 0:
+            return self.div(self.constant(1), self._power(x, -exponent))
+        whole = math.floor(exponent)
+        result = self.function("sqrt", x) if exponent != whole else None
+        square = x
+        while whole:
+            if whole & 1:
+                result = square if result is None else self.mul(result, square)
+            whole >>= 1
+            if whole:
+                square = self.mul(square, square)
+        assert result is not None
+        return result
+
+    # Functions and choices
+
+    def function(self, name: str, x: Node) -> Node:
+        """One of folding.FUNCTIONS."""
+        x = self.number(x)
+        value = constant_of(x)
+        if value is not None:
+            return self.constant(folding.FUNCTIONS[name](value))
+        if x.operation == "neg" and name in folding.ODD:
+            return self.neg(self.function(name, x.arguments[0]))
+        if x.operation == "neg" and name in folding.EVEN:
+            x = x.arguments[0]
+        if name == "abs" and x.operation in ("abs", "sqrt", "exp"):
+            return x
+        return self.node(name, x)
+
+    def gt(self, x: Node, y: Node) -> Node:
+        return self._compare("gt", self.number(x), self.number(y))
+
+    def ge(self, x: Node, y: Node) -> Node:
+        return self._compare("ge", self.number(x), self.number(y))
+
+    def eq(self, x: Node, y: Node) -> Node:
+        return self._compare("eq", *_ordered(self.number(x), self.number(y)))
+
+    def _compare(self, name: str, x: Node, y: Node) -> Node:
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self._true(folding.COMPARISONS[name](a, b))
+        return self.node(name, x, y)
+
+    def not_(self, x: Node) -> Node:
+        x = self.truth(x)
+        value = constant_of(x)
+        if value is not None:
+            return self._true(not value)
+        return x.arguments[0] if x.operation == "not" else self.node("not", x)
+
+    def and_(self, x: Node, y: Node) -> Node:
+        x, y = self.truth(x), self.truth(y)
+        for known, other in ((x, y), (y, x)):
+            if constant_of(known) is not None:
+                return other if constant_of(known) else known
+        return x if x is y else self.node("and", *_ordered(x, y))
+
+    def or_(self, x: Node, y: Node) -> Node:
+        x, y = self.truth(x), self.truth(y)
+        for known, other in ((x, y), (y, x)):
+            if constant_of(known) is not None:
+                return known if constant_of(known) else other
+        return x if x is y else self.node("or", *_ordered(x, y))
+
+    def where(self, condition: Node, x: Node, y: Node) -> Node:
+        condition = self.truth(condition)
+        value = constant_of(condition)
+        if value is not None:
+            return x if value else y
+        if condition.operation == "not":
+            condition, x, y = condition.arguments[0], y, x
+        x, y = self.number(x), self.number(y)
+        return x if x is y else self.node("where", condition, x, y)
+
+    def greatest(self, x: Node, y: Node) -> Node:
+        return self._extreme("greatest", self.number(x), self.number(y))
+
+    def least(self, x: Node, y: Node) -> Node:
+        return self._extreme("least", self.number(x), self.number(y))
+
+    def _extreme(self, name: str, x: Node, y: Node) -> Node:
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(getattr(folding, name)(a, b))
+        return x if x is y else self.node(name, *_ordered(x, y))
+
+
+def constant_of(x: Node) -> float | None:
+    """The value of a constant, else None."""
+    return float(x.data) if x.operation == "constant" else None  # type: ignore[arg-type]
+
+
+def _ordered(x: Node, y: Node) -> tuple[Node, Node]:
+    return (x, y) if x.index <= y.index else (y, x)

@@ -1,0 +1,223 @@
+"""Fewer operations: shared reciprocals, and sums and products of many terms with shared pairs.
+
+Results change by round-off only: terms are added and factors multiplied in another order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from neml2_capi.kernels.program import Program, Step, live
+
+#: Pairs are searched in sums and products of at most so many terms.
+_MOST_TERMS = 60
+
+#: A term of a sum or a factor of a product: a sign, and the place of its step.
+_Term = tuple[int, int]
+_Pair = tuple[_Term, _Term]
+
+
+def simplified(program: Program) -> Program:
+    """The same values, to round-off, by fewer operations."""
+    program = _gathered(_with_reciprocals(program), frozenset({"mul"}), "product")
+    return live(_gathered(program, frozenset({"add", "sub", "neg"}), "sum"))
+
+
+def _with_reciprocals(program: Program) -> Program:
+    """x / z and y / z as products with 1 / z, where several are divided by one z."""
+    divisions = Counter(a[1] for name, a, _ in program.steps if name == "div")
+    rebuilt = _Rebuilt(program)
+    reciprocals: dict[int, int] = {}
+    one: int | None = None
+    for place, (name, arguments, data) in enumerate(program.steps):
+        under = arguments[1] if name == "div" else -1
+        if divisions[under] < 2:
+            rebuilt.keep(place)
+            continue
+        if one is None:
+            one = rebuilt.new(("constant", (), 1.0))
+        if under not in reciprocals:
+            inverse: Step = ("div", (one, rebuilt.place[under]), None)
+            reciprocals[under] = rebuilt.new(inverse)
+        over = rebuilt.place[arguments[0]]
+        if rebuilt.steps[over] == ("constant", (), 1.0):
+            rebuilt.place[place] = reciprocals[under]
+        else:
+            rebuilt.place[place] = rebuilt.new(("mul", (over, reciprocals[under]), data))
+    return rebuilt.program()
+
+
+class _Rebuilt:
+    """A program in the making, and where the steps of the old one are in it."""
+
+    def __init__(self, old: Program) -> None:
+        self._old = old
+        self.steps: list[Step] = []
+        self.place: dict[int, int] = {}
+
+    def new(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def keep(self, place: int) -> None:
+        name, arguments, data = self._old.steps[place]
+        self.place[place] = self.new((name, tuple(self.place[a] for a in arguments), data))
+
+    def program(self) -> Program:
+        old = self._old
+        results = [[self.place[p] for p in places] for places in old.results]
+        made = Program(old.inputs, old.outputs, self.steps, results)
+        made.real, made.graph_nodes, made.checksum = old.real, old.graph_nodes, old.checksum
+        return made
+
+
+def _gathered(program: Program, family: frozenset[str], name: str) -> Program:
+    """Chains of one kind of operation as one of many terms, with pairs that several have."""
+    roots = dict(_chains(program, family))
+    shared = _shared_pairs(list(roots.values()), signed=name == "sum")
+    pairs = dict(enumerate(shared, -len(shared)))
+    rebuilt = _Rebuilt(program)
+    made: dict[int, int] = {}
+
+    def place_of(term: int) -> int:
+        if term >= 0:
+            return rebuilt.place[term]
+        if term not in made:
+            made[term] = new(Counter(pairs[term]))
+        return made[term]
+
+    def new(terms: Counter[_Term]) -> int:
+        # Positive terms first, so that none begins with a sign where one can.
+        ordered = sorted(terms.elements(), key=lambda t: (t[0] < 0, t[1]))
+        places = [(sign, place_of(term)) for sign, term in ordered]
+        places.sort(key=lambda t: (t[0] < 0, t[1]))
+        signs = tuple(sign for sign, _ in places)
+        return rebuilt.new((name, tuple(p for _, p in places), signs if name == "sum" else None))
+
+    for place, (operation, _, _) in enumerate(program.steps):
+        if place not in roots:
+            if operation not in family:
+                rebuilt.keep(place)
+            continue
+        terms = roots[place]
+        (only,) = terms if len(terms) == 1 else (None,)
+        if only is not None and only[0] > 0 and terms[only] == 1:
+            rebuilt.place[place] = place_of(only[1])
+        elif only is not None and terms[only] == 1:
+            rebuilt.place[place] = rebuilt.new(("neg", (place_of(only[1]),), None))
+        else:
+            rebuilt.place[place] = new(terms)
+    return rebuilt.program()
+
+
+def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Counter[_Term]]]:
+    """The terms of each operation of the family that is not itself a term of one other only."""
+    uses: Counter[int] = Counter(a for _, arguments, _ in program.steps for a in arguments)
+    uses.update(place for places in program.results for place in places)
+    inner = {
+        argument
+        for name, arguments, _ in program.steps
+        if name in family
+        for argument in arguments
+        if program.steps[argument][0] in family and uses[argument] == 1
+    }
+    for place, (name, _, _) in enumerate(program.steps):
+        if name in family and place not in inner:
+            terms: Counter[_Term] = Counter()
+            waiting = [(1, place)]
+            while waiting:
+                sign, term = waiting.pop()
+                operation, arguments, _ = program.steps[term]
+                if term == place or term in inner:
+                    waiting.append((-sign if operation == "neg" else sign, arguments[0]))
+                    last = -sign if operation == "sub" else sign
+                    waiting.extend((last, argument) for argument in arguments[1:])
+                else:
+                    terms[sign, term] += 1
+            yield place, terms
+
+
+def _shared_pairs(groups: list[Counter[_Term]], signed: bool) -> list[_Pair]:
+    """Pairs of terms that several groups have, most frequent first; groups get their numbers.
+
+    The pair of number k is the term k - len(pairs), a negative one: pairs may hold earlier pairs.
+    """
+    index: dict[_Pair, set[int]] = defaultdict(set)
+    for number, terms in enumerate(groups):
+        if len(terms) <= _MOST_TERMS:
+            for pair in _pairs_in(terms, signed):
+                index[pair].add(number)
+    waiting = [(-len(where), pair) for pair, where in index.items() if len(where) > 1]
+    heapq.heapify(waiting)
+    pairs: list[_Pair] = []
+    first = -(1 << 40)  # pairs are numbered upward from here until their count is known
+    while waiting:
+        expected, pair = heapq.heappop(waiting)
+        found = [(n, s) for n in sorted(index[pair]) if (s := _sign_in(groups[n], pair, signed))]
+        if len(found) < 2:
+            continue
+        if len(found) < -expected:
+            index[pair] = {number for number, _ in found}
+            heapq.heappush(waiting, (-len(found), pair))
+            continue
+        term = first + len(pairs)
+        pairs.append(pair)
+        fresh: set[_Pair] = set()
+        for number, sign in found:
+            terms = groups[number]
+            for of, t in pair:
+                _take(terms, (of * sign, t))
+            for other in terms:
+                key = _normal(other, (sign, term), signed)
+                index[key].add(number)
+                fresh.add(key)
+            terms[sign, term] += 1
+        for key in fresh:
+            if len(index[key]) > 1:
+                heapq.heappush(waiting, (-len(index[key]), key))
+    count = len(pairs)
+
+    def renamed(t: _Term) -> _Term:
+        return (t[0], t[1] - first - count) if t[1] < 0 else t
+
+    for terms in groups:
+        items = {renamed(t): n for t, n in terms.items()}
+        terms.clear()
+        terms.update(items)
+    return [(renamed(a), renamed(b)) for a, b in pairs]
+
+
+def _pairs_in(terms: Counter[_Term], signed: bool) -> Iterator[_Pair]:
+    ordered = sorted(terms)
+    for i, a in enumerate(ordered):
+        if terms[a] > 1:
+            yield _normal(a, a, signed)
+        for b in ordered[i + 1 :]:
+            yield _normal(a, b, signed)
+
+
+def _normal(a: _Term, b: _Term, signed: bool) -> _Pair:
+    """One key for a pair in any order and, in sums, of any common sign."""
+    if a[1] > b[1]:
+        a, b = b, a
+    if signed and a[0] < 0:
+        return (1, a[1]), (-b[0], b[1])
+    return a, b
+
+
+def _sign_in(terms: Counter[_Term], pair: _Pair, signed: bool) -> int:
+    """The sign with which the pair is among the terms; 0 where it is not."""
+    (s, a), (t, b) = pair
+    for sign in (1, -1) if signed else (1,):
+        enough = 2 if pair[0] == pair[1] else 1
+        if terms[sign * s, a] >= enough and terms[sign * t, b] >= enough:
+            return sign
+    return 0
+
+
+def _take(terms: Counter[_Term], term: _Term) -> None:
+    terms[term] -= 1
+    if not terms[term]:
+        del terms[term]

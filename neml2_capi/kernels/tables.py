@@ -1,0 +1,110 @@
+"""The description of a kernel in C: what its caller must know, as static data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from neml2_capi.kernels.program import Array, Program
+
+
+def identifier(name: str) -> str:
+    """A name of C: strain~1 becomes strain_old, and strain~2 strain_old2."""
+    name = re.sub(r"~(\d+)", lambda m: "_old" + ("" if m[1] == "1" else m[1]), name)
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return name if re.match(r"[A-Za-z]", name) else f"x{name}"
+
+
+def quoted(text: str) -> str:
+    """A string literal of C."""
+    return json.dumps(text)
+
+
+def structure(program: Program, output: int) -> list[int]:
+    """Of each component of an output: 0 computed, 1 zero, 2 another constant."""
+    found = []
+    for place in program.results[output]:
+        name, _, data = program.steps[place]
+        found.append(0 if name != "constant" else 1 if data == 0 else 2)
+    return found
+
+
+def table(program: Program, name: str, kept: int, prepared: bool) -> Iterator[str]:
+    """The definition of neml2_kernel_NAME."""
+    for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
+        for number, array in enumerate(arrays):
+            yield from _parts(f"{kind}_{number}_parts", array)
+            if kind == "output":
+                digits = ", ".join(map(str, structure(program, number)))
+                yield f"static const signed char output_{number}_structure[] = {{{digits}}};"
+        rows = ", ".join(_row(kind, number, array) for number, array in enumerate(arrays))
+        yield f"static const neml2_kernel_array kernel_{kind}s[] = {{{rows}}};\n"
+    fields = [
+        "NEML2_KERNEL_VERSION",
+        "sizeof(neml2_kernel)",
+        quoted(name),
+        quoted(program.checksum),
+        "sizeof(real)",
+        "LANES",
+        str(len(program.inputs)),
+        str(len(program.outputs)),
+        "kernel_inputs",
+        "kernel_outputs",
+        str(program.operations),
+        str(kept),
+        "prepare" if prepared else "0",
+        "run",
+    ]
+    yield f"const neml2_kernel {symbol(name)} = {{"
+    yield f"    {', '.join(fields)}}};"
+
+
+def symbol(name: str) -> str:
+    """The symbol of a kernel."""
+    return f"neml2_kernel_{identifier(name)}"
+
+
+def kernel_set(model: str, names: Sequence[str]) -> str:
+    """The C source that lists the kernels of a model."""
+    of_model = f"neml2_kernels_of_{identifier(model)}"
+    declarations = [f"extern const neml2_kernel {symbol(name)};" for name in names]
+    rows = ", ".join(f"&{symbol(name)}" for name in names)
+    return "\n".join(
+        [
+            f"/* The kernels of {model}. Generated. */",
+            '#include "neml2_kernel.h"',
+            "",
+            *declarations,
+            "",
+            f"static const neml2_kernel *const kernels[] = {{{rows}}};",
+            "static const neml2_kernel_set set = {NEML2_KERNEL_VERSION, sizeof(neml2_kernel_set),",
+            f"                                     {quoted(model)}, {len(names)}, kernels}};",
+            "",
+            f"const neml2_kernel_set *{of_model}(void);",
+            f"const neml2_kernel_set *{of_model}(void) {{ return &set; }}",
+            "",
+            "#ifdef NEML2_KERNELS_SHARED",
+            "/* The only symbol that a shared object exports. */",
+            '__attribute__((visibility("default"))) const neml2_kernel_set *neml2_kernels(void) {',
+            "  return &set;",
+            "}",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _parts(name: str, array: Array) -> Iterator[str]:
+    if array.parts:
+        rows = (f"{{{quoted(p.name)}, {p.offset}, {p.components}}}" for p in array.parts)
+        yield f"static const neml2_kernel_part {name}[] = {{{', '.join(rows)}}};"
+
+
+def _row(kind: str, number: int, array: Array) -> str:
+    use = "NEML2_KERNEL_PER_POINT" if array.per_point else "NEML2_KERNEL_UNIFORM"
+    parts = f"{kind}_{number}_parts" if array.parts else "0"
+    structured = f"output_{number}_structure" if kind == "output" else "0"
+    fields = [quoted(array.name), str(array.components), use, str(int(array.changes))]
+    fields += [str(len(array.parts)), parts, structured]
+    return f"{{{', '.join(fields)}}}"

@@ -1,0 +1,208 @@
+"""Exported graphs of torch, run once over scalar expressions. This module needs torch."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from neml2_capi.kernels.arrays import Arrays, Nodes
+from neml2_capi.kernels.operators import CHECKS, OPERATORS
+from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
+from neml2_capi.kernels.scalar import constant_of
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "neml2_capi.kernels reads graphs with torch, which is not installed for this Python; "
+        "install it with: pip install 'neml2_capi[compile]'",
+        name="torch",
+    ) from error
+
+#: More scalar operations than this are no kernel: the code would not fit the caches.
+MOST_OPERATIONS = 100_000
+
+#: Arithmetic of sizes.
+_SIZES: dict[Any, Callable[..., Any]] = {
+    f: f for f in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.getitem)
+}
+
+
+def read(program: Any) -> Program:
+    """The scalar operations of a torch.export.ExportedProgram, for one point.
+
+    The graph is best read before run_decompositions(), which takes longer than all else.
+
+    Parameters
+    ----------
+    program : torch.export.ExportedProgram
+        A graph whose points are the first axis, of any size, of inputs and outputs. Inputs of a
+        fixed shape have one value for all points.
+
+    Returns
+    -------
+    Program
+        The steps, named after the placeholders of the graph.
+
+    Raises
+    ------
+    NoKernel
+        The graph holds an unknown operator, a shape that depends on data, a second axis of open
+        size, sums over points, or more than 100,000 operations.
+    """
+    return _Reader(program).read()
+
+
+class _Reader:
+    def __init__(self, program: Any) -> None:
+        self._program = program
+        self._arrays = Arrays()
+        self._inputs: list[Array] = []
+        self._types: set[str] = set()
+
+    def read(self) -> Program:
+        module, signature = self._program.graph_module, self._program.graph_signature
+        nodes = list(module.graph.nodes)
+        places = [node for node in nodes if node.op == "placeholder"]
+        arguments = [self._placeholder(node, signature) for node in places]
+        if not any(array.per_point for array in self._inputs):
+            raise NoKernel("its number of points is fixed; compile it with a dynamic batch")
+        if len(self._types) != 1:
+            raise NoKernel(f"its inputs are of several element types: {sorted(self._types)}")
+        values = self._run(module, arguments)
+        metas = [node.meta["val"] for node in nodes[-1].args[0]]
+        pairs = list(zip(values, metas, strict=True))
+        outputs = [_output(i, value, meta) for i, (value, meta) in enumerate(pairs)]
+        results = [list(self._arrays.number(value).ravel()) for value in values]
+        made = program_of(self._inputs, outputs, results)
+        for array, nodes_of_array in zip(outputs, results, strict=True):
+            if not array.per_point:
+                self._require_uniform(nodes_of_array)
+        if made.operations > MOST_OPERATIONS:
+            raise NoKernel(
+                f"it has {made.operations} operations; at most {MOST_OPERATIONS} are one"
+            )
+        made.real, made.graph_nodes = self._types.pop(), len(nodes)
+        return made
+
+    def _placeholder(self, node: Any, signature: Any) -> Nodes:
+        name, program = node.name, self._program
+        stored = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+        stored.update(signature.inputs_to_lifted_tensor_constants)
+        if name in stored:
+            key = stored[name]
+            value = program.state_dict[key] if key in program.state_dict else program.constants[key]
+            return self._constant(value)
+        meta = node.meta["val"]
+        if not isinstance(meta, torch.Tensor):
+            raise NoKernel(f"its input {name} is no tensor")
+        self._types.add(_dtype(meta, f"input {name}"))
+        per_point = _has_points(meta)
+        shape = [1 if isinstance(n, torch.SymInt) else int(n) for n in meta.shape]
+        if any(isinstance(n, torch.SymInt) for n in meta.shape[1:]):
+            raise NoKernel(f"the shape of its input {name} is open: {tuple(meta.shape)}")
+        self._inputs.append(Array(name, tuple(shape[1:] if per_point else shape), per_point))
+        return self._arrays.variables(len(self._inputs) - 1, shape)
+
+    def _constant(self, value: Any) -> Nodes:
+        if value.is_complex():
+            raise NoKernel("it holds complex constants")
+        return self._arrays.array(value.detach().cpu().double().numpy())
+
+    def _run(self, module: Any, arguments: Sequence[Any]) -> list[Any]:
+        """The outputs of a graph, or of one that it calls."""
+        known: dict[Any, Any] = {}
+        given = iter(arguments)
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                known[node] = next(given)
+            elif node.op == "get_attr":
+                found = operator.attrgetter(node.target)(module)
+                known[node] = self._constant(found) if isinstance(found, torch.Tensor) else found
+            elif node.op == "output":
+                return [known[x] for x in node.args[0]]
+            else:
+                known[node] = self._call(node, known)
+        raise NoKernel("its graph has no output")
+
+    def _call(self, node: Any, known: dict[Any, Any]) -> Any:
+        def value(x: Any) -> Any:
+            if isinstance(x, torch.fx.Node):
+                return known[x]
+            return [value(y) for y in x] if isinstance(x, (list, tuple)) else x
+
+        arguments = [value(x) for x in node.args]
+        name = str(node.target)
+        if name in CHECKS:
+            return None
+        if name == "wrap_with_set_grad_enabled":
+            return self._run(arguments[1], arguments[2:])
+        if node.target in _SIZES:
+            return _SIZES[node.target](*arguments)
+        if name not in OPERATORS:
+            raise NoKernel(f"its operator {name} is unknown; add a line to kernels/operators.py")
+        options = {key: value(x) for key, x in node.kwargs.items()}
+        try:
+            result = OPERATORS[name](self._arrays, *arguments, **options)
+        except NoKernel as reason:
+            raise NoKernel(f"{reason} ({name}, {node.name})") from None
+        except (TypeError, ValueError, IndexError) as error:
+            raise NoKernel(f"its operator {name} ({node.name}) is used oddly: {error}") from error
+        self._check(node, name, result)
+        return result
+
+    def _check(self, node: Any, name: str, result: Any) -> None:
+        """NoKernel where an operator mixed points, or gave another shape than torch has."""
+        meta = node.meta.get("val")
+        if not isinstance(meta, torch.Tensor):
+            return
+        shape = tuple(meta.shape)
+        opened = [n for n in shape if isinstance(n, torch.SymInt)]
+        if len(opened) > 1:
+            raise NoKernel(f"{name} ({node.name}) has several open axes: {shape}")
+        fits = len(shape) == result.ndim and all(
+            isinstance(wanted, torch.SymInt) or wanted == n
+            for wanted, n in zip(shape, result.shape, strict=True)
+        )
+        if not fits:
+            raise NoKernel(f"{name} ({node.name}) gives the shape {result.shape} for {shape}")
+        if opened or not any(_is_open(x) for x in node.all_input_nodes):
+            return
+        if any(constant_of(x) is None for x in result.ravel()):
+            raise NoKernel(f"{name} ({node.name}) picks or adds up points")
+
+    def _require_uniform(self, nodes: Sequence[Any]) -> None:
+        """NoKernel where an output of one value for all points depends on a point."""
+        waiting, seen = list(nodes), set()
+        while waiting:
+            node = waiting.pop()
+            if node.operation == "variable" and self._inputs[node.data[0]].per_point:
+                raise NoKernel("an output without points depends on the points")
+            for argument in node.arguments:
+                if argument.index not in seen:
+                    seen.add(argument.index)
+                    waiting.append(argument)
+
+
+def _is_open(node: Any) -> bool:
+    meta = node.meta.get("val")
+    sizes = meta.shape if isinstance(meta, torch.Tensor) else ()
+    return any(isinstance(n, torch.SymInt) for n in sizes)
+
+
+def _has_points(meta: Any) -> bool:
+    return len(meta.shape) > 0 and isinstance(meta.shape[0], torch.SymInt)
+
+
+def _output(index: int, value: Nodes, meta: Any) -> Array:
+    _dtype(meta, f"output {index}")
+    per_point = _has_points(meta)
+    return Array(f"output_{index}", value.shape[1:] if per_point else value.shape, per_point)
+
+
+def _dtype(meta: Any, what: str) -> str:
+    name = str(meta.dtype).removeprefix("torch.")
+    if name not in ("float64", "float32"):
+        raise NoKernel(f"the {what} is of type {name}; float64 and float32 are known")
+    return name

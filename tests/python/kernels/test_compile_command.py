@@ -1,0 +1,81 @@
+"""neml2-capi compile --kernels: what it writes, with and without packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_setup import ROOT, native_target, require_compiler
+
+import neml2_capi
+from neml2_capi.kernels.folder import checksum, read_metadata
+from neml2_capi.kernels.loaded import load
+
+ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
+
+pytestmark = pytest.mark.full("it compiles models")
+
+
+def compiled(into: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(ELASTICITY)]
+    command += ["--model", "elasticity", "--output-dir", str(into), *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture
+def compiler() -> None:
+    if not os.environ.get("NEML2_CAPI_COMPILER") and not importlib.util.find_spec("neml2"):
+        pytest.skip("there is no neml2 to compile with")
+    require_compiler("cc")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_kernels_only_writes_all_but_packages(tmp_path: Path) -> None:
+    target = native_target()
+    done = compiled(tmp_path, "--kernels", "only", "--target", target, "-d", "stress:strain")
+    assert done.returncode == 0, done.stderr
+    root = tmp_path / "elasticity"
+    assert not list(root.rglob("*.pt2"))
+    assert json.loads((root / "metadata.json").read_text())["schema_version"] == 14
+    document = read_metadata(root / "kernels" / "float64")
+    assert [k["name"] for k in document["kernels"]] == ["elasticity", "elasticity_jvp"]
+    assert [k["package_checksum"] for k in document["kernels"]] == [None, None]
+    kernel = load(root / "kernels" / "float64" / f"{target}.so")["elasticity"]
+    assert (kernel.inputs, kernel.outputs) == ([("strain", 6)], [("stress", 6)])
+
+
+@pytest.mark.usefixtures("compiler")
+def test_packages_and_kernels_are_written_together(tmp_path: Path) -> None:
+    target = native_target()
+    done = compiled(tmp_path, "--kernels", "auto", "--target", target, "-q")
+    assert done.returncode == 0, done.stderr
+    root = tmp_path / "elasticity"
+    (entry,) = read_metadata(root / "kernels" / "float64")["kernels"]
+    assert entry["package_checksum"] == checksum(root / entry["package"])
+    strain = 1e-3 * np.random.default_rng(1).standard_normal((7, 6))
+    stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
+    kernel = load(root / "kernels" / "float64" / f"{target}.so")["elasticity"]
+    np.testing.assert_allclose(kernel(strain)[0], stress, rtol=1e-12, atol=1e-12)
+
+
+def test_a_folder_of_kernels_disturbs_no_artifact(tmp_path: Path) -> None:
+    root = shutil.copytree(ROOT / "examples" / "artifacts" / "elasticity", tmp_path / "elasticity")
+    strain = np.full((3, 6), 1e-3)
+    before = neml2_capi.Model(root).forward({"strain": strain})["stress"]
+    (root / "kernels" / "float64").mkdir(parents=True)
+    (root / "kernels" / "float64" / "kernels.json").write_text("{}")
+    after = neml2_capi.Model(root).forward({"strain": strain})["stress"]
+    np.testing.assert_array_equal(before, after)
+
+
+def test_packages_for_a_target_of_kernels_alone_are_refused(tmp_path: Path) -> None:
+    done = compiled(tmp_path, "--target", "aarch64")
+    assert done.returncode == 2
+    assert "packages cannot be compiled for aarch64" in " ".join(done.stderr.split())

@@ -1,0 +1,242 @@
+"""Scalar expressions: sharing, folding and simplification, without torch and a compiler."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neml2_capi.kernels import folding
+from neml2_capi.kernels.emit import source
+from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.program import Array, Program, program_of
+from neml2_capi.kernels.scalar import Node, Scalars, constant_of
+from neml2_capi.kernels.schedule import scheduled
+from neml2_capi.kernels.simplify import simplified
+
+INFINITE, NAN = math.inf, math.nan
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -8.0,
+    0.5,
+    1 / 3,
+    1e300,
+    -1e300,
+    1000.0,
+    INFINITE,
+    -INFINITE,
+    NAN,
+)
+
+
+@pytest.fixture
+def s() -> Scalars:
+    return Scalars()
+
+
+def made(s: Scalars, *results: Node, changes: bool = False) -> Program:
+    """A program of one input of nine components; with `changes`, the last three change."""
+    inputs = [Array("x", (6,)), Array("y", (3,), changes=changes)]
+    return program_of(inputs, [Array("z", (len(results),))], [results])
+
+
+def x(s: Scalars, component: int) -> Node:
+    return s.variable(0, component)
+
+
+def test_equal_expressions_are_one_node(s: Scalars) -> None:
+    a, b = x(s, 0), x(s, 1)
+    assert s.add(a, b) is s.add(b, a)
+    assert s.mul(s.mul(a, b), s.constant(2)) is s.mul(s.constant(2), s.mul(b, a))
+    assert s.sub(a, b) is s.neg(s.sub(b, a))
+    assert s.div(s.neg(a), b) is s.neg(s.div(a, b))
+
+
+def test_structural_zeros_vanish(s: Scalars) -> None:
+    a, zero, one = x(s, 0), s.constant(0), s.constant(1)
+    assert s.mul(zero, a) is zero
+    assert s.mul(a, one) is a
+    assert s.add(a, zero) is a
+    assert s.sub(a, a) is zero
+    assert s.neg(s.neg(a)) is a
+
+
+@pytest.mark.parametrize("name", sorted(folding.FUNCTIONS))
+def test_functions_of_constants_fold_as_numpy_has_them(s: Scalars, name: str) -> None:
+    other = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(name, name)
+    with np.errstate(all="ignore"):
+        for value in SPECIAL:
+            folded = constant_of(s.function(name, s.constant(value)))
+            expected = float(getattr(np, other)(value)) if name != "sign" else folding.sign(value)
+            assert folded == pytest.approx(expected, rel=1e-15, nan_ok=True), value
+
+
+def test_arithmetic_of_constants_never_raises(s: Scalars) -> None:
+    with np.errstate(all="ignore"):
+        for a, b in itertools.product(SPECIAL, SPECIAL):
+            u, v = s.constant(a), s.constant(b)
+            assert constant_of(s.div(u, v)) == pytest.approx(
+                float(np.float64(a) / np.float64(b or 0.0)), nan_ok=True
+            )
+            assert constant_of(s.pow(u, v)) == pytest.approx(
+                float(np.float64(a or 0.0) ** np.float64(b)), nan_ok=True
+            )
+
+
+def test_comparisons_with_nan_are_false(s: Scalars) -> None:
+    nan, one = s.constant(NAN), s.constant(1)
+    for compare in (s.gt, s.ge, s.eq):
+        assert constant_of(compare(nan, one)) == 0
+        assert constant_of(compare(one, nan)) == 0
+    assert s.where(s.not_(s.gt(nan, one)), one, nan) is one
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 6.0, 7.0, -1.0, -3.0, 0.5, 1.5, -0.5, 16.0])
+def test_small_exponents_become_products(s: Scalars, exponent: float) -> None:
+    program = made(s, s.pow(x(s, 0), s.constant(exponent)))
+    assert "pow" not in {step[0] for step in program.steps}
+    values = np.linspace(0.1, 3, 20)
+    (result,) = evaluate(program, [np.broadcast_to(values, (6, 20)), np.zeros((3, 20))])
+    np.testing.assert_allclose(result[0], values**exponent, rtol=1e-14)
+
+
+def test_other_exponents_stay_powers(s: Scalars) -> None:
+    for exponent in (1 / 3, 2.7, 17.0):
+        assert s.pow(x(s, 0), s.constant(exponent)).operation == "pow"
+
+
+def test_a_truth_value_counts_as_a_number(s: Scalars) -> None:
+    positive = s.gt(x(s, 0), s.constant(0))
+    program = made(s, s.mul(positive, x(s, 1)), s.add(positive, s.constant(1)))
+    values = np.array([[-1.0, 2.0], [5.0, 5.0], *[[0.0, 0.0]] * 4])
+    (result,) = evaluate(program, [values, np.zeros((3, 2))])
+    np.testing.assert_array_equal(result, [[0, 5], [1, 2]])
+
+
+def random_program(seed: int, length: int = 300, changes: bool = False) -> Program:
+    """Sums, products and quotients of earlier results, at random."""
+    random, s = np.random.default_rng(seed), Scalars()
+    nodes = [x(s, k) for k in range(6)] + [s.variable(1, k) for k in range(3)]
+    nodes += [s.constant(v) for v in (2.0, 0.5, -3.0)]
+    for _ in range(length):
+        a, b = (nodes[k] for k in random.integers(max(len(nodes) - 40, 0), len(nodes), 2))
+        kind = random.choice(["add", "sub", "mul", "div", "where", "tanh"])
+        if kind == "div":
+            nodes.append(s.div(a, s.add(s.mul(b, b), s.constant(1))))
+        elif kind == "where":
+            nodes.append(s.where(s.gt(a, b), s.mul(a, s.constant(0.5)), b))
+        elif kind == "tanh":
+            nodes.append(s.function("tanh", a))
+        else:
+            nodes.append(getattr(s, kind)(a, s.function("tanh", b)))
+    return made(s, *nodes[-20:], nodes[3], s.constant(0), changes=changes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_simplification_changes_round_off_alone(seed: int) -> None:
+    program = random_program(seed)
+    simple = simplified(program)
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (n, 50)) for n in (6, 3)]
+    (expected,), (result,) = evaluate(program, inputs), evaluate(simple, inputs)
+    # Terms of sums are reordered: round-off of the largest numbers on the way.
+    scale = np.abs(expected).max(axis=0)
+    assert (np.abs(result - expected) <= 1e-11 * scale).mean() > 0.99
+    assert simple.operations <= program.operations + 5
+
+
+def test_shared_pairs_are_computed_once(s: Scalars) -> None:
+    a, b, c, d = (x(s, k) for k in range(4))
+    left = s.mul(s.mul(a, c), b)
+    right = s.mul(s.mul(a, d), b)
+    program = made(s, left, right)
+    assert program.operations == 4
+    assert simplified(program).operations == 3
+
+
+def test_sums_of_opposite_signs_share_their_pair(s: Scalars) -> None:
+    a, b, c, d = (x(s, k) for k in range(4))
+    first, second = s.add(s.sub(a, c), b), s.sub(s.sub(d, b), a)  # a + b, and -(a + b)
+    program = made(s, first, second)
+    assert simplified(program).operations == 3
+
+
+def test_several_quotients_share_a_reciprocal(s: Scalars) -> None:
+    a, b, c = (x(s, k) for k in range(3))
+    names = [step[0] for step in simplified(made(s, s.div(a, c), s.div(b, c))).steps]
+    assert names.count("div") == 1
+    alone = [step[0] for step in simplified(made(s, s.div(a, c))).steps]
+    assert alone.count("div") == 1
+    assert "product" not in alone  # x / y rounds once
+
+
+def test_what_does_not_change_is_prepared(s: Scalars) -> None:
+    fixed = s.mul(s.function("exp", x(s, 0)), x(s, 1))
+    moving = s.add(fixed, s.variable(1, 0))
+    schedule = scheduled(made(s, moving, changes=True))
+    assert schedule.kept == 1
+    assert [len(section.places) for section in schedule.prepare] == [2]
+    assert [len(section.places) for section in schedule.run] == [1]
+    assert not scheduled(made(s, moving)).prepare
+
+
+def test_long_programs_are_cut() -> None:
+    program = simplified(random_program(1, 3000))
+    schedule = scheduled(program, most=100)
+    assert len(schedule.run) == -(-program.operations // 100)
+    assert sorted(p for section in schedule.run for p in section.places) == sorted(
+        p for section in scheduled(program).run for p in section.places
+    )
+
+
+def test_the_same_program_gives_the_same_text() -> None:
+    texts = {source(simplified(random_program(2)), "name", "a test") for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_the_text_does_not_depend_on_the_process(tmp_path: Path) -> None:
+    here = Path(__file__)
+    script = (
+        f"import sys; sys.path.insert(0, {str(here.parent)!r}); import {here.stem} as t;"
+        "print(t.source(t.simplified(t.random_program(3, 900)), 'name', 'a test'))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "12345")
+    }
+    assert len(texts) == 1
+
+
+def test_a_program_survives_json() -> None:
+    program = random_program(4)
+    again = Program.from_json(program.to_json())
+    assert (again.steps, again.results) == (program.steps, program.results)
+    assert again.checksum == program.checksum
+
+
+def test_importing_the_package_needs_no_torch() -> None:
+    script = (
+        "import sys; sys.modules['torch'] = None; import neml2_capi;"
+        "assert not [m for m in sys.modules if m.startswith('neml2_capi.kernels')];"
+        "import neml2_capi.kernels.build, neml2_capi.kernels.folder, neml2_capi.kernels.operators\n"
+        "try:\n    import neml2_capi.kernels.trace\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'neml2_capi[compile]'" in done.stdout
