@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=1,
         metavar="N",
-        help="with --full: test the wheel under N CPythons, and fail if fewer are here",
+        help="with --full: test the wheel under all CPythons here, and fail if fewer than N are",
     )
 
     models = commands.add_parser("models", help="the archive of the tests' compiled models")
