@@ -89,7 +89,7 @@ def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
 
 
 def _launchers() -> list[str]:
-    """Let ccache compile, where there is one: a second checkout then builds in seconds."""
+    """Let ccache compile, where there is one: it knows what this checkout was before."""
     ccache = shutil.which("ccache")
     if not ccache:
         return []
