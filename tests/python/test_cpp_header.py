@@ -19,7 +19,9 @@ COMPILERS = [path for name in (CXX, "clang++") if (path := shutil.which(name))]
 
 
 @pytest.mark.parametrize("compiler", COMPILERS, ids=lambda path: Path(path).name)
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+@pytest.mark.parametrize(
+    "standard", ["c++17", pytest.param("c++20", marks=pytest.mark.full("C++20"))]
+)
 def test_the_header_compiles_in_two_files_of_a_program(compiler: str, standard: str) -> None:
     source = TESTS / "abi" / "header.cpp"
     program = folder() / f"cpp-header-{standard}-{Path(compiler).name}"

@@ -8,7 +8,8 @@ import re
 import pytest
 from programs import build, ctest, registered
 
-LATER = {"cpp_test_dispatch": pytest.mark.full("10,000 dispatches")}
+TEN_THOUSAND = pytest.mark.full("10,000 dispatches")
+LATER = {"cpp_test_dispatch": TEN_THOUSAND, "c_test_schedulers": TEN_THOUSAND}
 NAMES = [pytest.param(name, marks=LATER.get(name, ())) for name in registered()]
 
 

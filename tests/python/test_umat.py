@@ -350,6 +350,7 @@ def test_an_example_runs_to_its_end(case: Path) -> None:
 
 
 @needs_fortran
+@pytest.mark.full("the UMAT, built by its page")
 def test_the_commands_of_the_readme_build_the_driver(maps: Path) -> None:
     text = (UMAT / "README.md").read_text()
     block = re.search(r"```sh\n(gfortran.*?)```", text, re.DOTALL)
