@@ -18,6 +18,8 @@ from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT
 from pages import Block, Reader, blocks_of
 from programs import built
 
+pytestmark = pytest.mark.native
+
 PAGES = {
     str(path.relative_to(ROOT)): path
     for path in (
@@ -87,8 +89,6 @@ times, strain = np.linspace(0, 1, 101), path
     "neml2_capi/torch/module.py": """
 import torch
 import neml2_capi.torch
-
-pytestmark = pytest.mark.native
 measured = 100.0
 forces = {v.name: np.zeros(v.base_shape) for v in Model("aoti/isotropic_hardening").inputs}
 forces.update(t=1.0, strain=strain)
