@@ -86,6 +86,7 @@ def build_by_hand(project: Path, compile_flags: list[str], link: list[str], modu
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 def test_cmake_finds_the_library_and_installs_programs_that_do(home: Home, project: Path) -> None:
     build, prefix = project / "build", project / "installed"
     configure = [f"-Dneml2_capi_DIR={home.cmake_package}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
@@ -98,6 +99,7 @@ def test_cmake_finds_the_library_and_installs_programs_that_do(home: Home, proje
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 def test_pkg_config_finds_the_library(home: Home, project: Path) -> None:
     if not shutil.which("pkg-config"):
         pytest.skip("pkg-config was not found")
@@ -124,6 +126,7 @@ def test_several_flags_make_one_line() -> None:
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 def test_the_package_may_lie_in_a_folder_with_blanks(project: Path) -> None:
     place = project / "site packages"
     shutil.copytree(PACKAGE, place / "neml2_capi")
@@ -175,6 +178,7 @@ def refused(project: Path, home: Home, lists: str) -> str:
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 @pytest.mark.parametrize("version", ["99", "0.99"])
 def test_another_version_than_wanted_is_refused(home: Home, project: Path, version: str) -> None:
     lists = f"project(consumer LANGUAGES C)\nfind_package(neml2_capi {version} REQUIRED)"
@@ -184,6 +188,7 @@ def test_another_version_than_wanted_is_refused(home: Home, project: Path, versi
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 def test_the_fortran_component_needs_the_language(home: Home, project: Path) -> None:
     find = "find_package(neml2_capi REQUIRED COMPONENTS fortran)"
     message = refused(project, home, f"project(consumer LANGUAGES C)\n{find}")
@@ -191,6 +196,7 @@ def test_the_fortran_component_needs_the_language(home: Home, project: Path) -> 
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 def test_the_fortran_target_needs_the_language(home: Home, project: Path) -> None:
     lists = """
         project(consumer LANGUAGES C)
@@ -201,6 +207,7 @@ def test_the_fortran_target_needs_the_language(home: Home, project: Path) -> Non
 
 
 @pytest.mark.wheel
+@pytest.mark.native
 @needs_fortran
 def test_a_directory_may_enable_fortran_after_another_found_the_library(
     home: Home, project: Path

@@ -151,7 +151,9 @@ class Tiers:
             rounded = {test: round(cost, 2) for test, cost in sorted(self.costs.items())}
             file.write_text(json.dumps(rounded, indent=1) + "\n")
         expensive = self.too_expensive(MUST)
-        if expensive and os.environ.get("CI") == "true" and not session.exitstatus:
+        # Tests that need torch are left out of the quick tier without a mark.
+        strict = os.environ.get("CI") == "true" and self.config.getoption("--tier") == "quick"
+        if expensive and strict and not session.exitstatus:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             print(
                 f"\ntests of the quick tier that take more than {MUST:.0f} s; make them faster, or "
