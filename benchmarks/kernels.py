@@ -1,4 +1,4 @@
-"""What kernels cost: operations, time to compile, size, and time per point in lanes.
+"""Costs of kernels: operations, time to compile, size, and time per point in lanes.
 
     python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T]
 

@@ -18,7 +18,7 @@ import lzma
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +55,24 @@ def _unpacked() -> Path:
     content = ARCHIVE.read_bytes()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
     folder = base / "models" / hashlib.sha256(content).hexdigest()[:16]
+
+    def unpack(output: Path) -> None:
+        with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
+            archive.extractall(output, **_SAFELY)
+
+    return made_once(folder, unpack)
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, which the first of all processes makes, by calling `make` with a path for it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             # Renamed when complete: a folder of this name is always whole.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-                output = Path(scratch) / "models"
-                with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
-                    archive.extractall(output, **_SAFELY)
+                output = Path(scratch) / "output"
+                make(output)
                 output.rename(folder)
     return folder
 

@@ -15,8 +15,6 @@ interpreter that has neml2 and torch, where this one has not.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import functools
 import hashlib
 import json
@@ -27,13 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive import archived, write
+from archive import archived, made_once, write
 from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
@@ -194,27 +191,16 @@ def _cached(name: str, making: Making) -> Path:
         )
     known = json.dumps([*_recipe(making), toolchain()])
     folder = cache_root() / hashlib.sha256(known.encode()).hexdigest()[:16]
-    with _locked(folder.with_suffix(".lock")):
-        if not folder.exists():
-            # Renamed when complete: a folder of this name is always whole.
-            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-                output = Path(scratch) / "output"
-                command = [making.python or compiler_python(), *making.command, str(output)]
-                _compile(name, command, making.version)
-                output.rename(folder)
-    return folder
+
+    def make(output: Path) -> None:
+        command = [making.python or compiler_python(), *making.command, str(output)]
+        _compile(name, command, making.version)
+
+    return made_once(folder, make)
 
 
 class NotCompiledError(Exception):
     """What is not in the archive may not be compiled here."""
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _compile(name: str, command: list[str], version: str) -> None:
