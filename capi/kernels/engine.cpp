@@ -47,8 +47,7 @@ void Engine::give_back(std::unique_ptr<Workspace> workspace, bool derivatives) c
   pools_[derivatives].waiting.push_back(std::move(workspace));
 }
 
-void Engine::run(const Request& request, bool derivatives, std::int64_t begin, std::int64_t end,
-                 Counts& counts) const {
+void Engine::run(const Request& request, bool derivatives, std::int64_t begin, std::int64_t end, Counts& counts) const {
   std::unique_ptr<Workspace> workspace = take(derivatives);
   workspace->run(request, begin, end, counts);
   give_back(std::move(workspace), derivatives);

@@ -73,7 +73,8 @@ void Folder::read(const std::filesystem::path& leaf) {
       }
   if (object.empty())
     throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
-                join("No object in ", folder_.string(), " is for this machine. Build them here: neml2-capi "
+                join("No object in ", folder_.string(),
+                     " is for this machine. Build them here: neml2-capi "
                      "build-kernels ARTIFACT"));
   const neml2_kernel_set& set = load(object);
   for (const artifact::Field& entry : kernels) {

@@ -45,20 +45,20 @@ Set set_of(const char* target) {
 }  // namespace
 
 #if defined(__x86_64__)
-#define NML2_SELECT(type, of_type)                    \
-  template <>                                         \
+#define NML2_SELECT(type, of_type)                       \
+  template <>                                            \
   const Functions<type>* functions(const char* target) { \
-    switch (set_of(target)) {                         \
-      case Set::avx512: return &avx512::of_type;      \
-      case Set::avx2: return &avx2::of_type;          \
-      case Set::portable: return &portable::of_type;  \
-      default: return nullptr;                        \
-    }                                                 \
+    switch (set_of(target)) {                            \
+      case Set::avx512: return &avx512::of_type;         \
+      case Set::avx2: return &avx2::of_type;             \
+      case Set::portable: return &portable::of_type;     \
+      default: return nullptr;                           \
+    }                                                    \
   }
 #else
-#define NML2_SELECT(type, of_type)                                        \
-  template <>                                                             \
-  const Functions<type>* functions(const char* target) {                  \
+#define NML2_SELECT(type, of_type)                                         \
+  template <>                                                              \
+  const Functions<type>* functions(const char* target) {                   \
     return set_of(target) == Set::portable ? &portable::of_type : nullptr; \
   }
 #endif

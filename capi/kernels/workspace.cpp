@@ -146,7 +146,8 @@ class Segments final : public Workspace {
     return {&kernel, memory_.keep(from).items, memory_.keep(to).items, place(kernel.kept).at};
   }
 
-  std::vector<Place> arguments(const std::vector<std::string>& names, const std::vector<std::string>& parameters) const {
+  std::vector<Place> arguments(const std::vector<std::string>& names,
+                               const std::vector<std::string>& parameters) const {
     std::vector<Place> places;
     for (const std::string& name : names) places.push_back(value(name));
     for (const std::string& name : parameters) places.push_back(parameter(name));
@@ -158,8 +159,8 @@ class Segments final : public Workspace {
     const artifact::NamedGraph& graph = segment.value;
     std::vector<Place> outputs;
     Step<T> step;
-    step.run = run_of(with_blocks ? segment.jacobian_package : graph.package,
-                      arguments(graph.inputs, graph.parameters), outputs);
+    step.run = run_of(with_blocks ? segment.jacobian_package : graph.package, arguments(graph.inputs, graph.parameters),
+                      outputs);
     const std::size_t values = graph.outputs.size();
     if (outputs.size() != values + (with_blocks ? segment.pairs.size() : 0))
       refuse(graph.package, "its kernel returns other arrays");
@@ -274,9 +275,8 @@ class Segments final : public Workspace {
     if (derivatives_) add_sensitivity(segment, operands(unknowns), residual.groups, givens, system);
 
     std::vector<Move<T>> pack, unpack;
-    for_each(segment.givens, givens, [&](const std::string& name, const Place& to) {
-      pack.push_back(whole(value(name), to, name));
-    });
+    for_each(segment.givens, givens,
+             [&](const std::string& name, const Place& to) { pack.push_back(whole(value(name), to, name)); });
     for_each(segment.unknowns, unknowns, [&](const std::string& name, const Place& to) {
       Place& guess = values_[name];
       if (!guess.at) guess = place(to.components);  // zeros
@@ -394,8 +394,8 @@ class Segments final : public Workspace {
     }
     for (std::int64_t r = 0; r < system.unknowns; ++r)
       for (const auto& [from, to] : columns)
-        wanted_moves_.push_back({offset(given_matrix_, r * num_givens_ + from),
-                                 offset(wanted_matrix_, r * wanted + to), width_of(from)});
+        wanted_moves_.push_back(
+            {offset(given_matrix_, r * num_givens_ + from), offset(wanted_matrix_, r * wanted + to), width_of(from)});
     system.assemble_givens = list(wanted_moves_);
   }
 

@@ -230,7 +230,8 @@ void Model::note_batches() {
 
 // Kernels are the processor's, and stand for what the built-in provider runs.
 void Model::note_kernels(const aoti::Wanted& wanted) {
-  if (!device_.is_host() || (wanted.runtime != aoti::Runtime::automatic && wanted.runtime != aoti::Runtime::builtin)) return;
+  if (!device_.is_host() || (wanted.runtime != aoti::Runtime::automatic && wanted.runtime != aoti::Runtime::builtin))
+    return;
   auto lanes = std::make_unique<const kernels::Engine>(
       metadata_, kernels::Boundary{variables(Kind::input), variables(Kind::output), variables(Kind::parameter),
                                    variables(Kind::unknown), by_inputs_.all()});

@@ -12,7 +12,7 @@ from kernel_setup import with_kernels
 from numpy.typing import NDArray
 from states import RECORDED, repeated, state_of
 
-from neml2_capi import Model, Error
+from neml2_capi import Error, Model
 from neml2_capi._library import lib
 
 Array = NDArray[np.float64]
@@ -76,13 +76,13 @@ def test_values_and_reports_are_those_of_the_packages(name: str, target: str) ->
 
 
 def spoiled(inputs: Arrays) -> dict[str, Array]:
-    """Points that are NaN, infinite, or loaded beyond all measure, among good ones."""
+    """Points that are NaN, infinite, or strained beyond all measure, among good ones."""
     broken = {name: np.array(value) for name, value in inputs.items()}
     for number, name in enumerate(sorted(broken)):
         values = broken[name].reshape(POINTS, -1)
         values[(3 * number + 1) % POINTS, 0] = np.nan
         values[(3 * number + 20) % POINTS, -1] = np.inf
-        values[(3 * number + 40) % POINTS] *= 1e60
+    broken["strain"][40:50:3] *= 1e60
     return broken
 
 
@@ -113,7 +113,8 @@ def test_a_point_has_the_same_bits_in_any_company(name: str, target: str) -> Non
 @pytest.mark.parametrize("search", ["BACKTRACKING", "STRONG_WOLFE"])
 @pytest.mark.parametrize("trials", [2, 10])
 def test_line_searches_take_the_same_steps(name: str, search: str, trials: int) -> None:
-    lanes, packages = opened(name, ls_type=search, ls_max_iters=trials)
+    # Tolerances far above round-off, where the norms of both may fall on two sides of them.
+    lanes, packages = opened(name, ls_type=search, ls_max_iters=trials, atol=1e-7, rtol=1e-7)
     inputs = states(packages, name)
     inputs["strain"] = inputs["strain"] * np.linspace(0.5, 20, POINTS)[:, None]
     assert_same(lanes.evaluate(inputs), packages.evaluate(inputs))
