@@ -18,8 +18,9 @@ from patience import PATIENCE
 from programs import built
 from states import Artifacts, load, recorded
 
-from neml2_capi import ConvergenceError, FatalError, Model, drive, logs
-from neml2_capi._library import ffi, lib
+from neml2_capi import ConvergenceError, FatalError, Model, drive
+from neml2_capi._ffi import logs
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.solvers import Newton
 
 NAMES = ("newton", "linear", "substep", "model", "tensor", "driver")
