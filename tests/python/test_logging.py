@@ -405,7 +405,7 @@ def test_an_error_survives_a_handler_that_meets_another(model: Model, kept: Kept
 
 SCRIPT = f"""
 import sys
-sys.path.insert(0, {str(TESTS / "python")!r})
+sys.path[:0] = [{str(TESTS / "python")!r}, {str(TESTS / "models")!r}]
 import logging, numpy as np, neml2_capi
 from test_logging import inputs
 {{before}}
