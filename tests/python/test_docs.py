@@ -64,7 +64,7 @@ strain = path
 """,
     "neml2_capi/driver/transient.py": "strain = path",
     "neml2_capi/engine/engine.py": "from neml2_capi.engine import Engine",
-    "neml2_capi/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
+    "neml2_capi/graph/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
     "neml2_capi/mpi.py": """
 inputs = {v.name: np.zeros(v.base_shape) for v in Model("aoti/viscoplastic").inputs}
 inputs.update(t=1.0, strain=strain)

@@ -10,14 +10,13 @@ from typing import Any, SupportsIndex, overload
 
 from numpy.typing import NDArray
 
-from neml2_capi._arguments import Arguments, free, results, take
-from neml2_capi._handle import Handle, owned
-from neml2_capi._kinds import NUMPY, TORCH, Kind, Kinds
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi._pytree import structure
-from neml2_capi._reopening import absolute
-from neml2_capi._runtime import load, runtime_of
-from neml2_capi._tensor import (
+from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.errors import FatalError, check, complete
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
+from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.runtime import load, runtime_of
+from neml2_capi._ffi.tensor import (
     DTYPE_NAMES,
     Array,
     Label,
@@ -26,8 +25,9 @@ from neml2_capi._tensor import (
     device_text,
     layout,
 )
-from neml2_capi._typing import A, Plain
-from neml2_capi.errors import FatalError, check, complete
+from neml2_capi._ffi.typing import A, Plain
+from neml2_capi.graph.pytree import structure
+from neml2_capi.model.reopening import absolute
 
 __all__ = ["Graph", "GraphInput", "GraphOutput"]
 

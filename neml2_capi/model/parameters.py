@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 
 class Parameters(Mapping[str, Any]):

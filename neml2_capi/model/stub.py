@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from neml2_capi.model import Model
-from neml2_capi.scheduler import Scheduler
+from neml2_capi.model.model import Model
+from neml2_capi.model.scheduler import Scheduler
 
 __all__ = ["CompiledModel", "load_model"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._handle import owned
-from neml2_capi._kinds import Kinds
-from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Label, wrap
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.kinds import Kinds
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.tensor import Label, wrap
 
 _HANDLES = ffi.typeof("neml2_tensor *[]")
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._tensor import Tensor
+from neml2_capi._ffi.tensor import Tensor
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
-    from neml2_capi.scheduler import Device
+    from neml2_capi.model.model import Model
+    from neml2_capi.model.scheduler import Device
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

@@ -10,7 +10,23 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from neml2_capi._evaluation import (
+from neml2_capi._ffi.errors import FatalError, check, read_text
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind
+from neml2_capi._ffi.library import c_string, ffi, lib
+from neml2_capi._ffi.logs import drain
+from neml2_capi._ffi.runtime import load, load_for, runtime_of
+from neml2_capi._ffi.tensor import DTYPE_NAMES, device_text, wrap
+from neml2_capi._ffi.typing import A, Arrays, Blocks, Others, Plains
+from neml2_capi._ffi.variables import (
+    Derivative,
+    History,
+    Variables,
+    read_derivatives,
+    read_histories,
+    read_variables,
+)
+from neml2_capi.model.evaluation import (
     FORWARD,
     JACOBIAN,
     JVP,
@@ -23,30 +39,14 @@ from neml2_capi._evaluation import (
     by_pair,
     evaluate,
 )
-from neml2_capi._handle import Handle, owned
-from neml2_capi._kinds import NUMPY, TORCH, Kind
-from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._options import Options, read_options
-from neml2_capi._parameters import Parameters
-from neml2_capi._reopening import Source, absolute, reopened, setting_of
-from neml2_capi._replay import Replays
-from neml2_capi._runtime import load, load_for, runtime_of
-from neml2_capi._tensor import DTYPE_NAMES, device_text, wrap
-from neml2_capi._typing import A, Arrays, Blocks, Others, Plains
-from neml2_capi._variables import (
-    Derivative,
-    History,
-    Variables,
-    read_derivatives,
-    read_histories,
-    read_variables,
-)
-from neml2_capi.errors import FatalError, check, read_text
-from neml2_capi.logs import drain
-from neml2_capi.scheduler import Scheduler, not_a_scheduler
+from neml2_capi.model.options import Options, read_options
+from neml2_capi.model.parameters import Parameters
+from neml2_capi.model.reopening import Source, absolute, reopened, setting_of
+from neml2_capi.model.replay import Replays
+from neml2_capi.model.scheduler import Scheduler, not_a_scheduler
 
 if TYPE_CHECKING:
-    from neml2_capi.call import Call
+    from neml2_capi.model.call import Call
     from neml2_capi.solvers import Solve, Solver
 
 _Self = TypeVar("_Self", bound="Model")
@@ -483,7 +483,7 @@ class Model(Handle):
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
         input, and else overlaps no other. FatalError says which array does not fit, and why.
         """
-        from neml2_capi.call import Call
+        from neml2_capi.model.call import Call
 
         return Call(
             self,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._binding import Place
-from neml2_capi._evaluation import check_mapping
-from neml2_capi._library import c_string, lib
-from neml2_capi._tensor import Label
-from neml2_capi._variables import Derivative, Variable, Variables
-from neml2_capi.errors import unknown_name
+from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.library import c_string, lib
+from neml2_capi._ffi.tensor import Label
+from neml2_capi._ffi.variables import Derivative, Variable, Variables
+from neml2_capi.model.binding import Place
+from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 #: The kinds of arrays that a call reads, and those that it writes.
 READ = ("inputs", "parameters", "tangents", "cotangents")

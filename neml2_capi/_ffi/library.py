@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
-from neml2_capi import _raw
+from neml2_capi._ffi.raw import ffi as _ffi
 
-ffi: Any = _raw.ffi
+ffi: Any = _ffi
 
 _VARIABLE = "NEML2_CAPI_LIBRARY"
 _FILE = "libneml2_capi.so.1"
@@ -18,8 +18,8 @@ def _path() -> str:
     """Where the library is: what the environment variable says, else beside this package."""
     # Without pathlib, which takes longer to import than this package.
     chosen = os.environ.get(_VARIABLE)
-    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    path = chosen or f"{folder}/lib/{_FILE}"
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    path = chosen or f"{package}/lib/{_FILE}"
     if os.path.isfile(path):  # noqa: PTH113
         return path
     if chosen:

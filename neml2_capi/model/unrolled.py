@@ -38,10 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._binding import Key
-from neml2_capi._library import lib
-from neml2_capi.errors import last_message
-from neml2_capi.logs import drain, listening
+from neml2_capi._ffi.errors import last_message
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.logs import drain, listening
+from neml2_capi.model.binding import Key
 
 
 def unrolled(

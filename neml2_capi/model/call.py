@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from neml2_capi._binding import Bound, Key, Place, Shape
-from neml2_capi._evaluation import check_mapping, failed_segment, kind_of_results
-from neml2_capi._handle import Handle, new_call
-from neml2_capi._kinds import NUMPY, Kinds
-from neml2_capi._library import lib
-from neml2_capi._places import READ, REPORTS, WRITTEN, Places, requests
-from neml2_capi._tensor import Array, Tensor, common_batch
-from neml2_capi.errors import FatalError, check, last_failure
-from neml2_capi.logs import listening
+from neml2_capi._ffi.errors import FatalError, check, last_failure
+from neml2_capi._ffi.handle import Handle, new_call
+from neml2_capi._ffi.kinds import NUMPY, Kinds
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.logs import listening
+from neml2_capi._ffi.tensor import Array, Tensor, common_batch
+from neml2_capi.model.binding import Bound, Key, Place, Shape
+from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
+from neml2_capi.model.places import READ, REPORTS, WRITTEN, Places, requests
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 __all__ = ["Call"]
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from neml2_capi._arguments import Arguments, free, results, take
-from neml2_capi._handle import owned
-from neml2_capi._kinds import NUMPY, Kind, Kinds
-from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import Tensor, as_numpy, on_host
-from neml2_capi._variables import Derivative, Variables
-from neml2_capi.errors import (
+from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.errors import (
     FatalError,
     check,
     last_failure,
     unknown_name,
 )
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.kinds import NUMPY, Kind, Kinds
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
+from neml2_capi._ffi.variables import Derivative, Variables
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 _REPORTS = {
     "status": lib.NEML2_REPORT_STATUS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.library import ffi, lib
 
 _Self = TypeVar("_Self", bound="Handle")
 

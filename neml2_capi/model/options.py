@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi.errors import FatalError, check, unknown_name
+from neml2_capi._ffi.errors import FatalError, check, unknown_name
+from neml2_capi._ffi.library import c_string, ffi, lib, text
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 
 #: The choices of a text that can be anything.

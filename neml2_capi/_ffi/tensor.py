@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._handle import Handle, owned
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.library import ffi, lib
 
 Array = NDArray[Any]
 
@@ -181,9 +181,9 @@ class Tensor(Handle):
     def __dlpack__(self, **request: Any) -> Any:
         if is_on_host(owner := self._open()):
             return self.numpy().__dlpack__(**request)
-        from neml2_capi import _dlpack
+        from neml2_capi._ffi import dlpack
 
-        return _dlpack.capsule(owner)
+        return dlpack.capsule(owner)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_of(self._open())
@@ -289,7 +289,7 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
 
 def _wrap_device(out: Any, array: Any, label: Label) -> Any:
     """A tensor of CUDA, by DLPack."""
-    from neml2_capi import _dlpack
+    from neml2_capi._ffi import dlpack
 
     own = is_torch(array)
     if own and not array.is_cuda:
@@ -299,7 +299,7 @@ def _wrap_device(out: Any, array: Any, label: Label) -> Any:
         )
     try:
         # What torch has put on its current stream comes before what is put there now.
-        _dlpack.take(out, array.detach() if own else array, -1 if own else _current_stream())
+        dlpack.take(out, array.detach() if own else array, -1 if own else _current_stream())
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise label.refuse(f"cannot be shared: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
     return array
@@ -436,9 +436,9 @@ def as_torch(owner: Any, source: Any = None) -> Any:
     import torch
 
     if not is_on_host(owner):
-        from neml2_capi import _dlpack
+        from neml2_capi._ffi import dlpack
 
-        return torch.from_dlpack(_dlpack.capsule(owner))
+        return torch.from_dlpack(dlpack.capsule(owner))
     where = layout(owner)
     dtype = _NUMPY.get(where.code)
     if dtype is None:  # bfloat16 travels as the integers that have its bits

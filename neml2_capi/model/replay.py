@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._binding import Key, Place, Shape
-from neml2_capi._evaluation import (
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.handle import Handle, new_call
+from neml2_capi._ffi.logs import listening
+from neml2_capi._ffi.tensor import Array, is_torch
+from neml2_capi.model.binding import Key, Place, Shape
+from neml2_capi.model.evaluation import (
     JVP,
     OPERATIONS,
     PARAM_JACOBIAN,
@@ -27,15 +31,11 @@ from neml2_capi._evaluation import (
     Evaluation,
     Operation,
 )
-from neml2_capi._handle import Handle, new_call
-from neml2_capi._places import Places
-from neml2_capi._tensor import Array, is_torch
-from neml2_capi._unrolled import unrolled
-from neml2_capi.errors import FatalError
-from neml2_capi.logs import listening
+from neml2_capi.model.places import Places
+from neml2_capi.model.unrolled import unrolled
 
 if TYPE_CHECKING:
-    from neml2_capi.model import Model
+    from neml2_capi.model.model import Model
 
 #: The most bytes in the arrays of a call: beyond, the copies cost more than they save.
 _LARGEST = 1 << 18

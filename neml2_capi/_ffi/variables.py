@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from neml2_capi._library import ffi, lib, text
-from neml2_capi._tensor import DTYPE_NAMES, Label
-from neml2_capi.errors import check, unknown_name
+from neml2_capi._ffi.errors import check, unknown_name
+from neml2_capi._ffi.library import ffi, lib, text
+from neml2_capi._ffi.tensor import DTYPE_NAMES, Label
 
 
 @dataclass(frozen=True)

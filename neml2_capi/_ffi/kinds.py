@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Label, Tensor, as_numpy, as_torch, is_torch
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Label, Tensor, as_numpy, as_torch, is_torch
 
 _PLAIN = (np.ndarray, Tensor, int, float, list, tuple)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._library import c_string, lib
-from neml2_capi.errors import Error, read_text
+from neml2_capi._ffi.errors import Error, read_text
+from neml2_capi._ffi.library import c_string, lib
 
 #: The form of an artifact that the library reads from every schema, see neml2_artifact_describe().
 Description = dict[str, Any]

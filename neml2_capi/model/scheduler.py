@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
-from neml2_capi._handle import Handle, owned
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.library import c_string, ffi, lib, text
 
 if TYPE_CHECKING:
     from neml2_capi._toml import Node

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi.errors import check, last_message
+from neml2_capi._ffi.errors import check, last_message
+from neml2_capi._ffi.library import c_string, ffi, lib, text
 
 #: What the library says where it was not told what is known here.
 _CURABLE = ("libtorch was not found", "whose schema is not known")

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._tensor import Tensor
+from neml2_capi._ffi.tensor import Tensor
 
 
 class Producer(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 
 _NEW, _TAKEN = b"dltensor_versioned", b"used_dltensor_versioned"
 #: Where the deleter stands in a DLManagedTensorVersioned: behind the version and a pointer.

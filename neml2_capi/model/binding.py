@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._handle import owned
-from neml2_capi._library import ffi, lib
-from neml2_capi._tensor import CODES, Array, Label, Tensor, as_numpy, is_torch, wrap
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, as_numpy, is_torch, wrap
 
 _VOID = ffi.typeof("void *")
 
