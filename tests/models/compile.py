@@ -188,8 +188,9 @@ def _code(path: Path) -> str:
     text = path.read_text()
     left_out: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        told = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if told or isinstance(node, ast.Import | ast.ImportFrom):
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            continue
+        if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant):
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = (line.rstrip() for n, line in enumerate(text.splitlines(), 1) if n not in left_out)
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
