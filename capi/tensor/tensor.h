@@ -167,8 +167,8 @@ class Dims {
   std::int64_t values_[capacity];  // the first size_ of them
 };
 
-// Counted memory. The count is atomic, since threads share constants. Memory that a package makes in a run is *confined*
-// to one thread at a time, and counted without atomic operations: dozens of views come and go in a run.
+// Counted memory. The count is atomic, since threads share constants. Memory that a package makes in a run is
+// *confined* to one thread at a time, and counted without atomic operations: dozens of views come and go in a run.
 class Storage {
  public:
   using Deleter = void (*)(void* context);
@@ -282,7 +282,7 @@ class Storage {
   Block* block_ = nullptr;
 };
 
-// Makes a row-major copy of a tensor whose memory the processor does not read. The code that opens such a device sets it.
+// Makes a row-major copy of a tensor whose memory the processor does not read. Code that opens such a device sets it.
 inline std::atomic<class Tensor (*)(const class Tensor&)> copy_on_device = nullptr;
 
 class Tensor {
