@@ -77,7 +77,8 @@ std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) 
 
 Archive::Mapping::Mapping(const std::filesystem::path& path) {
   const auto unreadable = [&](const std::string& why) {
-    return Error(NEML2_ERROR_FILE, path.filename().string(), join("Cannot read ", path.string(), ": ", why, "."));
+    return Error(NEML2_ERROR_FILE, path.filename().string(),
+                 join("Cannot read ", path.string(), ": ", why, ". Check the path and its permissions."));
   };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

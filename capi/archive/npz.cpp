@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "Arrays are little-endian, and written without a swap.");
 
 [[noreturn]] void fail(const fs::path& path, const std::string& why) {
-  throw Error(NEML2_ERROR_FILE, path.string(), join(path.string(), " cannot be written: ", why, "."));
+  throw Error(NEML2_ERROR_FILE, path.string(),
+              join(path.string(), " cannot be written: ", why, ". Choose another name or folder."));
 }
 
 // Returns numpy's name of an element type.
