@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive import archived, made_once, write
+from archive import GRAPHS, archived, made_once, write
 from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
@@ -118,6 +118,17 @@ def _recipe_named(name: str) -> Recipe:
 
 def captured(name: str) -> Path:
     """The folder of the scalar operations of a model's graphs, which capture.py writes."""
+    making = _capture_of(name)
+    found = archived(name, _recipe(making), GRAPHS)
+    return found or _cached(f"the graphs of {name}", making)
+
+
+def capture_recipe_of(name: str) -> Any:
+    """What decides what captured() finds, but for the versions of the tools."""
+    return _recipe(_capture_of(name))
+
+
+def _capture_of(name: str) -> Making:
     recipe = _recipe_named(name)
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays capture folding handlers operators program scalar trace"
@@ -125,7 +136,12 @@ def captured(name: str) -> Path:
     content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
-    return _cached(f"the graphs of {name}", Making(content, command, recipe.version))
+    return Making(content, command, recipe.version)
+
+
+def graph_names() -> list[str]:
+    """The models whose graphs are archived. Older schemas are compiled by a NEML2 without them."""
+    return [name for name, recipe in {**RECIPES, **KERNEL_RECIPES}.items() if not recipe.version]
 
 
 def names() -> list[str]:
@@ -256,6 +272,8 @@ def renew_archive(jobs: int) -> None:
             shrink_all(folder, Path(scratch) / name)
         write((name, Path(scratch) / name, recipe_of(name)) for name in folders)
     print(f"renewed {MODELS / 'models.tar.xz'}")
+    write(((name, captured(name), capture_recipe_of(name)) for name in graph_names()), GRAPHS)
+    print(f"renewed {MODELS / 'graphs.tar.xz'}")
 
 
 def main() -> None:
