@@ -15,6 +15,7 @@ interpreter that has neml2 and torch, where this one has not.
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -194,8 +195,21 @@ def _making_by_script(name: str) -> Making:
     scripts = _SCRIPTS[name]
     exported = name in _EXPORTED
     exporter = sorted((ROOT / "neml2_capi" / "export").glob("*.py")) if exported else []
-    content = [source.read_text() for source in (*scripts, *exporter)]
+    content = [_code(source) for source in (*scripts, *exporter)]
     return Making(content, [str(scripts[0])], python=sys.executable if exported else "")
+
+
+def _code(path: Path) -> str:
+    """The lines of a script that decide what it makes: no imports, docstrings, comments."""
+    text = path.read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            continue
+        if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = (line.rstrip() for n, line in enumerate(text.splitlines(), 1) if n not in left_out)
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
 
 def _cached(name: str, making: Making) -> Path:
