@@ -173,7 +173,8 @@ def test_a_point_is_finite_in_both_or_in_none(
 @pytest.mark.parametrize("name", ["chaboche", "radial_return", "crystal"])
 def test_a_lane_does_not_depend_on_the_others(cases: Callable[[str], Case], name: str) -> None:
     case = cases(name)
-    for stem, kernel in case.kernels.items():
+    for stem in case.kernels.keys() & case.programs.keys():
+        kernel = case.kernels[stem]
         inputs = inputs_of(case.programs[stem], 13)
         together = kernel(*inputs)
         disturbed = [x.copy() for x in inputs]
