@@ -11,7 +11,6 @@ import torch
 from torch import from_numpy
 
 from neml2_capi._ffi.errors import check
-from neml2_capi._ffi.handle import new_call
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi.model import Model
@@ -73,7 +72,10 @@ class Calls:
         """`read` has a binding for each tensor that a run is given."""
         self._model, self._points, self._results = model, points, results
         self._bindings = [*([binding] for binding in read), *(r.bindings for r in results)]
-        self._dtype, self._numpy_dtype = getattr(torch, model._dtype), np.dtype(model._dtype)
+        self._dtype, self._numpy_dtype = (
+            getattr(torch, model._dtype),
+            np.dtype(model._dtype),
+        )
         values = sum(prod(result.shape) for result in results)
         self._copies = values * self._numpy_dtype.itemsize <= _SMALL
         self._idle: list[_Call] = []
@@ -123,6 +125,6 @@ class Calls:
 
 def transposing_call(model: Model) -> Any:
     """A call that writes blocks transposed: (point, variable, output)."""
-    call = new_call(model)
+    call = model._engine.new_call()
     check(lib.neml2_call_set_block_order(call[0], lib.NEML2_INPUT_FIRST))
     return call

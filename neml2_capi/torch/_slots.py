@@ -88,7 +88,11 @@ class Slots:
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
         self.model = model
         self.outputs = [
-            _slot(model.outputs[model.outputs.index_of[name]], lib.NEML2_OUTPUT, model._dtype)
+            _slot(
+                model.outputs[model.outputs.index_of[name]],
+                lib.NEML2_OUTPUT,
+                model._dtype,
+            )
             for name in outputs
         ]
         self.output_names = list(outputs)
