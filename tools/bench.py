@@ -52,7 +52,9 @@ def against(commit: str, quick: bool, only: str, output: Path) -> int:
     tree = _checked_out(commit)
     before = prepare("bench-before", requirements(), ["bench"])
     before.install_wheel(_wheel_of(tree))
-    programs = _contestants(CACHE / "cmake" / f"bench-{tree.name}", tree, "bench_ours")
+    programs = _contestants(
+        CACHE / "cmake" / f"bench-{tree.name}", tree, "bench_ours", "neml2_builtin"
+    )
     options: Command = ["--programs", _programs(None), "--output", output, "--only", only]
     options = [*options, "--before", tree, before.python, programs]
     if quick:

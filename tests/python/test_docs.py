@@ -240,6 +240,17 @@ def test_a_link_leads_to_a_file_and_a_heading(page: str) -> None:
         assert not heading or heading in headings(target), f"{page} leads to {link}"
 
 
+ROOMS = sorted(f"{path.relative_to(ROOT)}" for path in (ROOT / "capi").glob("*/README.md"))
+DESIGN = sorted(f"{path.relative_to(ROOT)}" for path in (ROOT / "docs" / "design").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [*ROOMS, *DESIGN])
+def test_a_file_that_a_page_of_the_house_names_is_there(page: str) -> None:
+    tops = "capi|cmake|include|neml2_capi|tests|tools"
+    for name in re.findall(rf"`((?:{tops})/[\w./]+)`", (ROOT / page).read_text()):
+        assert (ROOT / name).exists(), f"{page} names {name}"
+
+
 def test_the_readme_compiles_what_lies_in_examples() -> None:
     text = PAGES["README.md"].read_text()
     (line,) = (line for line in text.splitlines() if line.startswith("neml2-compile "))

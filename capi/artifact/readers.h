@@ -1,4 +1,5 @@
-// What several schemas write alike. Every function throws NEML2_ERROR_ARTIFACT where the document is not so.
+// Readers of the fields that several schemas share. Every function throws NEML2_ERROR_ARTIFACT for a document that does
+// not have them.
 #pragma once
 
 #include <map>
@@ -12,10 +13,10 @@
 
 namespace neml2_capi::artifact {
 
-// Note a name. It must be new.
+// Adds a name to `names`. Throws where it is there already.
 void require_unique(const Field& field, const std::string& name, std::set<std::string>& names);
 
-// One of the names of `choices`. Throws NEML2_ERROR_UNSUPPORTED for another.
+// Returns the choice that the field names. Throws NEML2_ERROR_UNSUPPORTED for an unknown name.
 template <class Choice>
 Choice read_choice(const Field& field, const std::map<std::string, Choice>& choices) {
   const auto choice = choices.find(field.text());
@@ -25,32 +26,32 @@ Choice read_choice(const Field& field, const std::map<std::string, Choice>& choi
   throw field.error(join("is '", field.text(), "', expected one of ", names, "."), NEML2_ERROR_UNSUPPORTED);
 }
 
-// A list of variables, each read by `read`; their names must differ.
+// Reads a list of variables by `read`. Their names must differ.
 using ReadVariable = Variable (*)(const Field&);
 std::vector<Variable> read_variables(const Field& list, ReadVariable read);
-// An input or output of the model: name, var_type and base_shape (schema 7 and later).
+// Reads an input or output of the model: name, var_type and base_shape (schema 7 and later).
 Variable read_model_variable(const Field& field);
-// An input or output of the model, whose base shape follows from its type (schemas 2 and 3).
+// Reads an input or output of the model, whose base shape follows from its type (schemas 2 and 3).
 Variable read_typed_variable(const Field& field);
-// The base shape of a type, "SR2". Throws NEML2_ERROR_UNSUPPORTED.
+// Returns the base shape of a type, "SR2". Throws NEML2_ERROR_UNSUPPORTED.
 Dims base_shape_of(const Field& type);
 
-// [{"name": "strain"}, ...]
+// Reads [{"name": "strain"}, ...].
 std::vector<std::string> read_names(const Field& list);
 
-// The name of a file in the leaf, and of nothing elsewhere.
+// Reads the name of a file in the leaf. Throws for a path.
 std::string read_package(const Field& field);
-// Empty where there is none.
+// The same, or an empty name where the segment has no such field.
 std::string find_package(const Field& segment, const std::string& key);
 
-// [["stress", "strain"], ...]
+// Reads [["stress", "strain"], ...].
 std::vector<Pair> read_derivatives(const Field& list);
 
-// The parameters of the document. Until schema 3 their shape is their base shape.
+// Reads the parameters. Until schema 3 their shape is their base shape: read_unbatched_parameters().
 std::vector<Parameter> read_parameters(const Field& list);
 std::vector<Parameter> read_unbatched_parameters(const Field& list);
 
-// The segments of the document, forward ones and implicit ones each by their reader.
+// Reads the segments, each by the reader of its kind.
 template <class ReadForward, class ReadImplicit>
 std::vector<Segment> read_segments(const Field& document, ReadForward&& forward, ReadImplicit&& implicit) {
   std::vector<Segment> segments;
@@ -63,27 +64,28 @@ std::vector<Segment> read_segments(const Field& document, ReadForward&& forward,
   return segments;
 }
 
-// The blocks of a segment's Jacobian; `input` is the key of what they are derivatives with respect to.
+// Reads the blocks of a segment's Jacobian. `input` is the key of the variable or parameter in the denominator.
 std::vector<Pair> read_pairs(const Field& segment, const std::string& key, const std::string& input);
 
-// A forward segment (schema 3 and later).
+// Reads a forward segment (schema 3 and later).
 ForwardSegment read_forward(const Field& field);
 
-// What an implicit segment is called with: parameters, predictor and (schema 3 and later) how variables are packed.
+// Reads parameters and predictor of an implicit segment.
 void read_call(const Field& field, ImplicitSegment& segment);
+// Reads how an implicit segment packs its variables (schema 3 and later).
 void read_packing(const Field& field, ImplicitSegment& segment);
 
-// The pairs of matrix number `matrix`, which has a row for each component of `outputs` and a column for each of
-// `inputs`, all of a point.
+// Adds the pairs of matrix number `matrix`, which has a row for each component of `outputs` and a column for each of
+// `inputs`, all of one point.
 void add_matrix_pairs(std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
                       const std::vector<Variable>& inputs, std::int64_t matrix);
 
-// The first implicit segment. Its solver is the model's, as in later schemas.
+// Returns the first implicit segment. Its solver is the model's, as in later schemas.
 std::optional<Field> first_implicit(const Field& document);
-// The tolerances and the number of iterations.
+// Reads the tolerances and the number of iterations.
 SolverConfig read_tolerances(const Field& field);
 
-// All pairs of outputs and inputs, where every segment has its derivatives (schemas 2 and 3); else none.
+// Returns all pairs of outputs and inputs where every segment has derivatives (schemas 2 and 3), else none.
 std::vector<Pair> all_derivatives(const Metadata& metadata);
 
 }  // namespace neml2_capi::artifact

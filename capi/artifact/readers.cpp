@@ -1,4 +1,4 @@
-#include "capi/artifact/parts.h"
+#include "capi/artifact/readers.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@ namespace neml2_capi::artifact {
 
 namespace {
 
-// `var_size` repeats the shape, which is a chance to find damage.
+// Checks `var_size`, which repeats the shape, to find damage.
 void require_size(const Field& field, const Variable& variable, const Dims& shape) {
   const Field size = field["var_size"];
   if (size.integer() != shape.product())
@@ -17,14 +17,14 @@ void require_size(const Field& field, const Variable& variable, const Dims& shap
         join("is ", size.integer(), ", but the shape of '", variable.name, "' has ", shape.product(), " elements."));
 }
 
-// A variable of an implicit segment. Its size counts the sub-batch axes too.
+// Reads a variable of an implicit segment, whose size counts the sub-batch axes too.
 Variable read_segment_variable(const Field& field) {
   Variable variable{field["name"].text(), "", field["sub_batch_shape"].shape(), field["base_shape"].shape()};
   require_size(field, variable, variable.point_shape());
   return variable;
 }
 
-// Of an input or output, all but the base shape, whose size is given.
+// Reads an input or output, whose size counts the base shape only.
 Variable read_boundary_variable(const Field& field, const Dims& base_shape) {
   Variable variable{field["name"].text(), field["var_type"].text(), {}, base_shape};
   if (const auto shape = field.find("sub_batch_shape")) variable.sub_batch_shape = shape->shape();
@@ -32,7 +32,7 @@ Variable read_boundary_variable(const Field& field, const Dims& base_shape) {
   return variable;
 }
 
-// How the segment's `variables` ("unknowns", ...) are packed into groups.
+// Reads how the segment packs its variables ("unknowns", ...) into groups.
 std::vector<Group> read_groups(const Field& segment, const std::string& key, const std::string& variables_key) {
   const std::vector<Variable> variables = read_variables(segment[variables_key], read_segment_variable);
   std::vector<Group> groups;
