@@ -63,7 +63,7 @@ struct Implicit {
   List<Move<T>> assemble = {};  // the blocks of the Jacobian, into one matrix
   T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
   T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
-  List<Move<T>> unpack = {};  // the solution, into the values
+  List<Move<T>> unpack = {};                 // the solution, into the values
 };
 
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added

@@ -1,9 +1,10 @@
 """The Newton step of a residual, from its Jacobian, as a straight line of operations.
 
-Columns are first added to each other where that makes entries vanish: the derivatives with respect to the
-stress and to a back stress differ in few rows. Then comes Gaussian elimination with pivots that are chosen
-once, so that few entries come into being (Markowitz, Management Science 3, 1957). Whether the pivots were good
-for a point is an output: the caller solves again, with row pivoting, where they were not.
+Columns are first added to each other where that makes entries vanish: the derivatives with respect
+to the stress and to a back stress differ in few rows. Then comes Gaussian elimination with pivots
+that are chosen once, so that few entries come into being (Markowitz, Management Science 3, 1957).
+Whether the pivots were good for a point is an output: the caller solves again, with row pivoting,
+where they were not.
 """
 
 from __future__ import annotations
