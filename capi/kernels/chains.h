@@ -112,18 +112,19 @@ class Chains {
     pulled_.clear();
     of_ = initial_;
     of_parameters_.clear();
+    columns_.clear();
     count_ = 0;
     start(boundary_.derivatives, metadata_.derivatives, request.blocks, request.adjoints, &request.jvps, of_);
     start(boundary_.parameter_derivatives, metadata_.parameter_derivatives, request.parameter_blocks,
           request.parameter_adjoints, nullptr, of_parameters_);
     push_forward();
-    add_blocks(boundary_.derivatives, metadata_.derivatives, &Request::blocks, request, of_);
+    add_blocks(boundary_.derivatives, metadata_.derivatives, &Request::blocks, request, false);
     add_blocks(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_blocks, request,
-               of_parameters_);
+               true);
     add_products(request);
-    add_adjoints(boundary_.derivatives, metadata_.derivatives, &Request::adjoints, request, of_, adjoints_);
+    add_adjoints(boundary_.derivatives, metadata_.derivatives, &Request::adjoints, request, false, adjoints_);
     add_adjoints(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_adjoints,
-                 request, of_parameters_, parameter_adjoints_);
+                 request, true, parameter_adjoints_);
   }
 
   static bool bound(std::span<const model::Points> arrays, std::size_t i) { return i < arrays.size() && arrays[i].data; }
@@ -138,14 +139,11 @@ class Chains {
       Direction& direction = of[pairs[i].input];
       if (!wanted || direction.first >= 0) continue;
       direction.first = count_;
-      columns_[{&of, pairs[i].input}] = count_;
-      count_ += size_of(pairs[i].input, &of == &of_parameters_);
+      const bool parameter = &of == &of_parameters_;
+      columns_[{parameter, pairs[i].input}] = count_;
+      count_ += (parameter ? layout_.parameter(pairs[i].input) : layout_.value(pairs[i].input)).components;
     }
   }
-  std::int64_t size_of(const std::string& name, bool parameter) const {
-    return (parameter ? layout_.parameter(name) : layout_.value(name)).components;
-  }
-
   void push_forward() {
     chains_.assign(layout_.links.size(), {});
     chain_moves_.assign(layout_.links.size(), {});
@@ -187,7 +185,7 @@ class Chains {
   }
 
   void add_blocks(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
-                  Arrays arrays, const Request& request, const std::map<std::string, Direction>& of) {
+                  Arrays arrays, const Request& request, bool of_parameters) {
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
       if (!bound(request.*arrays, i)) continue;
       Matrix<T> block;
@@ -198,8 +196,8 @@ class Chains {
         for (const Local<T>& local : layout_.links.front().locals)
           if (local.output == pairs[i].output && local.input == pairs[i].input) block.scratch = local.block;
         block.row_stride = block.columns;
-      } else if (const Direction& out = of_.at(pairs[i].output); out.at) {
-        block.scratch = layout_.offset(out.at, columns_.at({&of, pairs[i].input}));
+      } else {
+        block.scratch = part_of(pairs[i], of_parameters);
         block.row_stride = count_;
       }
       matrices_.push_back(block);
@@ -207,9 +205,11 @@ class Chains {
     }
   }
 
-  const T* part_of(const artifact::Pair& pair, const std::map<std::string, Direction>& of) const {
+  // The columns of an input in the derivatives of an output; null where they are zero.
+  const T* part_of(const artifact::Pair& pair, bool of_parameter) const {
     const Direction& out = of_.at(pair.output);
-    return out.at ? layout_.offset(out.at, columns_.at({&of, pair.input})) : nullptr;
+    const auto column = columns_.find({of_parameter, pair.input});
+    return out.at && column != columns_.end() ? layout_.offset(out.at, column->second) : nullptr;
   }
 
   void add_result(const Place<T>& place, Arrays arrays, std::size_t i) {
@@ -227,7 +227,7 @@ class Chains {
       if (bound(request.jvps, i)) add_result(jvps_[i], &Request::jvps, i);
     for (std::size_t i = 0; i < boundary_.derivatives.size(); ++i) {
       const model::Derivative& derivative = boundary_.derivatives[i];
-      const T* const matrix = part_of(metadata_.derivatives[i], of_);
+      const T* const matrix = part_of(metadata_.derivatives[i], false);
       if (!matrix || !bound(request.jvps, derivative.output) || !bound(request.tangents, derivative.input)) continue;
       const Place<T>& to = jvps_[derivative.output];
       const Place<T>& from = tangents_[derivative.input];
@@ -236,12 +236,11 @@ class Chains {
   }
 
   void add_adjoints(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
-                    Arrays arrays, const Request& request, const std::map<std::string, Direction>& of,
-                    const std::vector<Place<T>>& places) {
+                    Arrays arrays, const Request& request, bool of_parameters, const std::vector<Place<T>>& places) {
     for (std::size_t i = 0; i < (request.*arrays).size(); ++i)
       if (bound(request.*arrays, i)) add_result(places[i], arrays, i);
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
-      const T* const matrix = bound(request.*arrays, derivatives[i].input) ? part_of(pairs[i], of) : nullptr;
+      const T* const matrix = bound(request.*arrays, derivatives[i].input) ? part_of(pairs[i], of_parameters) : nullptr;
       if (!matrix || !bound(request.cotangents, derivatives[i].output)) continue;
       const Place<T>& from = cotangents_[derivatives[i].output];
       const Place<T>& to = places[derivatives[i].input];
@@ -258,7 +257,7 @@ class Chains {
 
   std::vector<bool> planned_;
   std::map<std::string, Direction> initial_, of_, of_parameters_;
-  std::map<std::pair<const void*, std::string>, std::int64_t> columns_;
+  std::map<std::pair<bool, std::string>, std::int64_t> columns_;  // of parameters, or of inputs
   std::int64_t count_ = 0;
   std::vector<Chain<T>> chains_;
   std::vector<std::vector<Move<T>>> chain_moves_;
