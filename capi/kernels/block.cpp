@@ -25,6 +25,9 @@ class Block {
       fate.used = used_;
       start_history(fate);
       for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], fate);
+      copy_all(walk_.zeros);
+      for (std::int64_t i = 0; i < walk_.products.count; ++i) push_forward(walk_.products.items[i], 1);
+      for (std::int64_t i = 0; i < walk_.pulled.count; ++i) pull_back(walk_.pulled.items[i]);
       note_non_finite(fate);
       scatter(fate);
       report(fate, counts);
@@ -77,24 +80,47 @@ class Block {
     }
     copy_all(step.pack);
     if (step.implicit) solve_implicit(*step.implicit, fate);
+    if (step.chain) derive(*step.chain);
   }
 
   void solve_implicit(const Implicit<T>& system, Fate<T>& fate) {
     const WideMask<T> failed = Newton<T>(system, walk_.rules, fate).run();
-    if (system.wanted > 0) differentiate(system);
     copy_all(system.unpack);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
   }
 
-  // By the implicit function theorem, with the operator at the solution.
-  void differentiate(const Implicit<T>& system) const {
+  void derive(const Chain<T>& chain) const {
+    for (std::int64_t i = 0; i < chain.operators.count; ++i) call(chain.operators.items[i]);
+    copy_all(chain.zeros);
+    for (std::int64_t i = 0; i < chain.products.count; ++i) push_forward(chain.products.items[i], chain.count);
+    if (!chain.system || chain.count == 0) return;
+    // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
+    const Implicit<T>& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) call(system.system);
-    call(system.by_givens);
     copy_all(system.assemble);
-    copy_all(system.assemble_givens);
-    V* const sides = vectors(system.of_givens);
-    for (std::int64_t i = 0; i < system.unknowns * system.wanted; ++i) sides[i] = -sides[i];
-    solve<T>(vectors(system.jacobian), sides, system.unknowns, system.wanted);
+    V* const right = vectors(chain.right);
+    for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
+    solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
+  }
+
+  static void push_forward(const Product<T>& product, std::int64_t count) {
+    const V* const from = vectors(product.from);
+    for (std::int64_t r = 0; r < product.rows; ++r) {
+      const V* const row = vectors(product.block) + r * product.stride;
+      V* const to = vectors(product.to) + r * count;
+      if (!from)
+        for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
+      else
+        for (std::int64_t c = 0; c < product.columns; ++c)
+          for (std::int64_t k = 0; k < count; ++k) to[k] += row[c] * from[c * count + k];
+    }
+  }
+
+  static void pull_back(const Adjoint<T>& adjoint) {
+    V* const to = vectors(adjoint.to);
+    for (std::int64_t r = 0; r < adjoint.rows; ++r)
+      for (std::int64_t c = 0; c < adjoint.columns; ++c)
+        to[c] += vectors(adjoint.matrix)[r * adjoint.stride + c] * vectors(adjoint.from)[r];
   }
 
   // So that nothing after them takes the unknowns of failed points for a solution.

@@ -42,8 +42,8 @@ struct Bound {
   bool lasts = true;  // of an input: nothing writes over it, so that one value for all points is read once
 };
 
-// A block of derivatives in a matrix of the scratch, (rows of unknowns, columns), or one that a kernel returned,
-// (sites, rows, columns).
+// An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
+// where `scratch` is null.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -64,12 +64,37 @@ struct Implicit {
   T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
   T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
   List<Move<T>> unpack = {};                 // the solution, into the values
+};
 
-  // Where derivatives are wanted: dr/dg, and in its place -(dr/du)^-1 dr/dg, in the columns that are wanted.
-  Run by_givens;
-  List<Move<T>> assemble_givens = {};
-  T* of_givens = nullptr;
-  std::int64_t wanted = 0;
+// A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
+// to `to` (rows, count). Where `from` is null, the directions are columns of the unit matrix, from the column `first` on.
+template <class T>
+struct Product {
+  const T* block;
+  std::int64_t stride, rows, columns;
+  const T* from;
+  std::int64_t first;
+  T* to;
+};
+
+// The transpose of (rows, columns) of a matrix of the scratch, times `from`, added to `to`.
+template <class T>
+struct Adjoint {
+  const T* matrix;
+  std::int64_t stride, rows, columns;
+  const T* from;
+  T* to;
+};
+
+// What a segment does to `count` directions, by the chain rule.
+template <class T>
+struct Chain {
+  List<Run> operators = {};
+  List<Move<T>> zeros = {};  // what products are added to
+  List<Product<T>> products = {};
+  const Implicit<T>* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
+  T* right = nullptr;
+  std::int64_t count = 0;
 };
 
 // A segment: a forward one is `run` alone; of an implicit one that is the predictor.
@@ -81,6 +106,7 @@ struct Step {
   Move<T> feedback = {nullptr, nullptr, 0};  // between two passes
   List<Move<T>> pack = {};
   const Implicit<T>* implicit = nullptr;
+  const Chain<T>* chain = nullptr;  // where derivatives are wanted
 };
 
 // When Newton's method ends, and how it searches: see newton::Settings.
@@ -108,10 +134,13 @@ struct Counts {
 template <class T>
 struct Walk {
   std::int64_t begin = 0, end = 0;
-  List<Bound<T>> inputs;    // and parameters
+  List<Bound<T>> inputs;    // parameters, tangents and cotangents too
   List<Bound<T>> outputs;   // also those that are not bound: they decide whether a point is finite
   List<Bound<T>> iterates;  // unknowns, written where a point failed
-  List<Matrix<T>> blocks;
+  List<Matrix<T>> blocks;   // derivatives of all kinds
+  List<Move<T>> zeros;      // what products of derivatives with tangents and cotangents are added to
+  List<Product<T>> products;
+  List<Adjoint<T>> pulled;
   List<Step<T>> steps;
   Rules rules;
   Reports reports;

@@ -18,30 +18,32 @@ class Engine {
 
   // Are there kernels at all?
   bool exists() const { return exists_; }
-  // Why values, or values and their derivatives with respect to inputs, cannot be had from kernels; empty: they can.
-  const std::string& reason(bool derivatives) const { return pools_[derivatives].reason; }
+  // Why what is asked for cannot be had from kernels; empty: it can.
+  const std::string& reason(Asked asked) const;
   // What the kernels were built for: "x86-64-v3".
   std::string target() const { return folder_ ? folder_->target() : std::string(); }
 
   // Points [begin, end) of the arrays. Any number of threads may do so at once.
-  void run(const Request& request, bool derivatives, std::int64_t begin, std::int64_t end, Counts& counts) const;
+  void run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const;
 
  private:
-  // Workspaces that wait for a thread.
+  // Workspaces of one kind that wait for a thread.
   struct Pool {
+    std::once_flag once;
     std::string reason;
     std::vector<std::unique_ptr<Workspace>> waiting;
-    std::size_t made = 0;
+    std::size_t made = 1;
   };
-  std::unique_ptr<Workspace> take(bool derivatives) const;
-  void give_back(std::unique_ptr<Workspace> workspace, bool derivatives) const;
+  std::unique_ptr<Workspace> take(Asked asked) const;
+  void give_back(std::unique_ptr<Workspace> workspace, Asked asked) const;
 
   const artifact::Metadata& metadata_;
   Boundary boundary_;
   bool exists_ = true;
+  std::string reason_;  // against all
   std::unique_ptr<const Folder> folder_;
   mutable std::mutex mutex_;  // guards what waits
-  mutable std::array<Pool, 2> pools_;
+  mutable std::array<Pool, 8> pools_;
 };
 
 }  // namespace neml2_capi::kernels

@@ -234,9 +234,9 @@ void Model::note_kernels(const aoti::Wanted& wanted) {
     return;
   auto lanes = std::make_unique<const kernels::Engine>(
       metadata_, kernels::Boundary{variables(Kind::input), variables(Kind::output), variables(Kind::parameter),
-                                   variables(Kind::unknown), by_inputs_.all()});
+                                   variables(Kind::unknown), by_inputs_.all(), by_parameters_.all()});
   if (!lanes->exists()) return;
-  if (const std::string& reason = lanes->reason(false); !reason.empty())
+  if (const std::string& reason = lanes->reason({}); !reason.empty())
     log::write(log::Channel::model, log::Level::warning, metadata_.leaf.string(), ": kernels are not used: ", reason);
   lanes_ = std::move(lanes);
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import evaluations
 from kernel_setup import with_kernels
 from numpy.typing import NDArray
 from states import RECORDED, repeated, state_of
@@ -20,7 +21,23 @@ Arrays = Mapping[str, Array]
 Report = Mapping[str, Any]
 
 #: Models of which every segment has a kernel.
-MODELS = ["elasticity", "isotropic_hardening", "chaboche", "combined_hardening", "viscoplastic"]
+MODELS = [
+    "elasticity",
+    "elasticity_parameters",
+    "elasticity_grains",
+    "grains",
+    "isotropic_hardening",
+    "chaboche",
+    "combined_hardening",
+    "viscoplastic",
+    "radial_return",
+    "relaxation",
+    "crystal",
+    "warm_start",
+]
+LOADS = {"strain", "total_strain", "applied_stress", "deformation_rate"}
+#: Of which kernels give blocks, and no products: their derivatives have sub-batch axes.
+SITED = {"grains", "elasticity_grains"}
 POINTS = 61  # no multiple of any number of lanes
 #: Relative to the greatest entry of the point.
 VALUES, DERIVATIVES = 1e-12, 1e-10
@@ -82,7 +99,8 @@ def spoiled(inputs: Arrays) -> dict[str, Array]:
         values = broken[name].reshape(POINTS, -1)
         values[(3 * number + 1) % POINTS, 0] = np.nan
         values[(3 * number + 20) % POINTS, -1] = np.inf
-    broken["strain"][40:50:3] *= 1e60
+    for name in LOADS & broken.keys():
+        broken[name][40:50:3] *= 1e60
     return broken
 
 
@@ -129,14 +147,26 @@ def test_too_few_iterations_fail_alike(miters: int) -> None:
     assert_same(ours, theirs)
 
 
-@pytest.mark.parametrize("name", ["isotropic_hardening", "chaboche", "combined_hardening"])
-def test_jacobian_blocks_are_those_of_the_packages(name: str, target: str) -> None:
-    lanes, packages = opened(name, target)
-    inputs = states(packages, name)
-    ours, theirs = lanes.jacobian(inputs)[1], packages.jacobian(inputs)[1]
-    for output, blocks in theirs.items():
-        for given, block in blocks.items():
-            assert_near(ours[output][given], block, DERIVATIVES, f"{output}:{given}")
+@pytest.mark.parametrize("name", MODELS)
+def test_derivatives_are_those_of_the_packages(name: str) -> None:
+    lanes, packages = opened(name)
+    if name in SITED:
+        lanes.options["kernels"] = "auto"
+    inputs = states(packages, name, 13)
+    expected = dict(evaluations(packages, name, inputs))
+    found = dict(evaluations(lanes, name, inputs))
+    assert found.keys() == expected.keys()
+    for kind in ("jacobian", "jvp", "vjp", "param_jacobian", "param_vjp"):
+        theirs = side_by_side(expected, kind)
+        if theirs is not None:
+            assert_near(side_by_side(found, kind), theirs, DERIVATIVES, kind)
+
+
+def side_by_side(evaluated: Mapping[str, Any], kind: str) -> Any:
+    """All derivatives of a kind, a row for each point; sums over points are one row."""
+    found = [np.asarray(v) for what, v in evaluated.items() if what.split()[0] == kind]
+    points = 1 if kind == "param_vjp" else 13
+    return np.hstack([v.reshape(points, -1) for v in found]) if found else None
 
 
 def test_a_parameter_may_have_a_value_for_each_point() -> None:
@@ -148,12 +178,13 @@ def test_a_parameter_may_have_a_value_for_each_point() -> None:
 
 
 def test_what_kernels_do_not_give_needs_the_packages() -> None:
-    lanes, packages = opened("isotropic_hardening")
-    inputs = states(packages, "isotropic_hardening")
-    with pytest.raises(Error, match="kernels = required"):
-        lanes.jvp(inputs, inputs)
+    lanes, packages = opened("grains")
+    inputs = states(packages, "grains")
+    directions = {name: np.ones_like(value) for name, value in inputs.items()}
+    with pytest.raises(Error, match="kernels = required.*sub-batch axes"):
+        lanes.jvp(inputs, directions)
     lanes.options["kernels"] = "auto"
-    lanes.jvp(inputs, inputs)
+    lanes.jvp(inputs, directions)
     lanes.options.update({"kernels": "required", "convergence": "batch"})
     with pytest.raises(Error, match="convergence = point"):
         lanes.forward(inputs)
