@@ -181,7 +181,7 @@ def test_what_kernels_do_not_give_needs_the_packages() -> None:
     lanes, packages = opened("grains")
     inputs = states(packages, "grains")
     directions = {name: np.ones_like(value) for name, value in inputs.items()}
-    with pytest.raises(Error, match="kernels = required.*sub-batch axes"):
+    with pytest.raises(Error, match=r"kernels = required.*sub-batch axes"):
         lanes.jvp(inputs, directions)
     lanes.options["kernels"] = "auto"
     lanes.jvp(inputs, directions)
