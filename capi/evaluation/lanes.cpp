@@ -77,7 +77,8 @@ class Ranges final : public threads::Job {
 
 kernels::Asked asked_of(const Model& model, const Evaluation& evaluation) {
   kernels::Asked asked;
-  asked.products = any_bound(evaluation.jvps) || any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints);
+  asked.products =
+      any_bound(evaluation.jvps) || any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints);
   asked.by_parameters = any_bound(evaluation.parameter_blocks) || any_bound(evaluation.parameter_adjoints);
   // What a parameter does to one segment goes on through the values of the next.
   asked.by_values = any_bound(evaluation.blocks) || any_bound(evaluation.jvps) || any_bound(evaluation.adjoints) ||

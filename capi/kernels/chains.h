@@ -127,15 +127,17 @@ class Chains {
                  request, true, parameter_adjoints_);
   }
 
-  static bool bound(std::span<const model::Points> arrays, std::size_t i) { return i < arrays.size() && arrays[i].data; }
+  static bool bound(std::span<const model::Points> arrays, std::size_t i) {
+    return i < arrays.size() && arrays[i].data;
+  }
 
   // Columns for all inputs that something is asked about.
   void start(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
              std::span<const model::Points> blocks, std::span<const model::Points> adjoints,
              const std::span<const model::Points>* jvps, std::map<std::string, Direction>& of) {
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
-      const bool wanted = bound(blocks, i) || bound(adjoints, derivatives[i].input) ||
-                          (jvps && bound(*jvps, derivatives[i].output));
+      const bool wanted =
+          bound(blocks, i) || bound(adjoints, derivatives[i].input) || (jvps && bound(*jvps, derivatives[i].output));
       Direction& direction = of[pairs[i].input];
       if (!wanted || direction.first >= 0) continue;
       direction.first = count_;

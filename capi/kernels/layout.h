@@ -330,7 +330,8 @@ class Layout {
                                  std::int64_t unknowns) {
     if (!segment.parameter_sensitivity) return;
     const std::string& package = segment.parameter_sensitivity->operator_package;
-    if (package.empty()) refuse(segment.residual_package, "its derivatives with respect to parameters are of an old form");
+    if (package.empty())
+      refuse(segment.residual_package, "its derivatives with respect to parameters are of an old form");
     Places matrices;
     links.back().operators.push_back(run_of(package, operands, matrices));
     if (matrices.size() != 2) refuse(package, "its kernel returns other blocks");
@@ -338,8 +339,8 @@ class Layout {
     std::map<std::string, std::int64_t> columns;
     for (const artifact::Pair& pair : segment.parameter_sensitivity->pairs) columns[pair.input] = pair.column;
     for (const auto& [name, column] : columns)
-      links.back().locals.push_back({"", name, true, 0, offset(matrices[1].at, column), width, unknowns,
-                                     parameter(name).components});
+      links.back().locals.push_back(
+          {"", name, true, 0, offset(matrices[1].at, column), width, unknowns, parameter(name).components});
   }
 
   const Folder& folder_;
