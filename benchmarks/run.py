@@ -155,13 +155,14 @@ def describe(key: Key) -> str:
 
 
 def prepared(model: str) -> Path:
-    """The artifact of a model: compiled, or with NEML2_CAPI_COMPILE=0 that of the examples."""
-    if os.environ.get("NEML2_CAPI_COMPILE") != "0":
+    """The artifact of a model: from the archive of the tests or the examples, or compiled."""
+    try:
         return Path(models.artifact(model))
-    prebuilt = ROOT / "examples" / "artifacts" / model
-    if not prebuilt.is_dir():
-        raise Absent(f"{model} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
-    return prebuilt
+    except models.NotCompiledError as reason:
+        prebuilt = ROOT / "examples" / "artifacts" / model
+        if not prebuilt.is_dir():
+            raise Absent(f"{model}: {reason}") from None
+        return prebuilt
 
 
 def main() -> int:

@@ -34,7 +34,6 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "models": lambda: models(arguments.examples),
         "build": build,
         "wheel": wheel,
-        "umat": lambda: umat(arguments.artifact, arguments.output, others),
         "generate": generate,
         "docs": docs,
         "check": lambda: check(arguments.fix),
@@ -144,17 +143,6 @@ def models(examples: bool) -> int:
     recipes = ROOT / "tests" / "models" / "compile.py"
     options: Command = ["--archive", "--jobs", jobs(), *(["--examples"] if examples else [])]
     return openly([compiler.python, recipes, *options])
-
-
-def umat(artifact: str, output: str, others: list[str]) -> int:
-    """The mapping file of examples/umat for an artifact, drafted by the installed package."""
-    wheel_file = built_wheel()
-    environment = prepare("run", requirements(), ["build"])
-    environment.install_wheel(wheel_file)
-    place: Command = ["--output", Path(output).absolute()] if output else []
-    # Isolated: the package of the checkout has no library. Commands run in the checkout.
-    program: Command = [environment.python, "-I", "-m", "neml2_capi.umat"]
-    return openly([*program, Path(artifact).absolute(), *place, *others])
 
 
 def _check_environment() -> Environment:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from neml2_capi._ffi.errors import check, last_message
+from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import c_string, ffi, lib, text
 
-#: What the library says where it was not told what is known here.
-_CURABLE = ("libtorch was not found", "whose schema is not known")
+# What the library was told: the folder of torch, and schemas of operators.
+_told: set[str] = set()
 
 
-@functools.cache
-def _suggest() -> None:
-    """Tell the library where this interpreter's torch is; it is not imported."""
+def _suggest() -> bool:
+    """Tell the library where this interpreter's torch is, not imported; whether that is new."""
     import importlib.util  # what is seldom needed is not imported with the package
 
     try:
         spec = importlib.util.find_spec("torch")
     except ValueError:  # a stand-in without a specification
-        return
-    if spec and spec.origin:
-        check(lib.neml2_libtorch_suggest(c_string(os.path.dirname(spec.origin))))  # noqa: PTH120
+        return False
+    folder = os.path.dirname(spec.origin) if spec and spec.origin else ""  # noqa: PTH120
+    if not folder or folder in _told:
+        return False
+    check(lib.neml2_libtorch_suggest(c_string(folder)))
+    _told.add(folder)
+    return True
 
 
 def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = "") -> None:
@@ -42,10 +44,8 @@ def load_for(runtimes: Iterable[str], call: Callable[[], int], package: str | by
     if not {"libtorch", "tensors"}.isdisjoint(runtimes):
         _suggest()
     status = call()
-    if status == lib.NEML2_ERROR_UNSUPPORTED and any(cure in last_message() for cure in _CURABLE):
-        _suggest()
-        if package:
-            _declare_operators(package)
+    # There may be something that the library has not been told.
+    if status == lib.NEML2_ERROR_UNSUPPORTED and _suggest() | _declare_operators(package):
         status = call()
     check(status)
 
@@ -65,13 +65,15 @@ def libtorch() -> tuple[str, str]:
     return text(path[0]), text(version[0])
 
 
-def _declare_operators(package: str | bytes) -> None:
-    """Tell the schemas of a package's operators, which it does not hold."""
+def _declare_operators(package: str | bytes) -> bool:
+    """Tell the schemas of a package's operators, which it does not hold; whether one is new."""
     torch = sys.modules.get("torch")
-    for name in _operators(package) if torch else ():
-        schema = _schema(torch, name)
-        if schema:
-            check(lib.neml2_operator_declare(c_string(schema)))
+    names = _operators(package) if torch and package else ()
+    schemas = {schema for name in names if (schema := _schema(torch, name))} - _told
+    for schema in schemas:
+        check(lib.neml2_operator_declare(c_string(schema)))
+    _told.update(schemas)
+    return bool(schemas)
 
 
 def _operators(package: str | bytes) -> Iterator[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
-from neml2_capi.cli.remedy import TARGETS
 from neml2_capi.kernels import capture
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
 from neml2_capi.kernels.build import build

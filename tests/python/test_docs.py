@@ -98,7 +98,6 @@ forces.update(t=1.0, strain=strain)
 SHELL = {
     "neml2_capi/__main__.py": "test_consumer.py",
     "neml2_capi/kernels/capture.py": "kernels/test_compile_command.py",
-    "neml2_capi/umat.py": "test_umat.py",
 }
 
 
