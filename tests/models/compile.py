@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive import GRAPHS, archived, made_once, write
+from archive import GRAPHS, archived, digest, made_once, write
 from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
@@ -137,6 +137,36 @@ def _capture_of(name: str) -> Making:
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
     return Making(content, command, recipe.version)
+
+
+def with_kernels(name: str, target: str) -> Path:
+    """The artifact of a model with kernels, built by the C compiler once for each content."""
+    from neml2_capi.kernels.build import build
+    from neml2_capi.kernels.folder import write_sources
+    from neml2_capi.kernels.program import Program
+
+    sources = sorted((ROOT / "neml2_capi" / "kernels").rglob("*.*"))
+    recipe = [recipe_of(name), capture_recipe_of(name), target]
+    recipe += [path.read_text() for path in sources if path.suffix in (".py", ".h")]
+    prebuilt = EXAMPLES / "artifacts" / name
+    packages = prebuilt if prebuilt.is_dir() else artifact(name)
+    programs: dict[str, Any] = {}
+    for file in sorted(captured(name).glob("*.json")):
+        document = json.loads(file.read_text())
+        found = document.get("program")
+        package = Path(document["package"]).name
+        programs[package] = Program.from_json(json.dumps(found)) if found else document["reason"]
+
+    def make(output: Path) -> None:
+        root = output / packages.name
+        shutil.copytree(packages, root)
+        metadata = json.loads((root / "metadata.json").read_text())
+        (leaf,) = {path.parent for path in root.rglob("*.pt2")}
+        where = leaf.relative_to(root).as_posix()
+        versions = {"neml2": "3.1.0", "torch": "2.13.0"}
+        build(write_sources(root, where, programs, metadata, versions), [target])
+
+    return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
 
 
 def graph_names() -> list[str]:

@@ -166,7 +166,10 @@ def side_by_side(evaluated: Mapping[str, Any], kind: str) -> Any:
     """All derivatives of a kind, a row for each point; sums over points are one row."""
     found = [np.asarray(v) for what, v in evaluated.items() if what.split()[0] == kind]
     points = 1 if kind == "param_vjp" else 13
-    return np.hstack([v.reshape(points, -1) for v in found]) if found else None
+    # What is the same for all points is there once.
+    rows = [v.reshape(points if len(np.atleast_1d(v)) == points else 1, -1) for v in found]
+    tall = [np.broadcast_to(row, (points, row.shape[1])) for row in rows]
+    return np.hstack(tall) if tall else None
 
 
 def test_a_parameter_may_have_a_value_for_each_point() -> None:
