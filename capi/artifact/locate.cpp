@@ -96,8 +96,7 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
 std::string device_family(const std::string& device) {
   const std::string family = device.substr(0, device.find(':'));
   if (is_family(family)) return family;
-  throw Error(NEML2_ERROR_UNSUPPORTED, device,
-              join("There is no device '", device, "'. Pass 'cpu' or 'cuda'."));
+  throw Error(NEML2_ERROR_UNSUPPORTED, device, join("There is no device '", device, "'. Pass 'cpu' or 'cuda'."));
 }
 
 fs::path find_metadata(const fs::path& path, const std::string& family) {

@@ -31,8 +31,7 @@ std::unique_ptr<nmhit::Node> parse(const fs::path& stub) {
     return nmhit::parse_file(stub);
   } catch (const std::exception& error) {
     throw Error(NEML2_ERROR_ARTIFACT, stub.string(),
-                join(stub.string(), " is not a HIT file: ", error.what(),
-                     ". Pass the stub that neml2-compile wrote."));
+                join(stub.string(), " is not a HIT file: ", error.what(), ". Pass the stub that neml2-compile wrote."));
   }
 }
 

@@ -15,8 +15,8 @@
 #include "capi/loader/image.h"
 #include "capi/loader/isa.h"
 #include "capi/package/call_spec.h"
+#include "capi/package/collected_errors.h"
 #include "capi/package/extern_nodes.h"
-#include "capi/package/findings.h"
 #include "capi/package/source.h"
 
 namespace neml2_capi::aoti {
@@ -125,26 +125,26 @@ Runtime runtime_for(Device device, Runtime wanted) {
 Contents read_checked(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents;
   Metadata metadata;
-  Findings findings(package);
-  findings.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
-  findings.raise_if_any();
+  CollectedErrors errors(package);
+  errors.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
+  errors.raise_if_any();
   const Target& target = metadata.target;
   // A package for another device or machine may have no code, and nothing else to check.
-  findings.collect([&] { check_machine(target); });
-  findings.raise_if_any();
-  findings.collect([&] { contents.device = device_for(target, wanted); });
-  findings.raise_if_any();
+  errors.collect([&] { check_machine(target); });
+  errors.raise_if_any();
+  errors.collect([&] { contents.device = device_for(target, wanted); });
+  errors.raise_if_any();
   const Runtime runtime = runtime_for(contents.device, wanted.runtime);
-  findings.collect([&] { require_libtorch(contents.device); });
-  findings.raise_if_any();
-  findings.collect([&] {
+  errors.collect([&] { require_libtorch(contents.device); });
+  errors.raise_if_any();
+  errors.collect([&] {
     const std::string_view source = entry_of(archive, ".wrapper.cpp");
     contents.signature = read_signature(source);
     name_tensors(contents.signature, metadata.notes);
     if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
     for (const auto& [name, bytes] : archive.find_all(".cubin")) contents.kernels.push_back({name, std::string(bytes)});
   });
-  findings.collect([&] {
+  errors.collect([&] {
     const std::string_view object = entry_of(archive, ".wrapper.so");
     switch (runtime) {
       case Runtime::automatic: return bind_to_either(contents, object);
@@ -154,10 +154,10 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
     }
   });
   if (runtime == Runtime::builtin)
-    findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
-  findings.collect([&] { check_processor(target, contents.object.producers); });
-  findings.collect([&] { check_c_library(contents.object.versions); });
-  findings.raise_if_any();
+    errors.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
+  errors.collect([&] { check_processor(target, contents.object.producers); });
+  errors.collect([&] { check_c_library(contents.object.versions); });
+  errors.raise_if_any();
   return contents;
 }
 

@@ -12,10 +12,10 @@
 namespace neml2_capi::aoti {
 class RegisteredOperator {
  public:
-  RegisteredOperator(Schema schema, UserFunction function)
+  RegisteredOperator(OperatorSchema schema, UserFunction function)
       : schema_(std::move(schema)), name_(schema_.full_name()), function_(std::move(function)) {}
 
-  const Schema& schema() const { return schema_; }
+  const OperatorSchema& schema() const { return schema_; }
   const std::string& name() const { return name_; }
 
   // Throws NEML2_ERROR_UNSUPPORTED when it was unregistered.
@@ -57,7 +57,7 @@ class RegisteredOperator {
   };
   static thread_local const Running* innermost;
 
-  Schema schema_;
+  OperatorSchema schema_;
   std::string name_;
   UserFunction function_;
   std::atomic<bool> retired_ = false;
@@ -69,9 +69,9 @@ thread_local const RegisteredOperator::Running* RegisteredOperator::innermost = 
 RegisteredCall::RegisteredCall(std::shared_ptr<RegisteredOperator> registered, const OperatorNode& node,
                                const SizeExpression::Symbols& symbols)
     : operator_(std::move(registered)),
-      slots_(
-          slots_of(node, operator_->schema(),
-                   "does not fit the schema that was registered: register the one that the model was exported with")) {
+      arguments_(bind_arguments(
+          node, operator_->schema(),
+          "does not fit the schema that was registered: register the one that the model was exported with")) {
   const auto read = [&](const std::vector<std::string>& texts) {
     std::vector<SizeExpression> expressions;
     for (const std::string& text : texts) expressions.emplace_back(text, symbols);
@@ -190,7 +190,7 @@ auto& operators() {
   return all;
 }
 
-void require_supported(std::string_view text, const Schema& schema) {
+void require_supported(std::string_view text, const OperatorSchema& schema) {
   const auto refuse = [&](const std::string& what) {
     throw Error(NEML2_ERROR_ARGUMENT, "schema", join("The operator '", text, "' cannot be registered: ", what));
   };
@@ -219,11 +219,11 @@ Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Te
     return tensor;
   };
   outputs_.resize(call.expected_.size());
-  arguments_.reserve(call.slots_.size());
-  for (const Slot& slot : call.slots_) {
-    arguments_.push_back({slot, {}, {}, {}});
+  arguments_.reserve(call.arguments_.size());
+  for (const BoundArgument& argument : call.arguments_) {
+    arguments_.push_back({argument, {}, {}, {}});
     Given& given = arguments_.back();
-    const Argument& value = slot.value;
+    const Argument& value = argument.value;
     switch (value.kind) {
       case Kind::tensor: given.tensors.push_back(next_tensor()); break;
       case Kind::tensors:
@@ -232,7 +232,7 @@ Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Te
       case Kind::optional_tensors:
         for (const bool is_there : value.booleans) given.tensors.push_back(is_there ? next_tensor() : Tensor());
         break;
-      case Kind::integer: given.integers.push_back(slot.is_default ? value.number : *integers++); break;
+      case Kind::integer: given.integers.push_back(argument.is_default ? value.number : *integers++); break;
       case Kind::integers:
         for (std::int64_t i = 0; i < value.count; ++i) given.integers.push_back(*integers++);
         break;
@@ -256,7 +256,7 @@ void Invocation::set_output(std::int64_t i, Tensor&& value) {
 }
 
 void register_operator(std::string_view text, UserFunction function) {
-  Schema schema = parse_schema(text);
+  OperatorSchema schema = parse_schema(text);
   require_supported(text, schema);
   const std::string name = schema.full_name();
   if (Provider::get().find_operator(name.c_str()))

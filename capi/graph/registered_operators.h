@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/package/bound_arguments.h"
 #include "capi/package/operator_node.h"
-#include "capi/package/schema.h"
+#include "capi/package/operator_schema.h"
 #include "capi/package/size_expression.h"
-#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti {
 
@@ -22,13 +22,13 @@ class Invocation {
  public:
   // An argument, in the order of the schema: one value, or those of a list. A text is in the slot.
   struct Given {
-    const Slot& slot;
+    const BoundArgument& argument;
     Vector<Tensor> tensors;         // row-major; one that is not there is null
     Vector<std::int64_t> integers;  // booleans, too
     Vector<double> reals;
   };
 
-  const Schema& schema() const { return schema_; }
+  const OperatorSchema& schema() const { return schema_; }
   const Vector<Given>& arguments() const { return arguments_; }
   std::int64_t num_outputs() const { return std::ssize(outputs_); }
 
@@ -42,7 +42,7 @@ class Invocation {
              const std::int64_t* integers);
 
   const RegisteredCall& call_;
-  const Schema& schema_;
+  const OperatorSchema& schema_;
   const std::int64_t* sizes_;
   Vector<Given> arguments_;
   Vector<std::optional<Tensor>> outputs_;
@@ -60,7 +60,7 @@ void register_operator(std::string_view schema, UserFunction function);
 void unregister_operator(std::string_view name);
 
 // Bind the call sites of a package that call registered operators: to fail when an argument does not fit the schema, as
-// slots_of() does. False where no operator of this name is registered.
+// bind_arguments() does. False where no operator of this name is registered.
 bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols);
 
 class RegisteredOperator;
@@ -88,7 +88,7 @@ class RegisteredCall {
   const std::string& name() const;
 
   std::shared_ptr<RegisteredOperator> operator_;
-  std::vector<Slot> slots_;
+  std::vector<BoundArgument> arguments_;
   std::vector<Expected> expected_;
 };
 

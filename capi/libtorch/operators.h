@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "capi/libtorch/library.h"
+#include "capi/package/bound_arguments.h"
 #include "capi/package/operator_node.h"
-#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti::libtorch {
 
 // One call site of an operator.
 struct OperatorCall {
   std::string name, overload;
-  std::vector<Slot> slots;
+  std::vector<BoundArgument> arguments;
   std::size_t num_tensors = 0, num_integers = 0;  // that come at run time, without the outputs
   std::size_t num_outputs = 0;
 

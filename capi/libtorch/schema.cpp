@@ -62,12 +62,12 @@ std::optional<std::string> find_schema(const std::string& target) {
 }  // namespace
 
 void declare(std::string_view text) {
-  const Schema schema = parse_schema(text);
+  const OperatorSchema schema = parse_schema(text);
   const std::lock_guard lock(mutex);
   declared()[schema.full_name()] = std::string(text);
 }
 
-Schema schema_of(const std::string& target) {
+OperatorSchema schema_of(const std::string& target) {
   if (const auto text = find_schema(target)) return parse_schema(*text);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("the package calls the operator ", target,

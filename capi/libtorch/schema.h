@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "capi/package/schema.h"
+#include "capi/package/operator_schema.h"
 
 namespace neml2_capi::aoti::libtorch {
 
@@ -14,6 +14,6 @@ void declare(std::string_view schema);
 
 // That of "aten::pow.Tensor_Tensor": as it was declared, else as the files say that torch's Python package keeps of its
 // own operators. Throws Error NEML2_ERROR_UNSUPPORTED, with what to do, where neither says.
-Schema schema_of(const std::string& target);
+OperatorSchema schema_of(const std::string& target);
 
 }  // namespace neml2_capi::aoti::libtorch

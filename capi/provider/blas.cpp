@@ -4,7 +4,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
-#include "capi/provider/work.h"
+#include "capi/provider/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
@@ -34,14 +34,14 @@ void multiply(const Tensor& out, double beta, const Tensor& added, double alpha,
 
   visit_real(a.dtype(), "a matrix product", [&]<class T>(std::type_identity<T>) {
     const lanes::Kernels<T>& kernel = lanes::kernels<T>();
-    Work work(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
+    Scratch scratch(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
     walk<4>(out.sizes().first(r),
             {out.strides().first(r), added_strides.first(r), a.strides().first(r), b.strides().first(r)},
             [&](const auto& at) {
               kernel.multiply(extent, matrix<T>(out, out.strides(), at[0]), static_cast<T>(beta),
                               matrix<const T>(added, added_strides, at[1]), static_cast<T>(alpha),
                               matrix<const T>(a, a.strides(), at[2]), matrix<const T>(b, b.strides(), at[3]),
-                              work.as<T>());
+                              scratch.as<T>());
             });
   });
 }

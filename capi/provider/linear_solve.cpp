@@ -10,7 +10,7 @@
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
 #include "capi/provider/operators.h"
-#include "capi/provider/work.h"
+#include "capi/provider/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
@@ -52,20 +52,20 @@ class Gathered {
  public:
   explicit Gathered(const lanes::SystemLayout& layout)
       : layout_(layout),
-        work_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
+        scratch_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
 
   void add(const lanes::System<T>& system) {
     if (count_ == group) solve();
     systems_[count_++] = system;
   }
   // Those that were added since.
-  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), work_.template as<T>()); }
+  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), scratch_.template as<T>()); }
 
  private:
   static constexpr std::int64_t group = 64;
 
   lanes::SystemLayout layout_;
-  Work work_;
+  Scratch scratch_;
   lanes::System<T> systems_[group];
   std::int64_t count_ = 0;
 };
@@ -115,8 +115,8 @@ void substitute(const Factors& factors, const Columns& b, const Columns& x, bool
   if (x.tensor.numel() == 0) return;
 
   visit_real(x.tensor.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
-    Work work(n * static_cast<std::int64_t>(sizeof(T)));
-    T* const column = work.as<T>();
+    Scratch scratch(n * static_cast<std::int64_t>(sizeof(T)));
+    T* const column = scratch.as<T>();
     walk<3>(batch, {matrix_strides, b_strides.first(axes), x.strides.first(axes)}, [&](const auto& at) {
       const bool singular = factors.info.data_as<std::int32_t>()[at[0]] != 0;
       for (std::int64_t j = 0; j < sides; ++j) {

@@ -24,7 +24,7 @@ struct Parameter {
   std::optional<std::string> otherwise;  // the default as it is written: "True"
 };
 
-struct Schema {
+struct OperatorSchema {
   std::string name;      // "aten::pow"
   std::string overload;  // "Tensor_Tensor"; empty for the default one
   std::vector<Parameter> parameters;
@@ -34,6 +34,6 @@ struct Schema {
 };
 
 // Read "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor". Throws Error NEML2_ERROR_ARGUMENT.
-Schema parse_schema(std::string_view text);
+OperatorSchema parse_schema(std::string_view text);
 
 }  // namespace neml2_capi::aoti

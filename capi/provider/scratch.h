@@ -5,13 +5,13 @@
 
 namespace neml2_capi::aoti::builtin {
 
-class Work {
+class Scratch {
  public:
-  explicit Work(std::int64_t bytes) {
+  explicit Scratch(std::int64_t bytes) {
     if (bytes > static_cast<std::int64_t>(sizeof local_)) large_ = Storage::allocate(bytes);
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
 
   template <class T>
   T* as() noexcept {

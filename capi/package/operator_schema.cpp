@@ -1,4 +1,4 @@
-#include "capi/package/schema.h"
+#include "capi/package/operator_schema.h"
 
 #include "capi/base/error.h"
 
@@ -101,8 +101,8 @@ Parameter parse_parameter(std::string_view schema, std::string_view text) {
 
 }  // namespace
 
-Schema parse_schema(std::string_view text) {
-  Schema schema;
+OperatorSchema parse_schema(std::string_view text) {
+  OperatorSchema schema;
   const auto open = text.find('(');
   const auto arrow = open == std::string_view::npos ? open : text.find("->", closing(text, open));
   if (arrow == std::string_view::npos) malformed(text, "has no arguments or no results");
@@ -121,6 +121,6 @@ Schema parse_schema(std::string_view text) {
   return schema;
 }
 
-std::string Schema::full_name() const { return name + (overload.empty() ? "" : "." + overload); }
+std::string OperatorSchema::full_name() const { return name + (overload.empty() ? "" : "." + overload); }
 
 }  // namespace neml2_capi::aoti

@@ -10,9 +10,9 @@
 
 namespace neml2_capi::aoti {
 
-class Findings {
+class CollectedErrors {
  public:
-  explicit Findings(std::string package) : package_(std::move(package)) {}
+  explicit CollectedErrors(std::string package) : package_(std::move(package)) {}
 
   template <class Check>
   void collect(Check&& check) {
