@@ -77,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
     bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
     bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
+    bench.add_argument("--against", metavar="COMMIT", help="beside an earlier commit instead")
     bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
     commands.add_parser("generate", help="renew what is generated")
     commands.add_parser("docs", help="renew the reference, docs/reference")

@@ -26,18 +26,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neml2_capi._arguments import Arguments, free, results, take
-from neml2_capi._evaluation import (
+from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.errors import FatalError, check, complete
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.kinds import Kinds
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi.model.evaluation import (
     Evaluation,
     NativeReport,
     fill,
     fill_resolved,
     kind_of_results,
 )
-from neml2_capi._handle import Handle, owned
-from neml2_capi._kinds import Kinds
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import FatalError, check, complete
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model

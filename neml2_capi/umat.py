@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from neml2_capi._variables import Variable, Variables
-from neml2_capi.errors import Error
+from neml2_capi._ffi.errors import Error
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 
 # Of a state, by its type: the kind that the mapping file names, and how STATEV holds it.

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.bench import bench
+from tools.bench import against, bench
 from tools.environments import (
     Environment,
     build_environment,
@@ -38,9 +38,14 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "generate": generate,
         "docs": docs,
         "check": lambda: check(arguments.fix),
-        "bench": lambda: bench(arguments.quick, arguments.only, Path(arguments.output).absolute()),
+        "bench": lambda: _bench(arguments),
     }
     return commands[arguments.command]()
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    options = arguments.quick, arguments.only, Path(arguments.output).absolute()
+    return against(arguments.against, *options) if arguments.against else bench(*options)
 
 
 def demo(compile_first: bool, output: Path) -> int:

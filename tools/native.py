@@ -65,8 +65,8 @@ def cmake(builder: Environment) -> str:
     return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
 
 
-def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
-    """The build folder of this checkout for a kind of FLAGS, configured anew where that changed.
+def configured(kind: str, *options: str, folder: Path | None = None, source: Path = ROOT) -> Build:
+    """The build folder of a checkout for a kind of FLAGS, configured anew where that changed.
 
     Ninja itself configures again when a CMakeLists.txt changes.
     """
@@ -82,7 +82,7 @@ def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
     build = Build(folder, builder)
     with locked(folder.with_suffix(".lock")):
         if not stamp.exists() or stamp.read_text() != content:
-            command: Command = [build.cmake, "-S", ROOT, "-B", folder, "-G", "Ninja", *wanted]
+            command: Command = [build.cmake, "-S", source, "-B", folder, "-G", "Ninja", *wanted]
             quietly(f"configuring the {kind} build", command, builder.variables, expected=15)
             stamp.write_text(content)
     return build

@@ -25,7 +25,7 @@ _PACKAGES = {
 }
 
 # Megabytes that a command needs on disk when it runs for the first time.
-_DISK = {"bench": 2500, "demo": 500, "test": 3500, "build": 400, "wheel": 300}
+_DISK = {"bench": 2500, "demo": 500, "test": 1500, "build": 400, "wheel": 300}
 
 _CXX20 = """
 #include <concepts>

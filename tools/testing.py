@@ -83,9 +83,9 @@ def _built(kind: str, everything: bool) -> Build:
     """The library; with the programs of the tests too where `everything` is tested."""
     build = configured(kind)
     if everything:
-        build.make(title=f"building the library and the test programs ({kind})", expected=300)
+        build.make(title=f"building the library and the test programs ({kind})", expected=120)
     else:
-        build.make(*LIBRARY, title=f"building the library ({kind})", expected=150)
+        build.make(*LIBRARY, title=f"building the library ({kind})", expected=60)
     return build
 
 

@@ -42,7 +42,7 @@ def built_wheel(published: bool = False) -> Path:
             return found[0]
         builder = build_environment()
         release = configured("release")
-        release.make(*LIBRARY, title="building the library for the wheel", expected=150)
+        release.make(*LIBRARY, title="building the library for the wheel", expected=60)
         # The same folder: pip compiles nothing again.
         options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
         options += [f"-Cbuild-dir={release.folder}"]

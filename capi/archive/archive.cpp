@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 
 #include "capi/archive/crc32.h"
@@ -158,6 +160,22 @@ std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::str
   for (const Entry& entry : entries_)
     if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, file_.bytes().substr(entry.offset, entry.size));
   return found;
+}
+
+std::uint32_t directory_checksum(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0));
+  const auto read = [&](std::size_t begin) {
+    std::string bytes(size - begin, '\0');
+    file.seekg(static_cast<std::streamoff>(begin));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  };
+  const std::size_t tail = size - std::min(size, end_size + longest_comment);
+  const std::string last = read(tail);
+  const std::size_t begin = Fields(path, last).get<std::uint32_t>(find_end(path, last) + 16);
+  if (begin > size) fail(path, "the directory of the archive is damaged");
+  return crc32(read(begin));
 }
 
 }  // namespace neml2_capi::archive

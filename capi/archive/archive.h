@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -58,5 +59,8 @@ class Archive {
   std::string_view bytes_;
   std::vector<Entry> entries_;
 };
+
+// CRC-32 of the directory at the end of an archive, which holds a checksum of every entry. Throws as the reading does.
+std::uint32_t directory_checksum(const std::filesystem::path& path);
 
 }  // namespace neml2_capi::archive

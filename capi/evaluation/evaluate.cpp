@@ -242,6 +242,7 @@ void Model::check_batch(const Evaluation& evaluation, const Options& options, st
 }
 
 Tally Model::evaluate_points(const Evaluation& evaluation, const Options& options) const {
+  if (runs_in_lanes(evaluation, options)) return evaluate_in_lanes(evaluation, options);
   const int threads = threads_for(evaluation.points, options);
   const std::int64_t size = chunk_size(evaluation, options, threads);
   if (evaluation.points <= size) return evaluate_at_once(evaluation, options, threads > 1);
@@ -259,7 +260,7 @@ static void refill(const Tensor& rows, const Variable& variable, const Points& a
 std::optional<Model::Prepared> Model::prepare(const Evaluation& evaluation, const Options& options) const {
   const std::int64_t points = evaluation.points;
   const GraphCall* graph = graph_for(evaluation);
-  if (!graph || options.capsule()) return {};
+  if (!graph || options.capsule() || runs_in_lanes(evaluation, options)) return {};
   const int threads = threads_for(points, options);
   const bool undecided = threads > 1 && seconds_per_point_.load(std::memory_order_relaxed) == 0;
   if (undecided || chunk_size(evaluation, options, threads) < points) return {};

@@ -134,6 +134,7 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
   note_graph();
+  note_kernels(wanted);
   if (!device_.is_host()) require_device();
 }
 
@@ -225,6 +226,19 @@ void Model::note_batches() {
   if (baked_batch_ != 0 && baked_batch_ > greatest_batch_)
     throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
                 "The packages were compiled for different fixed batches. Compile the model with --dynamic-batch.");
+}
+
+// Kernels are the processor's, and stand for what the built-in provider runs.
+void Model::note_kernels(const aoti::Wanted& wanted) {
+  if (!device_.is_host() || (wanted.runtime != aoti::Runtime::automatic && wanted.runtime != aoti::Runtime::builtin))
+    return;
+  auto lanes = std::make_unique<const kernels::Engine>(
+      metadata_, kernels::Boundary{variables(Kind::input), variables(Kind::output), variables(Kind::parameter),
+                                   variables(Kind::unknown), by_inputs_.all()});
+  if (!lanes->exists()) return;
+  if (const std::string& reason = lanes->reason(false); !reason.empty())
+    log::write(log::Channel::model, log::Level::warning, metadata_.leaf.string(), ": kernels are not used: ", reason);
+  lanes_ = std::move(lanes);
 }
 
 void Model::require_device() const {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/kernels/engine.h"
 #include "capi/model/options.h"
 #include "capi/segments/derivatives.h"
 #include "capi/segments/segment.h"
@@ -114,6 +115,7 @@ class Model {
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();
+  void note_kernels(const aoti::Wanted& wanted);
   void tell(double seconds) const;
   void require_device() const;
   struct Shaping;
@@ -130,6 +132,9 @@ class Model {
   // derivatives with respect to inputs, too. It takes little more than that run does.
   void note_graph();
   const GraphCall* graph_for(const Evaluation& evaluation) const;
+  // Whether kernels give what is wanted; throws NEML2_ERROR_UNSUPPORTED where they must and do not.
+  bool runs_in_lanes(const Evaluation& evaluation, const Options& options) const;
+  Tally evaluate_in_lanes(const Evaluation& evaluation, const Options& options) const;
   int threads_for(std::int64_t points, const Options& options) const;
   // Rows of one value for all points are left in `repeated`, by input of the package, for later points of the
   // evaluation.
@@ -177,6 +182,8 @@ class Model {
   std::int64_t greatest_batch_ = INT64_MAX;
   std::int64_t bytes_per_point_ = 1;  // of the segment that has most
   std::string limiting_package_;      // the one that has the baked batch
+
+  std::unique_ptr<const kernels::Engine> lanes_;  // null where there are no kernels
 
   mutable std::atomic<double> seconds_per_point_ = 0;  // in an earlier evaluation; 0 before one was measured
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neml2_capi.cli.artifact import (
+from neml2_capi.artifact.files import (
     Description,
     describe_any,
     leaves,

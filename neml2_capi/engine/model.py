@@ -8,7 +8,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from neml2_capi._evaluation import (
+from neml2_capi._ffi.errors import ConvergenceError, FatalError
+from neml2_capi._ffi.kinds import Kind, Kinds
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Label, Tensor
+from neml2_capi._ffi.variables import Derivative
+from neml2_capi.engine.engine import Engine
+from neml2_capi.engine.options import Options
+from neml2_capi.engine.results import Blocks, Report
+from neml2_capi.model import Model
+from neml2_capi.model.evaluation import (
     FORWARD,
     JACOBIAN,
     JVP,
@@ -20,16 +29,7 @@ from neml2_capi._evaluation import (
     failed_segment,
     kind_of_results,
 )
-from neml2_capi._kinds import Kind, Kinds
-from neml2_capi._library import lib
-from neml2_capi._reopening import Source
-from neml2_capi._tensor import Label, Tensor
-from neml2_capi._variables import Derivative
-from neml2_capi.engine.engine import Engine
-from neml2_capi.engine.options import Options
-from neml2_capi.engine.results import Blocks, Report
-from neml2_capi.errors import ConvergenceError, FatalError
-from neml2_capi.model import Model
+from neml2_capi.model.reopening import Source
 
 
 class PythonModel(Model):

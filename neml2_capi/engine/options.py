@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from neml2_capi._library import lib
-from neml2_capi._options import ANY_TEXT
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
 from neml2_capi.engine import newton
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi.model.options import ANY_TEXT
 
 _UNBOUNDED = sys.float_info.max
 

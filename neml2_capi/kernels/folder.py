@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -101,7 +103,7 @@ def _entry(program: Program, stem: str, package: Path, where: str, text: str) ->
         "source": f"{stem}.c",
         "source_checksum": hashlib.sha256(text.encode()).hexdigest(),
         "package": where,
-        "package_checksum": checksum(package) if package.is_file() else None,
+        "package_checksum": directory_checksum(package) if package.is_file() else None,
         "graph_checksum": program.checksum,
         "graph_nodes": program.graph_nodes,
         "operations": program.operations,
@@ -166,6 +168,13 @@ def write_metadata(folder: Path, document: Json) -> None:
     partial = folder / f"{METADATA}.part"
     partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     partial.replace(folder / METADATA)
+
+
+def directory_checksum(package: Path) -> int:
+    """CRC-32 of the directory at the end of a package, which holds a checksum of every entry."""
+    with zipfile.ZipFile(package) as archive, package.open("rb") as file:
+        file.seek(archive.start_dir)
+        return zlib.crc32(file.read())
 
 
 def checksum(path: Path) -> str:

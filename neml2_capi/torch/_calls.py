@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import from_numpy
 
-from neml2_capi._handle import new_call
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
-from neml2_capi.logs import listening
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.handle import new_call
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.logs import listening
 from neml2_capi.model import Model
 
 _run = lib.neml2_call_run

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
 from neml2_capi.torch._calls import Binding, Calls, Result
 from neml2_capi.torch._slots import Shape, Slots

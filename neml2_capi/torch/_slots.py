@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._tensor import Label, common_batch, dtype_code
-from neml2_capi._variables import Variable
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.library import c_string, ffi, lib
+from neml2_capi._ffi.tensor import Label, common_batch, dtype_code
+from neml2_capi._ffi.variables import Variable
 from neml2_capi.model import Model
 from neml2_capi.torch._calls import Binding, transposing_call
 

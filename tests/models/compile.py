@@ -15,6 +15,7 @@ interpreter that has neml2 and torch, where this one has not.
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive import archived, made_once, write
+from archive import GRAPHS, archived, made_once, write
 from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
@@ -117,6 +118,17 @@ def _recipe_named(name: str) -> Recipe:
 
 def captured(name: str) -> Path:
     """The folder of the scalar operations of a model's graphs, which capture.py writes."""
+    making = _capture_of(name)
+    found = archived(name, _recipe(making), GRAPHS)
+    return found or _cached(f"the graphs of {name}", making)
+
+
+def capture_recipe_of(name: str) -> Any:
+    """What decides what captured() finds, but for the versions of the tools."""
+    return _recipe(_capture_of(name))
+
+
+def _capture_of(name: str) -> Making:
     recipe = _recipe_named(name)
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays capture folding handlers operators program scalar trace"
@@ -124,7 +136,12 @@ def captured(name: str) -> Path:
     content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
-    return _cached(f"the graphs of {name}", Making(content, command, recipe.version))
+    return Making(content, command, recipe.version)
+
+
+def graph_names() -> list[str]:
+    """The models whose graphs are archived. Older schemas are compiled by a NEML2 without them."""
+    return [name for name, recipe in {**RECIPES, **KERNEL_RECIPES}.items() if not recipe.version]
 
 
 def names() -> list[str]:
@@ -178,8 +195,21 @@ def _making_by_script(name: str) -> Making:
     scripts = _SCRIPTS[name]
     exported = name in _EXPORTED
     exporter = sorted((ROOT / "neml2_capi" / "export").glob("*.py")) if exported else []
-    content = [source.read_text() for source in (*scripts, *exporter)]
+    content = [_code(source) for source in (*scripts, *exporter)]
     return Making(content, [str(scripts[0])], python=sys.executable if exported else "")
+
+
+def _code(path: Path) -> str:
+    """The lines of a script that decide what it makes: no imports, docstrings, comments."""
+    text = path.read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            continue
+        if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = (line.rstrip() for n, line in enumerate(text.splitlines(), 1) if n not in left_out)
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
 
 def _cached(name: str, making: Making) -> Path:
@@ -242,6 +272,8 @@ def renew_archive(jobs: int) -> None:
             shrink_all(folder, Path(scratch) / name)
         write((name, Path(scratch) / name, recipe_of(name)) for name in folders)
     print(f"renewed {MODELS / 'models.tar.xz'}")
+    write(((name, captured(name), capture_recipe_of(name)) for name in graph_names()), GRAPHS)
+    print(f"renewed {MODELS / 'graphs.tar.xz'}")
 
 
 def main() -> None:

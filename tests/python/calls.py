@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]

@@ -12,8 +12,8 @@ from oracle import elastic_stress
 from states import Artifacts, load, random_like, recorded
 
 from neml2_capi import FatalError, Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 
 Array = NDArray[np.float64]
 

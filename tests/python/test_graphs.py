@@ -14,8 +14,8 @@ from native import PREBUILT, needs_fortran, run
 from programs import built
 
 from neml2_capi import FatalError, Graph, GraphOutput
-from neml2_capi._pytree import structure
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
+from neml2_capi.graph.pytree import structure
 
 PACKAGE = PREBUILT / "elasticity" / "cpu" / "float64" / "elasticity.pt2"
 

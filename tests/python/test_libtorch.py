@@ -35,7 +35,7 @@ from states import Artifacts, load, state_of
 
 import neml2_capi
 from neml2_capi import FatalError, Graph, Model
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from recipes import RECIPES
@@ -217,8 +217,8 @@ def test_a_library_in_c_registers_an_operator(networks: Path) -> None:
         import ctypes, sys
         import numpy as np
         from neml2_capi import Graph
-        from neml2_capi._library import lib
-        from neml2_capi._runtime import libtorch
+        from neml2_capi._ffi.library import lib
+        from neml2_capi._ffi.runtime import libtorch
         libtorch()
         assert ctypes.CDLL({str(library)!r}).register_operator() == 0
         assert lib.neml2_operator_declare(b"neml2_capi_host::twice(Tensor x) -> Tensor") == 0
@@ -233,7 +233,7 @@ def test_an_operator_that_no_library_registered_is_named(networks: Path) -> None
     told = python(f"""if True:
         import numpy as np
         from neml2_capi import Graph
-        from neml2_capi._library import lib
+        from neml2_capi._ffi.library import lib
         lib.neml2_operator_declare(b"neml2_capi_host::twice(Tensor x) -> Tensor")
         try:
             Graph({str(networks / "twice.pt2")!r})(np.ones((4, 3)))
@@ -434,7 +434,7 @@ def test_the_installed_torch_is_taken_and_not_imported() -> None:
     told = python(f"""if True:
         import sys
         from neml2_capi import Model
-        from neml2_capi._runtime import libtorch
+        from neml2_capi._ffi.runtime import libtorch
         Model({str(ELASTICITY)!r}, runtime="libtorch")
         print(*libtorch(), "torch" in sys.modules)
     """).split()
@@ -510,7 +510,8 @@ def test_another_version_of_libtorch_runs_the_same_packages(place: str) -> None:
     if not place:
         pytest.skip(f"{OTHERS} names no other libtorch")
     found = python(
-        "from neml2_capi._runtime import libtorch; print(*libtorch())", NEML2_CAPI_LIBTORCH=place
+        "from neml2_capi._ffi.runtime import libtorch; print(*libtorch())",
+        NEML2_CAPI_LIBTORCH=place,
     ).split()
     assert Path(found[0]).is_relative_to(place)
     assert found[1] != libtorch()[1]

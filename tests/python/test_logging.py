@@ -18,8 +18,9 @@ from patience import PATIENCE
 from programs import built
 from states import Artifacts, load, recorded
 
-from neml2_capi import ConvergenceError, FatalError, Model, drive, logs
-from neml2_capi._library import ffi, lib
+from neml2_capi import ConvergenceError, FatalError, Model, drive
+from neml2_capi._ffi import logs
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.solvers import Newton
 
 NAMES = ("newton", "linear", "substep", "model", "tensor", "driver")
@@ -404,7 +405,7 @@ def test_an_error_survives_a_handler_that_meets_another(model: Model, kept: Kept
 
 SCRIPT = f"""
 import sys
-sys.path.insert(0, {str(TESTS / "python")!r})
+sys.path[:0] = [{str(TESTS / "python")!r}, {str(TESTS / "models")!r}]
 import logging, numpy as np, neml2_capi
 from test_logging import inputs
 {{before}}

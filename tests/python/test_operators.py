@@ -30,7 +30,7 @@ from neml2_capi import (
     register_operator,
     unregister_operator,
 )
-from neml2_capi._library import ffi, lib
+from neml2_capi._ffi.library import ffi, lib
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE

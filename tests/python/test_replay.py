@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from states import DIRECT, EXPLICIT, Artifacts, load, random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, UnknownNameError
-from neml2_capi._evaluation import FORWARD
-from neml2_capi._replay import Replays
+from neml2_capi.model.evaluation import FORWARD
+from neml2_capi.model.replay import Replays
 
 Array = NDArray[np.float64]
 STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])

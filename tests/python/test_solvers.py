@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from states import load, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.solvers import NOT_CONVERGED, OK, Newton, System
 
 Array = NDArray[np.float64]

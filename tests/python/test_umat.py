@@ -31,7 +31,7 @@ from native import PREBUILT, TESTS, folder, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
-from neml2_capi._variables import Derivative, History, Variable, Variables
+from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
 from neml2_capi.umat import DraftError, draft, guess, main
 
 pytestmark = pytest.mark.native

@@ -19,7 +19,8 @@ from neml2_capi.kernels.program import Program
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 
-import compile as models  # noqa: E402  (tests/models is no package)
+import archive  # noqa: E402  (tests/models is no package)
+import compile as models  # noqa: E402
 
 #: What this machine runs, from the oldest instruction set on.
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
@@ -111,3 +112,29 @@ def built(tmp_path: Path, any_cc: str) -> Callable[..., dict[str, Any]]:
         return load(made)
 
     return of
+
+
+def with_kernels(name: str, target: str = "") -> Path:
+    """An artifact of the tests with kernels, built once for all processes and runs."""
+    target = target or native_target()
+    recipe = [models.recipe_of(name), models.capture_recipe_of(name), target]
+    sources = sorted((ROOT / "neml2_capi" / "kernels").rglob("*.[pch]*"))
+    recipe += [path.read_text() for path in sources if path.suffix in (".py", ".c", ".h")]
+    prebuilt = ROOT / "examples" / "artifacts" / name
+    packages = prebuilt if prebuilt.is_dir() else models.artifact(name)
+    graphs = Captured(name)
+
+    def make(output: Path) -> None:
+        root = output / packages.name
+        shutil.copytree(packages, root)
+        build(graphs.write(root, json.loads((root / "metadata.json").read_text())), [target])
+
+    folder = models.cache_root().parent / "kernels" / archive.digest(recipe)
+    return archive.made_once(folder, make) / packages.name
+
+
+@pytest.fixture(scope="session", params=[target for target in TARGETS if runs_here(target)])
+def target(request: pytest.FixtureRequest) -> str:
+    """Each instruction set that this machine has."""
+    chosen: str = request.param
+    return chosen
