@@ -59,9 +59,11 @@ struct Implicit {
   std::int64_t unknowns = 0;
   Run system;                   // the Jacobian, in blocks, and the residual at `u`
   Run residual;                 // at `trial`
+  Run newton_step;              // from both; where its pivots were bad for a lane, `trusted` is not 1
   List<Move<T>> assemble = {};  // the blocks of the Jacobian, into one matrix
   T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
-  List<Move<T>> unpack = {};  // the solution, into the values
+  T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
+  List<Move<T>> unpack = {};                 // the solution, into the values
 
   // Where derivatives are wanted: dr/dg, and in its place -(dr/du)^-1 dr/dg, in the columns that are wanted.
   Run by_givens;

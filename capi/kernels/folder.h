@@ -21,6 +21,7 @@ class Folder {
   // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
   // reason.
   const neml2_kernel& find(const std::string& package) const;
+  bool has(const std::string& package) const { return kernels_.contains(package); }
 
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }

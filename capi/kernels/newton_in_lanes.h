@@ -93,9 +93,23 @@ class Newton {
   W norm() const { return square_root<T>(product(r(), r())); }
 
   void take_step() {
+    if (!s_.newton_step.kernel) {
+      singular_ = __builtin_convertvector(solve_by_pivoting(step()), WM);
+      return;
+    }
+    call(s_.newton_step);
+    const Mask<T> bad = (*vectors(s_.trusted) != T(1)) & narrow(active_);
+    singular_ = WM{};
+    if (!any(bad)) return;
+    V* const pivoted = vectors(s_.pivoted);
+    singular_ = __builtin_convertvector(solve_by_pivoting(pivoted) & bad, WM);
+    for (std::int64_t k = 0; k < n_; ++k) step()[k] = bad ? pivoted[k] : step()[k];
+  }
+
+  Mask<T> solve_by_pivoting(V* to) {
     copy_all(s_.assemble);
-    for (std::int64_t k = 0; k < n_; ++k) step()[k] = vectors(s_.r)[k];
-    singular_ = __builtin_convertvector(solve<T>(vectors(s_.jacobian), step(), n_, 1), WM);
+    for (std::int64_t k = 0; k < n_; ++k) to[k] = vectors(s_.r)[k];
+    return solve<T>(vectors(s_.jacobian), to, n_, 1);
   }
 
   // The full step; the residual comes with the operator for the next one.

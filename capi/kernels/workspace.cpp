@@ -271,7 +271,15 @@ class Segments final : public Workspace {
     system.r = residual.all.at;
     system.trial = trial.all.at;
     system.trial_residual = trial_residual.all.at;
-    system.step = place(system.unknowns).at;
+    const Packed newton_step = packed(segment.unknowns, who);
+    system.step = newton_step.all.at;
+    if (folder_.has(segment.solve_package)) {
+      std::vector<Place> made = newton_step.groups;
+      made.push_back(place(1));
+      system.trusted = made.back().at;
+      system.newton_step = run_of(segment.solve_package, outputs, made);
+      system.pivoted = place(system.unknowns).at;
+    }
     if (derivatives_) add_sensitivity(segment, operands(unknowns), residual.groups, givens, system);
 
     std::vector<Move<T>> pack, unpack;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
-from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import ffi, lib
 
 _Self = TypeVar("_Self", bound="Handle")
@@ -24,6 +24,11 @@ class Handle:
     # What to do where a copy, or the same in another process, is wanted.
     _instead = ""
 
+    @property
+    def _called(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
     def __init__(self, owner: Any) -> None:
         """Take over what `owner` has, which is empty then."""
         # With a pointer of our own: in a reference cycle, the collector frees the handle and what
@@ -37,7 +42,7 @@ class Handle:
         """The owner, whose [0] is the handle. Keep it in a local variable during its use."""
         owner = self._owner
         if owner is None or not self._pointer[0]:
-            raise FatalError(f"this {type(self).__name__} is closed", lib.NEML2_ERROR_ARGUMENT)
+            raise FatalError(f"this {self._called} is closed", lib.NEML2_ERROR_ARGUMENT)
         return owner
 
     @property
@@ -63,7 +68,7 @@ class Handle:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         # pickle, copy and deepcopy all come here; the address of a handle means nothing elsewhere.
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: {self._instead}")
+        raise TypeError(f"a {self._called} cannot be copied or pickled: {self._instead}")
 
 
 def owned(kind: str) -> Any:
@@ -75,10 +80,3 @@ _KINDS = ("tensor", "graph", "model", "report", "call", "solve", "scheduler")
 _OUT = {kind: ffi.typeof(f"neml2_{kind} **") for kind in _KINDS}
 _FREE = {kind: getattr(lib, f"neml2_{kind}_free") for kind in _KINDS}
 _FREE_BY_TYPE = {_OUT[kind]: _FREE[kind] for kind in _KINDS}
-
-
-def new_call(model: Handle) -> Any:
-    """A neml2_call of the model, owned; FatalError where that is closed."""
-    owner, held = owned("call"), model._open()  # held: another thread may close it meanwhile
-    check(lib.neml2_call_create(owner, held[0]))
-    return owner

@@ -79,3 +79,9 @@ def c_string(value: str | os.PathLike[str] | None) -> Any:
     if b"\0" in encoded:
         raise ValueError(f"{value!r} holds a zero character")
     return encoded
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path that stays when the working folder becomes another; links stay links."""
+    name = os.fsdecode(path)
+    return os.path.abspath(name) if name else name  # noqa: PTH100

@@ -80,7 +80,7 @@ class Results(Mapping[str, Any]):
 
 def giver(model: Model, given: Kind | None) -> Callable[[Array], Any]:
     """What hands an array out: as the model does, where arrays of the kind `given` were."""
-    kind = kind_of_results(model, given)
+    kind = kind_of_results(model._engine.kind, given)
 
     def give(array: Array) -> Any:
         return array if kind is NUMPY else kind.hand_out(Tensor(array)._open(), array)

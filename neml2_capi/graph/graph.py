@@ -14,7 +14,7 @@ from neml2_capi._ffi.arguments import Arguments, free, results, take
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.library import absolute, c_string, ffi, lib, text
 from neml2_capi._ffi.runtime import load, runtime_of
 from neml2_capi._ffi.tensor import (
     DTYPE_NAMES,
@@ -27,7 +27,6 @@ from neml2_capi._ffi.tensor import (
 )
 from neml2_capi._ffi.typing import A, Plain
 from neml2_capi.graph.pytree import structure
-from neml2_capi.model.reopening import absolute
 
 __all__ = ["Graph", "GraphInput", "GraphOutput"]
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, check, last_failure
-from neml2_capi._ffi.handle import Handle, new_call
+from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
 from neml2_capi.model.binding import Bound, Key, Place, Shape
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
-from neml2_capi.model.places import READ, REPORTS, WRITTEN, Places, requests
+from neml2_capi.model.places import READ, WRITTEN, Places, requests
+from neml2_capi.model.reports import REPORTS
 
 if TYPE_CHECKING:
     from neml2_capi.model.model import Model
@@ -83,10 +84,10 @@ class Call(Handle):
 
     def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
         """As Model.bind(), whose arguments are `groups`."""
-        super().__init__(new_call(model))
+        super().__init__(model._engine.new_call())
         self._model = model
         self._turn = threading.RLock()
-        self._places = Places(model, self._pointer[0])
+        self._places = Places(model._signature, self._pointer[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
         # What swap() bound: arrays, by where they fit and their identity, until others are bound.
         self._fits: dict[tuple[Key, int], Fit] = {}
@@ -102,7 +103,7 @@ class Call(Handle):
         kinds = Kinds()
         for place, value in requested.values():
             kinds.add(value, place.label)
-        kind = kind_of_results(model, kinds.kind)
+        kind = kind_of_results(model._engine.kind, kinds.kind)
         self._kind = kind if kind.mutable else NUMPY  # a run changes its results
         self.batch = self._common_batch(requested, views)
         self.points = math.prod(self.batch)
@@ -219,7 +220,7 @@ class Call(Handle):
     def _requested(self, groups: Mapping[str, Any]) -> _Requested:
         """What to bind, by key: a place with an array, True for a new one, None for no more."""
         requested: _Requested = {}
-        for place, value in requests(self._model, self._places, groups):
+        for place, value in requests(self._model._signature, self._places, groups):
             if place.key in requested:
                 raise place.label.refuse("is given twice", lib.NEML2_ERROR_NAME)
             if place.key[0] == "inputs" and value is None:
@@ -329,7 +330,7 @@ class Call(Handle):
         """ConvergenceError of the last run."""
         good = np.asarray(self._bound["report", "status"][1].array <= _NON_FINITE)
         raise last_failure(status).unconverged(
-            failed_segment(self._model, good, {}),
+            failed_segment(self._model._engine.implicit_segments, good, {}),
             report=self.report,
             converged_mask=self._handed_out(good),
             outputs=self.outputs,

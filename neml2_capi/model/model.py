@@ -3,59 +3,28 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
+from types import TracebackType
+from typing import Any, SupportsIndex, TypeVar
 
-import numpy as np
-
-from neml2_capi._ffi.errors import FatalError, check, read_text
-from neml2_capi._ffi.handle import Handle, owned
-from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind
-from neml2_capi._ffi.library import c_string, ffi, lib
-from neml2_capi._ffi.logs import drain
-from neml2_capi._ffi.runtime import load, load_for, runtime_of
-from neml2_capi._ffi.tensor import DTYPE_NAMES, device_text, wrap
-from neml2_capi._ffi.typing import A, Arrays, Blocks, Others, Plains
-from neml2_capi._ffi.variables import (
-    Derivative,
-    History,
-    Variables,
-    read_derivatives,
-    read_histories,
-    read_variables,
-)
-from neml2_capi.model.evaluation import (
-    FORWARD,
-    JACOBIAN,
-    JVP,
-    PARAM_JACOBIAN,
-    PARAM_VJP,
-    VJP,
-    Evaluation,
-    Operation,
-    by_name,
-    by_pair,
-    evaluate,
-)
-from neml2_capi.model.options import Options, read_options
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.kinds import NUMPY, Kind
+from neml2_capi._ffi.library import absolute, lib
+from neml2_capi.model.backend import Backend
+from neml2_capi.model.call import Call
+from neml2_capi.model.copies import reopened, setting_of
+from neml2_capi.model.described import Described
+from neml2_capi.model.functions import Functions
+from neml2_capi.model.native import Native
+from neml2_capi.model.options import Options
 from neml2_capi.model.parameters import Parameters
-from neml2_capi.model.reopening import Source, absolute, reopened, setting_of
-from neml2_capi.model.replay import Replays
-from neml2_capi.model.scheduler import Scheduler, not_a_scheduler
-
-if TYPE_CHECKING:
-    from neml2_capi.model.call import Call
-    from neml2_capi.solvers import Solve, Solver
+from neml2_capi.model.scheduler import Scheduler
+from neml2_capi.model.source import Source, source_of
 
 _Self = TypeVar("_Self", bound="Model")
-_ENGINES = ("native", "python")
-# Setting a parameter is rare, and a change of its batch is seen by all replays at once.
-_SETTING = threading.Lock()
 
 
-class Model(Handle):
+class Model(Functions, Described):
     """A material model, compiled by `neml2-compile`.
 
         model = Model("aoti/elasticity")
@@ -77,21 +46,6 @@ class Model(Handle):
 
     #: The kind of the results; NUMPY: that of the arguments.
     _kind: Kind = NUMPY
-    _solved: list[tuple[str, set[str]]] | None = None
-    _replays = Replays()
-
-    def __new__(cls: type[_Self], *arguments: Any, engine: str = "native", **named: Any) -> _Self:
-        if engine not in _ENGINES:
-            raise FatalError(
-                f"there is no engine {engine!r}; there are: {', '.join(_ENGINES)}",
-                lib.NEML2_ERROR_ARGUMENT,
-                "engine",
-            )
-        if engine == "python":
-            from neml2_capi.engine.model import in_python
-
-            cls = in_python(cls)
-        return object.__new__(cls)
 
     def __init__(
         self,
@@ -124,28 +78,7 @@ class Model(Handle):
         FatalError where it cannot be loaded; the message says why.
         """
         where = absolute(artifact_root)
-        self._load_from(_source(where, None, device, dtype, runtime, scheduler))
-
-    def _load_from(self, source: Source) -> None:
-        others = set(vars(self))
-        self._source = source
-        self._load(source)
-        self._options_at_load = dict(self.options)
-        self._loaded = {*vars(self), "_loaded"} - others
-
-    def _load(self, source: Source) -> None:
-        owner = owned("model")
-        if source.devices is None:
-            *target, runtime = source[:-1]
-            load(lib.neml2_model_load_with, runtime, owner, *map(c_string, target))
-        else:
-            scheduler = Scheduler(source.devices)._open()
-            names = [c_string(name) for name in (source.path, source.name, source.dtype)]
-            load_for(
-                [device.runtime for device in source.devices],
-                lambda: lib.neml2_model_load_scheduled(owner, *names, scheduler[0]),
-            )
-        self._introspect(owner)
+        self._load(source_of(where, None, device, dtype, runtime, scheduler), engine)
 
     @classmethod
     def from_stub(
@@ -163,286 +96,43 @@ class Model(Handle):
         What an older stub says of the solver holds. The other arguments are as in Model.
         """
         model = cls.__new__(cls)
-        model._load_from(_source(absolute(stub), name, device, dtype, runtime, scheduler))
+        model._load(source_of(absolute(stub), name, device, dtype, runtime, scheduler), "native")
         return model
 
-    def _introspect(self, owner: Any) -> None:
-        super().__init__(owner)
-        owner = self._open()
-        self._inputs = read_variables(owner[0], lib.NEML2_INPUT)
-        self._outputs = read_variables(owner[0], lib.NEML2_OUTPUT)
-        self._parameters = read_variables(owner[0], lib.NEML2_PARAMETER)
-        self._unknowns = read_variables(owner[0], lib.NEML2_UNKNOWN)
-        self._derivatives = read_derivatives(owner[0], self._outputs, self._inputs)
-        self._parameter_derivatives = read_derivatives(owner[0], self._outputs, self._parameters)
-        self._histories = read_histories(owner[0], self._inputs, self._outputs)
-        dtype = ffi.new("int32_t *")
-        check(lib.neml2_model_dtype(dtype, owner[0]))
-        self._dtype = DTYPE_NAMES[dtype[0]]
-        device, index = ffi.new("int32_t *"), ffi.new("int32_t *")
-        check(lib.neml2_model_device(device, index, owner[0]))
-        self._device = device[0], index[0]
-        if device[0] != lib.NEML2_DEVICE_CPU:
-            self._kind = TORCH
-        scheduled = self._source.devices is not None
-        self._on_host = scheduled or runtime_of(lib.neml2_model_runtime, owner) != "tensors"
-        self._known_options = read_options(owner[0])
-        if "NEML2_CAPI_THREADS" not in os.environ:
-            check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
-        self._replays = Replays()
-        drain()
+    def _load(self, source: Source, engine: str) -> None:
+        self._source = source
+        self._engine = _opened(source, engine, self._kind)
+        self._options_at_load = dict(self.options)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._engine.closed
 
     def close(self) -> None:
         """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
-        super().close()
-        self._replays = Replays()
+        self._engine.close()
+
+    def __enter__(self: _Self) -> _Self:
+        self._engine._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        self._open()
-        return reopened, (*self._class_and_engine(), self._source, setting_of(self))
-
-    def _class_and_engine(self) -> tuple[type[Model], str]:
-        return type(self), "native"
-
-    # --------------------------------------------------------------------------------------------
-    # What the model is
-    # --------------------------------------------------------------------------------------------
-
-    @property
-    def runtime(self) -> str:
-        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does.
-
-        "tensors" where all of the model does. Of a scheduler, that of the first device.
-        """
-        return runtime_of(lib.neml2_model_runtime, self._open())
-
-    @property
-    def scheduler(self) -> Scheduler | None:
-        """A copy of the scheduler that the model was loaded with; None without one."""
-        return None if self._source.devices is None else Scheduler(self._source.devices)
-
-    @property
-    def points_evaluated(self) -> tuple[int, ...]:
-        """How many points each device of the scheduler has evaluated since the model was loaded.
-
-        What a batch size or a priority is worth can be told by it. Without a scheduler it is empty.
-        """
-        owner, count = self._open(), ffi.new("int64_t *")
-        counts = []
-        for index in range(len(self._source.devices or ())):
-            check(lib.neml2_model_points_evaluated(count, owner[0], index))
-            counts.append(count[0])
-        return tuple(counts)
-
-    @property
-    def inputs(self) -> Variables:
-        """The inputs, a sequence of Variable. `x~1` is the value of `x` at the previous step."""
-        return self._inputs
-
-    @property
-    def outputs(self) -> Variables:
-        """The outputs, a sequence of Variable."""
-        return self._outputs
-
-    @property
-    def parameters(self) -> Variables:
-        """The parameters that were promoted at compile time, a sequence of Variable."""
-        return self._parameters
-
-    @property
-    def unknowns(self) -> Variables:
-        """What the implicit segments solve for, a sequence of Variable."""
-        return self._unknowns
-
-    @property
-    def derivatives(self) -> tuple[Derivative, ...]:
-        """The derivatives with respect to inputs that were compiled."""
-        return self._derivatives
-
-    @property
-    def parameter_derivatives(self) -> tuple[Derivative, ...]:
-        """The derivatives with respect to promoted parameters that were compiled."""
-        return self._parameter_derivatives
-
-    @property
-    def histories(self) -> tuple[History, ...]:
-        """The inputs `x~1`, `x~2`, and the outputs that they become at the next step."""
-        return self._histories
-
-    def _implicit_segments(self) -> list[tuple[str, set[str]]]:
-        """The package of the residual of each implicit segment, and what it is solved for."""
-        if self._solved is None and self.closed:  # a call may outlive it
-            return []
-        if self._solved is None:
-            self._solved = [
-                (
-                    segment["residual_package"],
-                    {v["name"] for group in segment["unknowns"] for v in group["variables"]},
-                )
-                for segment in self.describe()["segments"]
-                if segment["kind"] == "implicit"
-            ]
-        return self._solved
-
-    def describe(self) -> dict[str, Any]:
-        """What the artifact holds: segments, packages, settings; in one form for every schema."""
-        import json
-
-        handle = self._open()
-        document: dict[str, Any] = json.loads(read_text(lib.neml2_model_describe, handle[0]))
-        return document
-
-    @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(self._inputs.names)
-
-    @property
-    def output_names(self) -> list[str]:
-        """The names of the outputs, in order."""
-        return list(self._outputs.names)
-
-    @property
-    def input_base_shapes(self) -> list[list[int]]:
-        """The base shape of each input: [] for a Scalar, [6] for an SR2."""
-        return [list(variable.base_shape) for variable in self._inputs]
-
-    @property
-    def output_base_shapes(self) -> list[list[int]]:
-        """The base shape of each output."""
-        return [list(variable.base_shape) for variable in self._outputs]
-
-    @property
-    def parameter_base_shapes(self) -> dict[str, list[int]]:
-        """The base shape of each parameter, by its qualified name."""
-        return {variable.name: list(variable.base_shape) for variable in self._parameters}
-
-    @property
-    def input_sub_batch_shapes(self) -> list[list[int]]:
-        """The sub-batch shape of each input: the axes between the batch and the base."""
-        return [list(variable.sub_batch_shape) for variable in self._inputs]
-
-    @property
-    def output_sub_batch_shapes(self) -> list[list[int]]:
-        """The sub-batch shape of each output."""
-        return [list(variable.sub_batch_shape) for variable in self._outputs]
-
-    @property
-    def input_types(self) -> list[str]:
-        """The mathematical type of each input: "SR2", "Scalar"."""
-        return [variable.type for variable in self._inputs]
-
-    @property
-    def output_types(self) -> list[str]:
-        """The mathematical type of each output."""
-        return [variable.type for variable in self._outputs]
-
-    @property
-    def device(self) -> Any:
-        """Where the model runs: "cpu", also with a scheduler, or "cuda:0"."""
-        return device_text(self._device)
-
-    @property
-    def dtype(self) -> Any:
-        """The element type of the floating-point variables, a numpy.dtype."""
-        return np.dtype(self._dtype)
+        self._engine._open()
+        return reopened, (type(self), self._engine.name, self._source, setting_of(self))
 
     def __repr__(self) -> str:
         signature = f"({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})"
         closed = ", closed" if self.closed else ""
         return f"<{type(self).__name__} {signature}, {self._dtype}{closed}>"
-
-    # --------------------------------------------------------------------------------------------
-    # Evaluation
-    # --------------------------------------------------------------------------------------------
-
-    @overload
-    def forward(
-        self, inputs: Plains, param_overrides: Plains | None = None, solver: Solver | None = None
-    ) -> Arrays: ...
-    @overload
-    def forward(
-        self,
-        inputs: Others[A],
-        param_overrides: Others[A] | None = None,
-        solver: Solver | None = None,
-    ) -> dict[str, A]: ...
-    @overload
-    def forward(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-        solver: Solver | None = None,
-    ) -> dict[str, Any]: ...
-    def forward(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-        solver: Solver | None = None,
-    ) -> dict[str, Any]:
-        """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
-
-        Every input must be given, history (`x~1`) too. `param_overrides` replaces values of
-        parameters in this call only. The results are new arrays. `solver` solves the nonlinear
-        systems in place of the library: neml2_capi.solvers.Newton() or a function of yours, which
-        see.
-
-        FatalError for a wrong name, shape or element type: nothing was evaluated. ConvergenceError
-        where points of an implicit model did not converge: it holds the outputs of the others. NaN
-        in the result of an explicit model is no error.
-        """
-        if solver is None and param_overrides is None:
-            replayed = self._replays.forward(inputs)
-            if replayed is not None:
-                return replayed
-        if solver is not None:
-            with self.solve(inputs, param_overrides) as solve:
-                for system in solve:
-                    solver(system)
-                return solve.end()
-        evaluation = self._evaluate(FORWARD, inputs, param_overrides)
-        evaluation.raise_if_failed()
-        return evaluation.outputs
-
-    def solve(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> Solve:
-        """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers."""
-        from neml2_capi.solvers import Solve
-
-        return Solve(self, inputs, param_overrides)
-
-    @overload
-    def evaluate(
-        self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
-    @overload
-    def evaluate(
-        self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
-    @overload
-    def evaluate(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
-    def evaluate(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model, and say what became of each point: (outputs, report).
-
-        Like forward(), but points that fail are no error: their outputs are NaN, and the report
-        tells. It has, each (*B,): `status` (int32, the NEML2_* of the header: 0 where all is well),
-        `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply the
-        increment before another try); and with the option `collect_history`, `residual_history`,
-        (*B, miters), NaN after the last iteration.
-        """
-        evaluation = self._evaluate(FORWARD, inputs, param_overrides)
-        return evaluation.outputs, evaluation.report.arrays()
 
     def bind(
         self,
@@ -483,8 +173,6 @@ class Model(Handle):
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
         input, and else overlaps no other. FatalError says which array does not fit, and why.
         """
-        from neml2_capi.model.call import Call
-
         return Call(
             self,
             {
@@ -500,211 +188,6 @@ class Model(Handle):
             },
         )
 
-    # --------------------------------------------------------------------------------------------
-    # Derivatives: of the pairs that were compiled, and errors as in forward()
-    # --------------------------------------------------------------------------------------------
-
-    @overload
-    def jvp(
-        self, inputs: Plains, tangents: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
-    @overload
-    def jvp(
-        self, inputs: Others[A], tangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
-    @overload
-    def jvp(
-        self,
-        inputs: Mapping[str, Any],
-        tangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
-    def jvp(
-        self,
-        inputs: Mapping[str, Any],
-        tangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model and its derivative along `tangents`: (outputs, derivatives by output).
-
-        A tangent has the shape of its input; one that is missing is zero. An output sums over the
-        inputs for which a derivative of it was compiled (see `derivatives`); outputs without one
-        are absent.
-        """
-        if param_overrides is None:
-            replayed = self._replays.jvp(inputs, tangents)
-            if replayed is not None:
-                return replayed
-        evaluation = self._evaluate(JVP, inputs, param_overrides, tangents)
-        derivatives = by_name(self._outputs, evaluation.results)
-        evaluation.raise_if_failed(derivatives)
-        return evaluation.outputs, derivatives
-
-    @overload
-    def vjp(
-        self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
-    @overload
-    def vjp(
-        self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
-    @overload
-    def vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
-    def vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model and the transpose of its derivative: (outputs, adjoints by input).
-
-        A cotangent has the shape of its output; one that is missing is zero. An adjoint has the
-        shape of its input as it was given: what is one value for many points gets their sum.
-        Inputs with respect to which no derivative was compiled are absent.
-        """
-        if param_overrides is None:
-            replayed = self._replays.vjp(inputs, cotangents)
-            if replayed is not None:
-                return replayed
-        evaluation = self._evaluate(VJP, inputs, param_overrides, cotangents)
-        adjoints = by_name(self._inputs, evaluation.results)
-        evaluation.raise_if_failed(adjoints)
-        return evaluation.outputs, adjoints
-
-    @overload
-    def jacobian(
-        self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Blocks]: ...
-    @overload
-    def jacobian(
-        self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
-    @overload
-    def jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
-    def jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Evaluate the model and its Jacobian: (outputs, {output: {input: block}}).
-
-        A block is (*B, *output_shape, *input_shape), with the shapes of a point; without B where
-        the derivative is the same for all points, unless there are none. In a model of one forward
-        segment the derivative relates each sub-batch site of the output to the same site of the
-        input, and a block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with
-        sub-batch axes of size 1 where it is the same at all sites. Pairs that were not compiled
-        are absent.
-        """
-        if param_overrides is None:
-            replayed: tuple[dict[str, Any], dict[str, dict[str, Any]]] | None = (
-                self._replays.jacobian(inputs)
-            )
-            if replayed is not None:
-                return replayed
-        evaluation = self._evaluate(JACOBIAN, inputs, param_overrides)
-        blocks = by_pair(self._derivatives, evaluation.results)
-        evaluation.raise_if_failed(blocks)
-        return evaluation.outputs, blocks
-
-    @overload
-    def param_jacobian(
-        self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Blocks]: ...
-    @overload
-    def param_jacobian(
-        self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
-    @overload
-    def param_jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
-    def param_jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Evaluate the model and its derivatives with respect to promoted parameters.
-
-        Returns (outputs, {output: {parameter: block}}); a block is (*B, *output_shape,
-        *parameter_base_shape), also where the parameter is one value for all points.
-        """
-        if param_overrides is None:
-            replayed: tuple[dict[str, Any], dict[str, dict[str, Any]]] | None = (
-                self._replays.param_jacobian(inputs)
-            )
-            if replayed is not None:
-                return replayed
-        evaluation = self._evaluate(PARAM_JACOBIAN, inputs, param_overrides)
-        blocks = by_pair(self._parameter_derivatives, evaluation.results)
-        evaluation.raise_if_failed(blocks)
-        return evaluation.outputs, blocks
-
-    @overload
-    def param_vjp(
-        self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
-    ) -> Arrays: ...
-    @overload
-    def param_vjp(
-        self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> dict[str, A]: ...
-    @overload
-    def param_vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]: ...
-    def param_vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """The gradients of sum(cotangent * output) with respect to promoted parameters, by name.
-
-        A gradient has the shape of the parameter, stored or overridden: that of one value for all
-        points is summed over them.
-        """
-        if param_overrides is None:
-            replayed = self._replays.param_vjp(inputs, cotangents)
-            if replayed is not None:
-                return replayed
-        evaluation = self._evaluate(PARAM_VJP, inputs, param_overrides, cotangents)
-        gradients = by_name(self._parameters, evaluation.results)
-        evaluation.raise_if_failed(gradients)
-        return gradients
-
-    def _evaluate(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Any = None,
-    ) -> Evaluation:
-        """Have it evaluated, and remember how."""
-        can_replay = overrides is None and self._on_host  # a call is over arrays of the host
-        replay = self._replays.of(operation, self) if can_replay else None
-        pools = replay.memory.pools if replay else None
-        evaluation = evaluate(self, operation, inputs, overrides, directions)
-        if replay and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
-            self._replays.learn(replay, pools, self, inputs, directions, evaluation)
-        return evaluation
-
-    # --------------------------------------------------------------------------------------------
-    # Parameters and options
-    # --------------------------------------------------------------------------------------------
-
     def named_parameters(self) -> Parameters:
         """The parameters as a live mapping of views: writing to one changes the model.
 
@@ -712,37 +195,19 @@ class Model(Handle):
         """
         return Parameters(self)
 
-    def _view(self, index: int) -> Any:
-        """The memory of a parameter."""
-        handle, owner = self._open(), owned("tensor")
-        name = self._parameters.names[index].encode()
-        check(lib.neml2_model_parameter_get(owner, handle[0], name))
-        return self._kind.hand_out(owner)
-
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).
 
         B must broadcast with the batch of the inputs. A value of a wrong shape or type is a
         FatalError and changes nothing.
         """
-        owner = self._open()
-        index = self._parameters.resolve(name)
-        parameter, tensor = self._parameters[index], owned("tensor")
-        # The array stays alive in `source` while the library copies it.
-        source = wrap(tensor, value, self._parameters.labels[index], parameter.dtype)
-        with _SETTING:
-            # Where the batch stays, what is remembered of evaluations stays true.
-            shape = () if isinstance(value, float) else getattr(value, "shape", None)
-            stays = shape == self._view(index).shape
-            with nullcontext() if stays else self._replays.forgotten():
-                check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
-        del source
+        self._engine.set_parameter(self.parameters.resolve(name), value)
 
     @property
     def options(self) -> Options:
         """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
-        # Made on demand: a mapping kept here would be a reference cycle.
-        return Options(self, self._known_options)
+        options: Options = self._engine.options
+        return options
 
     def set_solver_config(
         self,
@@ -777,31 +242,16 @@ class Model(Handle):
         )
 
 
-def _source(
-    path: str, name: str | None, device: Any, dtype: Any, runtime: str, scheduler: Scheduler | None
-) -> Source:
-    """Where a model comes from, by the arguments of Model()."""
-    target = _target(device, dtype)
-    if scheduler is None:
-        return Source(path, name, *target, runtime)
-    if not isinstance(scheduler, Scheduler):
-        raise not_a_scheduler(scheduler)
-    if target[0] is not None or runtime != "auto":
-        raise FatalError(
-            "the devices and their runtimes are those of the scheduler: leave "
-            f"{'device' if target[0] else 'runtime'} out",
-            lib.NEML2_ERROR_ARGUMENT,
-            "device" if target[0] else "runtime",
-        )
-    return Source(path, name, *target, devices=scheduler.devices)
+def _opened(source: Source, engine: str, kind: Kind) -> Backend:
+    """What evaluates the model: the library, or Python."""
+    if engine == "native":
+        return Native(source, kind)
+    if engine == "python":
+        from neml2_capi.model.in_python import InPython
 
-
-def _target(device: Any, dtype: Any) -> tuple[str | None, str | None]:
-    """The names of a device and an element type; None for the defaults."""
-    name = None
-    if dtype is not None and dtype != "":
-        # torch.float64 is written "torch.float64"; numpy knows the name of everything else.
-        name = str(dtype).removeprefix("torch.")
-        if not isinstance(dtype, str) and name == str(dtype):
-            name = np.dtype(dtype).name
-    return str(device) if device else None, name
+        return InPython(source, kind)
+    raise FatalError(
+        f"there is no engine {engine!r}; there are: native, python",
+        lib.NEML2_ERROR_ARGUMENT,
+        "engine",
+    )

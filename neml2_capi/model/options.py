@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from neml2_capi._ffi.errors import FatalError, check, unknown_name
+from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.library import c_string, ffi, lib, text
-
-if TYPE_CHECKING:
-    from neml2_capi.model.model import Model
-
-
-#: The choices of a text that can be anything.
-ANY_TEXT = ("*",)
-
-
-class Option(NamedTuple):
-    """What an option can be."""
-
-    least: float
-    greatest: float
-    choices: tuple[str, ...]  # empty for a number; ANY_TEXT for any text
+from neml2_capi._ffi.options import ANY_TEXT, Option
 
 
 class Options(Mapping[str, Any]):
@@ -32,7 +19,7 @@ class Options(Mapping[str, Any]):
     A value out of bounds is a FatalError and changes nothing.
     """
 
-    def __init__(self, model: Model, known: Mapping[str, Option]) -> None:
+    def __init__(self, model: Handle, known: Mapping[str, Option]) -> None:
         self._model = model
         self._known = known
 
@@ -105,20 +92,6 @@ class Options(Mapping[str, Any]):
             return self._known[name]
         except KeyError:
             raise unknown_name("option", name, self._known) from None
-
-
-def read_options(model: Any) -> dict[str, Option]:
-    """The options of a model handle by name."""
-    count = ffi.new("int64_t *")
-    check(lib.neml2_model_option_count(count, model))
-    return dict(_read(model, index) for index in range(count[0]))
-
-
-def _read(model: Any, index: int) -> tuple[str, Option]:
-    name, choices = ffi.new("const char **"), ffi.new("const char **")
-    bounds = ffi.new("double[2]")
-    check(lib.neml2_model_option_info(name, bounds, bounds + 1, choices, model, index))
-    return text(name[0]), Option(bounds[0], bounds[1], tuple(text(choices[0]).split()))
 
 
 def _refused(name: str, given: str, wanted: str) -> FatalError:

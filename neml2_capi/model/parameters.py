@@ -22,7 +22,7 @@ class Parameters(Mapping[str, Any]):
         self._model = model
 
     def __getitem__(self, name: str) -> Any:
-        return self._model._view(self._model.parameters.resolve(name))
+        return self._model._engine.parameter(self._model.parameters.resolve(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._model.set_parameter(name, value)

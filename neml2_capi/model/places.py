@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,27 +13,18 @@ from neml2_capi._ffi.tensor import Label
 from neml2_capi._ffi.variables import Derivative, Variable, Variables
 from neml2_capi.model.binding import Place
 from neml2_capi.model.evaluation import check_mapping
-
-if TYPE_CHECKING:
-    from neml2_capi.model.model import Model
+from neml2_capi.model.reports import REPORTS
+from neml2_capi.model.signature import Signature
 
 #: The kinds of arrays that a call reads, and those that it writes.
 READ = ("inputs", "parameters", "tangents", "cotangents")
 WRITTEN = ("outputs", "jvps", "adjoints", "derivatives", "report")
 
-#: What can be reported of each point, with its number in the header and its type.
-REPORTS = {
-    "status": (lib.NEML2_REPORT_STATUS, "int32"),
-    "iterations": (lib.NEML2_REPORT_ITERATIONS, "int32"),
-    "residual_norm": (lib.NEML2_REPORT_RESIDUAL_NORM, "float64"),
-    "suggested_cut": (lib.NEML2_REPORT_SUGGESTED_CUT, "float64"),
-}
-
 
 class Places:
     """The places of a call: for each kind of array a method that looks a name up."""
 
-    def __init__(self, model: Model, call: Any) -> None:
+    def __init__(self, model: Signature, call: Any) -> None:
         self._model, self._call = model, call
         self._known: dict[tuple[str, ...], Place] = {}
 
@@ -85,7 +76,7 @@ class Places:
             ("derivatives", output, variable),
             Label("derivative", f"{output}:{variable}"),
             shapes.get((output, variable), ()),
-            np.dtype(self._model._dtype),
+            np.dtype(self._model.dtype),
             written=True,
             repeats=False,
             function=lib.neml2_call_bind_derivative,
@@ -139,7 +130,7 @@ class Places:
 
 
 def requests(
-    model: Model, places: Places, groups: Mapping[str, Any]
+    model: Signature, places: Places, groups: Mapping[str, Any]
 ) -> Iterator[tuple[Place, Any]]:
     """What to bind where: an array, True for a new one, or None to take a binding back."""
     for group, values in groups.items():
@@ -151,7 +142,7 @@ def requests(
                 yield places.at(group, name), value
 
 
-def _block_requests(model: Model, places: Places, values: Any) -> Iterator[tuple[Place, Any]]:
+def _block_requests(model: Signature, places: Places, values: Any) -> Iterator[tuple[Place, Any]]:
     if values is True:
         values = dict.fromkeys((derivative.output for derivative in model.derivatives), True)
     if values is None or values is False:

@@ -133,7 +133,7 @@ def _capture_of(name: str) -> Making:
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays capture folding handlers operators program scalar trace"
     content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
-    content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
+    content += [_code(kernels / f"{part}.py") for part in parts.split()]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
     return Making(content, command, recipe.version)

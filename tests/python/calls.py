@@ -36,7 +36,7 @@ def evaluate(model: Model, inputs: Mapping[str, Array]) -> tuple[Arrays, Arrays]
         "norms": lib.NEML2_REPORT_RESIDUAL_HISTORY,
     }
     call = ffi.new("neml2_call **")
-    check(lib.neml2_call_create(call, model._open()[0]))
+    check(lib.neml2_call_create(call, model._engine._open()[0]))
     try:
         for bind, values in (
             (lib.neml2_call_bind_input, arrays),

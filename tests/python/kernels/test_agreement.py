@@ -63,7 +63,12 @@ class Case:
         return self._graphs[stem]
 
     def stems(self) -> Iterator[str]:
-        yield from (stem for stem in self.kernels if f"{stem}.pt2" in self.packages)
+        """The graphs that have both. A kernel beside them solves by its own way: test_lanes.py."""
+        yield from (
+            stem
+            for stem in self.kernels
+            if f"{stem}.pt2" in self.packages and stem in self.programs
+        )
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +173,8 @@ def test_a_point_is_finite_in_both_or_in_none(
 @pytest.mark.parametrize("name", ["chaboche", "radial_return", "crystal"])
 def test_a_lane_does_not_depend_on_the_others(cases: Callable[[str], Case], name: str) -> None:
     case = cases(name)
-    for stem, kernel in case.kernels.items():
+    for stem in case.kernels.keys() & case.programs.keys():
+        kernel = case.kernels[stem]
         inputs = inputs_of(case.programs[stem], 13)
         together = kernel(*inputs)
         disturbed = [x.copy() for x in inputs]

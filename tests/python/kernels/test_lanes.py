@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from states import RECORDED, repeated, state_of
 
 from neml2_capi import Error, Model
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
