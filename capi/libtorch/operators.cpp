@@ -15,13 +15,13 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// Tensors and integers as they come from the package, in the order of the arguments.
+// Tensors and integers from the package, in the order of the arguments.
 class Incoming {
  public:
   Incoming(std::int64_t* integers, Handle* tensors) : integers_(integers), tensors_(tensors) {}
 
   std::int64_t integer() { return *integers_++; }
-  // The dispatcher takes over what it is given.
+  // Returns a copy of the handle, since the dispatcher takes its arguments over.
   Cell tensor() {
     Handle copy = nullptr;
     expect(torch().aoti_torch_new_tensor_handle(*tensors_++, &copy), "a tensor argument");
@@ -81,7 +81,7 @@ Cell argument_of(const BoundArgument& argument, Incoming& incoming) {
 }
 
 void report(Run& run, Handle handle) {
-  if (run.leaves_on_device) {  // to read it would wait for the device
+  if (run.leaves_on_device) {  // a read would wait for the device
     Handle copy = nullptr;
     expect(torch().aoti_torch_new_tensor_handle(handle, &copy), "the info of a linear solve");
     if (run.singular) run.singular->on_device.push_back(take(OwnedHandle(copy), true));
@@ -130,7 +130,7 @@ OperatorCall resolve(const OperatorNode& node) {
     operation.num_integers += static_cast<std::size_t>(argument.num_integers());
   }
 
-  // Without neml2 in the process its operator is not registered; it is a power that the compiler leaves alone.
+  // The operator is a power that the compiler leaves alone; without neml2 in the process it is not registered.
   if (node.target == "neml2::opaque_pow") {
     operation.name = "aten::pow";
     operation.overload = "Tensor_Tensor";

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// "Tensor?[]"
+// Returns a type as the schema writes it: "Tensor?[]".
 std::string text_of(const Type& type) {
   return type.base + (type.optional_items ? "?" : "") + (type.is_list ? "[]" : "") + (type.is_optional ? "?" : "");
 }
@@ -23,7 +23,7 @@ bool read(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// A default as the schema writes it. Its kind stays unknown where it is none of these.
+// Parses a default as the schema writes it. The kind is unknown for any other text.
 Argument parse_default(const Parameter& parameter) {
   Argument value;
   value.name = parameter.name;
@@ -77,10 +77,10 @@ bool fits(const Type& type, const Argument& value) {
 
 }  // namespace
 
-std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* so) {
+std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* problem) {
   const auto refuse = [&](const std::string& what) {
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package calls the operator ", node.target, " with ", what, ", which ", so));
+                join("The package calls the operator ", node.target, " with ", what, ", which ", problem));
   };
   std::vector<BoundArgument> bound;
   for (const Parameter& parameter : schema.parameters) {

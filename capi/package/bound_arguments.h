@@ -1,4 +1,4 @@
-// The arguments of one call site of an operator, matched with the operator's schema.
+// Arguments of one call site of an operator, matched with the operator's schema.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@ namespace neml2_capi::aoti {
 
 struct BoundArgument {
   Type type;
-  Argument value;           // as the package records it, or of the default
-  bool is_default = false;  // integers are in it; else they come at run time
+  Argument value;           // as the package records it, or the schema's default
+  bool is_default = false;  // a default holds its integers, which else come at run time
 };
 
-// One for each parameter of the schema. Throws Error NEML2_ERROR_UNSUPPORTED, naming the argument, where they do not
-// fit one another, or a result is no tensor; it says which, and `so`: "libtorch does not take: write it without".
-std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* so);
+// Returns an argument for each parameter of the schema. Throws Error NEML2_ERROR_UNSUPPORTED, with the argument, where
+// one does not fit, or a result is no tensor. `problem` ends the message: "libtorch does not take. Write it without.".
+std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* problem);
 
 }  // namespace neml2_capi::aoti
