@@ -73,8 +73,8 @@ void bind_to_libtorch(Contents& contents, std::string_view object) {
   for (const OperatorNode& node : contents.nodes) contents.calls.push_back(libtorch::resolve(node));
 }
 
-// Without a choice, libtorch is asked for where the built-in provider lacks something; where it cannot help, both
-// reasons are told.
+// Binds to libtorch where the built-in provider lacks something. Where libtorch lacks something too, the error tells
+// both reasons.
 void bind_to_either(Contents& contents, std::string_view object) {
   try {
     bind_to_builtin(contents, object);
