@@ -1,4 +1,4 @@
-"""What each command of build.py does."""
+"""Commands of build.py."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _compiled_examples() -> Path:
 
 
 def _compile_environment() -> Environment:
-    """With neml2-compile and torch."""
+    """Return an environment with neml2-compile and torch."""
     torch = torch_to_be_had(build_environment())
     if not torch:
         raise Failure(
