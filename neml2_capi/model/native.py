@@ -130,11 +130,12 @@ class Native(Handle):
         directions: Mapping[str, Any] | None = None,
     ) -> Evaluation:
         """Evaluate over tensors, and remember how it went."""
-        repeatable = overrides is None and self._repeatable
-        pools = self._repeats.pools(operation) if repeatable else None
+        # Another thread may close the model meanwhile, and have it forget.
+        repeats = self._repeats if overrides is None and self._repeatable else None
+        pools = repeats.pools(operation) if repeats else None
         evaluation = tensors.evaluate(self, operation, inputs, overrides, directions)
-        if pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
-            self._repeats.learn(pools, self, operation, inputs, directions, evaluation)
+        if repeats and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
+            repeats.learn(pools, self, operation, inputs, directions, evaluation)
         return evaluation
 
     def new_call(self) -> Any:
