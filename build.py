@@ -19,8 +19,8 @@ python3 build.py check             generated files, formatting, lint and types
 import argparse
 import sys
 
-# Only what Python 3.6 understands may stand here and in tools/prerequisites.py: both tell the user
-# of an old one what to do.
+# Python 3.6 must understand this file and tools/prerequisites.py, which tell the user of an old
+# Python what to do.
 from tools import prerequisites
 
 
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    # With `python -m`, Python sets __spec__: somebody wanted the package of this name.
+    # `python -m` sets __spec__: somebody wanted the package of this name.
     if __spec__ is not None:
         print(
             "This is build.py of neml2_capi, which hides the package `build` in this folder.\n"

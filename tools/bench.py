@@ -1,4 +1,4 @@
-"""What `build.py bench` needs: the contestants as programs, NEML2's own runtime, an environment."""
+"""Preparation of `build.py bench`: the contestants, NEML2's own runtime, an environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.native import configured
 from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
 from tools.wheel import built_wheel
 
-# What NEML2's own runtime is built with from its sources.
+# Packages that NEML2's own runtime is built with from its sources.
 REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11", "pyzag==2.0.0"]
 REFERENCE += ["numpy", "scikit-build-core", "torch==2.13.0"]
 
@@ -39,7 +39,7 @@ def bench(quick: bool, only: str, output: Path) -> int:
     if quick:
         options = [*options, "--quick"]
     variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {"NEML2_CAPI_COMPILE": "0"}
-    # What compiles models needs the tools of the builder.
+    # neml2-compile needs the tools of the builder.
     path = [build_environment().program(""), os.environ.get("PATH", "")]
     variables["PATH"] = os.pathsep.join(map(str, path))
     return openly([environment.python, ROOT / "benchmarks" / "run.py", *options], variables)
@@ -120,7 +120,7 @@ def _reference() -> Path | None:
     """
     named = os.environ.get("NEML2_CAPI_REFERENCE")
     if named:
-        # Not resolved: the link is what makes it a virtual environment.
+        # The link is not resolved, since it makes the Python a virtual environment.
         python = Path(shutil.which(named) or named).absolute()
         quietly("looking at NEML2's own runtime", [python, "-c", "import neml2.aoti"])
         return python

@@ -1,4 +1,4 @@
-"""What each command of build.py does."""
+"""Commands of build.py."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _compiled_examples() -> Path:
 
 
 def _compile_environment() -> Environment:
-    """With neml2-compile and torch."""
+    """Return an environment with neml2-compile and torch."""
     torch = torch_to_be_had(build_environment())
     if not torch:
         raise Failure(
@@ -192,6 +192,7 @@ def check(fix: bool) -> int:
         ("generated files", [python, generator, "--check"], "python3 build.py generate"),
         ("reference", [python, reference, "--check"], "python3 build.py docs"),
         ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
+        ("rooms of neml2_capi/", [python, ROOT / "tools" / "rooms.py"], "do what each line says"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

@@ -25,7 +25,7 @@ FLAGS = {
     "release": ["-DCMAKE_BUILD_TYPE=Release"],
 }
 
-# Enough for everything that runs without the programs of the tests.
+# Targets that everything needs but the programs of the tests.
 LIBRARY = ("neml2_capi", "neml2_builtin")
 
 
@@ -45,7 +45,7 @@ class Build:
         first = not (self.folder / ".ninja_log").exists()
         chosen = ["--target", *targets] if targets else []
         command: Command = [self.cmake, "--build", self.folder, "--parallel", jobs(), *chosen]
-        # Without these, ccache does not keep what was compiled with precompiled headers.
+        # ccache needs these to keep objects that were compiled with precompiled headers.
         variables = {**self.builder.variables, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         with locked(self.folder.with_suffix(".lock")):
             quietly(title, command, variables, expected if first else None)

@@ -31,7 +31,7 @@ MODELS, GRAPHS = "models", "graphs"
 
 
 def digest(recipe: Any) -> str:
-    """What tells one recipe from another: the texts and options that it is made of."""
+    """Return a digest of the texts and options of a recipe."""
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -39,7 +39,7 @@ from shrink import shrink, shrink_all
 ISA = {"TORCHINDUCTOR_CPP_MARCH": "x86-64-v3", "ATEN_CPU_CAPABILITY": "avx2"}
 
 
-# Until this version the output folder itself is the artifact.
+# Last version whose output folder is itself the artifact.
 _FLAT = "3.0.3"
 
 
@@ -88,7 +88,7 @@ def artifact(name: str, device: str = "") -> Path:
 
 @dataclass(frozen=True)
 class Making:
-    """How a folder is made: by a command, which its path ends, from the texts and options."""
+    """Way to make a folder: a command, which its path ends, and the texts and options."""
 
     content: list[Any]
     command: list[str]
@@ -104,7 +104,7 @@ def made(name: str, archive: bool = True, device: str = "") -> Path:
 
 
 def recipe_of(name: str) -> Any:
-    """What decides what is made under a name, but for the versions of the tools."""
+    """Return the recipe of a name, without the versions of the tools."""
     return _recipe(_making_of(name, ""))
 
 
@@ -124,7 +124,7 @@ def captured(name: str) -> Path:
 
 
 def capture_recipe_of(name: str) -> Any:
-    """What decides what captured() finds, but for the versions of the tools."""
+    """Return the recipe of captured(), without the versions of the tools."""
     return _recipe(_capture_of(name))
 
 
@@ -208,7 +208,7 @@ def old_neml2(version: str) -> Path:
     return _cached(f"neml2 {version}", Making([*packages, python], command))
 
 
-# What scripts compile: the script, and the modules that it imports.
+# Scripts that compile graphs, each with the modules that it imports.
 _SCRIPTS = {
     "graphs": (MODELS / "graphs.py",),
     "signatures": (MODELS / "signatures.py", MODELS / "graphs.py"),
@@ -217,7 +217,7 @@ _SCRIPTS = {
     "operators": (MODELS / "operators.py", MODELS / "operator_schemas.py"),
     "surrogate": (EXAMPLES / "surrogate" / "train.py",),
 }
-# With neml2_capi.export, which is a part of the recipe then.
+# Scripts that use neml2_capi.export, which is a part of their recipe.
 _EXPORTED = ("exports", "operators", "surrogate")
 
 
@@ -260,7 +260,7 @@ def _cached(name: str, making: Making) -> Path:
 
 
 class NotCompiledError(Exception):
-    """What is not in the archive may not be compiled here."""
+    """Model that is not in the archive, and may not be compiled here."""
 
 
 def _compile(name: str, command: list[str], version: str) -> None:

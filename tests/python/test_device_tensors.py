@@ -381,13 +381,13 @@ def test_a_package_for_cuda_is_loaded_on_its_device(package_for_cuda: Path, tmp_
         "cuda:1 libtorch",
         "['kernel.cubin']",
     ]
-    assert " of elasticity.pt2 must be on cuda:1, and is on cpu: move it there" in said
+    assert " of elasticity.pt2 must be on cuda:1, and is on cpu. Move it there" in said
 
 
 def test_the_built_in_runtime_has_no_other_device(package_for_cuda: Path) -> None:
     with pytest.raises(FatalError, match='the built-in runtime runs on "cpu" only'):
         Graph(package_for_cuda, runtime="builtin")
-    with pytest.raises(FatalError, match="is wanted on cpu: compile the model with --device cpu"):
+    with pytest.raises(FatalError, match=r"is wanted on cpu\. Compile the model with --device cpu"):
         Graph(package_for_cuda, device="cpu")
 
 

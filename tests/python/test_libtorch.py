@@ -415,7 +415,7 @@ def test_the_choice_is_told_with_its_reason(networks: Path) -> None:
 
     choice = choose(networks / "convolution.pt2")
     assert re.match(
-        "convolution.pt2 runs on libtorch: the package calls what the built-in runtime does not "
+        "convolution.pt2 runs on libtorch: The package calls what the built-in runtime does not "
         r"have: aoti_torch_cpu_.+ \(libtorch [\d.]+: .+libtorch_cpu.so\)",
         str(choice),
     )
@@ -473,7 +473,7 @@ def test_a_folder_without_it_is_refused(tmp_path: Path) -> None:
 def test_an_older_one_is_refused_with_its_version() -> None:
     message = refused(fake_libtorch("old", "0x0209"))
     assert "libtorch 2.9.0" in message
-    assert "too old. Torch 2.10 or later is needed" in message
+    assert "too old. Install torch 2.10 or later" in message
 
 
 def test_what_one_lacks_is_named_with_its_version() -> None:
@@ -485,7 +485,7 @@ def test_what_one_lacks_is_named_with_its_version() -> None:
 def test_what_a_package_misses_there_is_named_with_the_version(networks: Path) -> None:
     message = refused(fake_libtorch("empty", "0x020d"), networks / "convolution.pt2", "auto")
     assert "built-in runtime does not have" in message
-    assert "Nor can libtorch run it: the package calls what libtorch 2.13.0" in message
+    assert "Nor can libtorch run it: The package calls what libtorch 2.13.0" in message
     assert "aoti_torch_cpu_convolution" in message
 
 

@@ -1,4 +1,4 @@
-#include "capi/package/slots.h"
+#include "capi/package/bound_arguments.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// "Tensor?[]"
+// Returns a type as the schema writes it: "Tensor?[]".
 std::string text_of(const Type& type) {
   return type.base + (type.optional_items ? "?" : "") + (type.is_list ? "[]" : "") + (type.is_optional ? "?" : "");
 }
@@ -23,7 +23,7 @@ bool read(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// A default as the schema writes it. Its kind stays unknown where it is none of these.
+// Parses a default as the schema writes it. The kind is unknown for any other text.
 Argument parse_default(const Parameter& parameter) {
   Argument value;
   value.name = parameter.name;
@@ -77,26 +77,27 @@ bool fits(const Type& type, const Argument& value) {
 
 }  // namespace
 
-std::vector<Slot> slots_of(const OperatorNode& node, const Schema& schema, const char* so) {
+std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* problem) {
   const auto refuse = [&](const std::string& what) {
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package calls the operator ", node.target, " with ", what, ", which ", so));
+                join("The package calls the operator ", node.target, " with ", what, ", which ", problem));
   };
-  std::vector<Slot> slots;
+  std::vector<BoundArgument> bound;
   for (const Parameter& parameter : schema.parameters) {
-    Slot& slot = slots.emplace_back();
-    slot.type = parameter.type;
+    BoundArgument& argument = bound.emplace_back();
+    argument.type = parameter.type;
     const auto given = std::find_if(node.inputs.begin(), node.inputs.end(),
-                                    [&](const Argument& argument) { return argument.name == parameter.name; });
-    slot.is_default = given == node.inputs.end();
-    if (!slot.is_default)
-      slot.value = *given;
+                                    [&](const Argument& each) { return each.name == parameter.name; });
+    argument.is_default = given == node.inputs.end();
+    if (!argument.is_default)
+      argument.value = *given;
     else if (parameter.otherwise)
-      slot.value = parse_default(parameter);
+      argument.value = parse_default(parameter);
     else
       refuse("no argument " + parameter.name);
-    if (!fits(slot.type, slot.value))
-      refuse(join("the argument ", text_of(slot.type), " ", parameter.name, " of the kind ", slot.value.kind_name));
+    if (!fits(argument.type, argument.value))
+      refuse(join("the argument ", text_of(argument.type), " ", parameter.name, " of the kind ",
+                  argument.value.kind_name));
   }
   for (const Argument& argument : node.inputs) {
     const auto is_this = [&](const Parameter& parameter) { return parameter.name == argument.name; };
@@ -107,7 +108,7 @@ std::vector<Slot> slots_of(const OperatorNode& node, const Schema& schema, const
       !std::all_of(schema.returns.begin(), schema.returns.end(), [](const Type& type) { return type.is_tensor(); }) ||
       !std::all_of(node.outputs.begin(), node.outputs.end(), [](const auto& output) { return output.is_tensor; }))
     refuse("results other than tensors");
-  return slots;
+  return bound;
 }
 
 }  // namespace neml2_capi::aoti

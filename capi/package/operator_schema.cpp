@@ -1,4 +1,4 @@
-#include "capi/package/schema.h"
+#include "capi/package/operator_schema.h"
 
 #include "capi/base/error.h"
 
@@ -6,10 +6,9 @@ namespace neml2_capi::aoti {
 namespace {
 
 [[noreturn]] void malformed(std::string_view text, const char* what) {
-  throw Error(
-      NEML2_ERROR_ARGUMENT, "schema",
-      join("the schema of an operator, '", text, "', ", what,
-           ". It should be as torch writes it: 'library::name.overload(Tensor x, float factor=1.0) -> Tensor'"));
+  throw Error(NEML2_ERROR_ARGUMENT, "schema",
+              join("The schema of an operator, '", text, "', ", what,
+                   ". Write it as torch does: 'library::name.overload(Tensor x, float factor=1.0) -> Tensor'."));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -24,7 +23,7 @@ bool remove_end(std::string_view& text, std::string_view end) {
   return true;
 }
 
-// The pieces between the commas that stand in no bracket and in no quotes.
+// Splits at the commas outside of brackets and quotes.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> pieces;
   int depth = 0;
@@ -50,7 +49,7 @@ std::vector<std::string_view> split(std::string_view text) {
 
 Type parse_type(std::string_view text) {
   Type type;
-  std::string plain;  // without what it says of aliases: "Tensor(a!)[]"
+  std::string plain;  // without notes on aliases: "Tensor(a!)[]" becomes "Tensor[]"
   int depth = 0;
   for (const char c : text) {
     depth += c == '(';
@@ -68,7 +67,7 @@ Type parse_type(std::string_view text) {
   return type;
 }
 
-// The place of the parenthesis that closes the one at `open`.
+// Returns the position of the parenthesis that closes the one at `open`.
 std::size_t closing(std::string_view text, std::size_t open) {
   int depth = 0;
   char quote = 0;
@@ -101,8 +100,8 @@ Parameter parse_parameter(std::string_view schema, std::string_view text) {
 
 }  // namespace
 
-Schema parse_schema(std::string_view text) {
-  Schema schema;
+OperatorSchema parse_schema(std::string_view text) {
+  OperatorSchema schema;
   const auto open = text.find('(');
   const auto arrow = open == std::string_view::npos ? open : text.find("->", closing(text, open));
   if (arrow == std::string_view::npos) malformed(text, "has no arguments or no results");
@@ -121,6 +120,6 @@ Schema parse_schema(std::string_view text) {
   return schema;
 }
 
-std::string Schema::full_name() const { return name + (overload.empty() ? "" : "." + overload); }
+std::string OperatorSchema::full_name() const { return name + (overload.empty() ? "" : "." + overload); }
 
 }  // namespace neml2_capi::aoti

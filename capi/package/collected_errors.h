@@ -1,4 +1,4 @@
-// What is wrong with a package, all of it: a check that fails keeps no other from being made.
+// Errors of several checks of a package, reported together: a failed check does not prevent the next one.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace neml2_capi::aoti {
 
-class Findings {
+class CollectedErrors {
  public:
-  explicit Findings(std::string package) : package_(std::move(package)) {}
+  explicit CollectedErrors(std::string package) : package_(std::move(package)) {}
 
   template <class Check>
   void collect(Check&& check) {

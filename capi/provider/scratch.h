@@ -1,17 +1,17 @@
-// Scratch memory of a kernel: on the stack where it is small.
+// Scratch memory of a kernel, on the stack where it is small.
 #pragma once
 
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti::builtin {
 
-class Work {
+class Scratch {
  public:
-  explicit Work(std::int64_t bytes) {
+  explicit Scratch(std::int64_t bytes) {
     if (bytes > static_cast<std::int64_t>(sizeof local_)) large_ = Storage::allocate(bytes);
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
 
   template <class T>
   T* as() noexcept {
