@@ -93,7 +93,11 @@ struct Bound {
 
   Bound(const std::string& name, std::vector<Array> in, std::vector<Array> out, std::int64_t points)
       : inputs(std::move(in)), outputs(std::move(out)) {
-    expect(neml2_model_open(&model, SOURCE(.path = artifact(name).c_str())) == NEML2_OK, "load " + name);
+    const std::string path = artifact(name);
+    neml2_source source{};
+    source.size = sizeof source;
+    source.path = path.c_str();
+    expect(neml2_model_open(&model, &source) == NEML2_OK, "load " + name);
     expect(neml2_call_create(&call, model) == NEML2_OK, "create");
     for (Array& input : inputs) {
       const bool varies = &input == inputs.data();
