@@ -76,6 +76,55 @@ template <class T>
   return __builtin_bit_cast(Lanes<T>, __builtin_bit_cast(Mask<T>, x) & most);
 }
 
+// Four components of four lanes, from rows to vectors or back: element (i, j) becomes (j, i).
+#if defined(__AVX2__)
+inline constexpr bool has_tiles = true;
+[[gnu::always_inline]] inline void transpose_tile(const double* const (&from)[4], double* const (&to)[4]) {
+  const __m256d a = _mm256_loadu_pd(from[0]), b = _mm256_loadu_pd(from[1]);
+  const __m256d c = _mm256_loadu_pd(from[2]), d = _mm256_loadu_pd(from[3]);
+  const __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d);
+  const __m256d ab2 = _mm256_unpackhi_pd(a, b), cd2 = _mm256_unpackhi_pd(c, d);
+  _mm256_storeu_pd(to[0], _mm256_permute2f128_pd(ab, cd, 0x20));
+  _mm256_storeu_pd(to[1], _mm256_permute2f128_pd(ab2, cd2, 0x20));
+  _mm256_storeu_pd(to[2], _mm256_permute2f128_pd(ab, cd, 0x31));
+  _mm256_storeu_pd(to[3], _mm256_permute2f128_pd(ab2, cd2, 0x31));
+}
+#else
+inline constexpr bool has_tiles = false;
+[[gnu::always_inline]] inline void transpose_tile(const double* const (&)[4], double* const (&)[4]) {}
+#endif
+
+// Rows of `count` numbers, one for each lane, to vectors; and back.
+template <class T>
+[[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
+  constexpr int lanes = width<T>;
+  std::int64_t c = 0;
+  if constexpr (has_tiles && std::is_same_v<T, double>)
+    for (; c + 4 <= count; c += 4)
+      for (int l = 0; l < lanes; l += 4) {
+        double* const to = vectors + c * lanes + l;
+        transpose_tile({rows[l] + c, rows[l + 1] + c, rows[l + 2] + c, rows[l + 3] + c},
+                       {to, to + lanes, to + 2 * lanes, to + 3 * lanes});
+      }
+  for (; c < count; ++c)
+    for (int l = 0; l < lanes; ++l) vectors[c * lanes + l] = rows[l][c];
+}
+
+template <class T>
+[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
+  constexpr int lanes = width<T>;
+  std::int64_t c = 0;
+  if constexpr (has_tiles && std::is_same_v<T, double>)
+    for (; c + 4 <= count; c += 4)
+      for (int l = 0; l < lanes; l += 4) {
+        const double* const from = vectors + c * lanes + l;
+        transpose_tile({from, from + lanes, from + 2 * lanes, from + 3 * lanes},
+                       {rows[l] + c, rows[l + 1] + c, rows[l + 2] + c, rows[l + 3] + c});
+      }
+  for (; c < count; ++c)
+    for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
+}
+
 // Of the doubles of a block of T.
 template <class T>
 [[gnu::always_inline]] inline Wide<T> square_root(const Wide<T>& x) {
