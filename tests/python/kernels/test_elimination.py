@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def jacobian_of(entries: Sequence[Sequence[Entry]], groups: Sequence[int]) -> Pr
 
     nodes = [[entry(s, x) for entry in row] for row in entries]
     starts = np.concatenate([[0], np.cumsum(groups)])
-    spans = [range(a, b) for a, b in zip(starts, starts[1:], strict=False)]
+    spans = [range(a, b) for a, b in itertools.pairwise(starts)]
     blocks = [[nodes[i][j] for i in rows for j in columns] for rows in spans for columns in spans]
     sides = [[x(i) for i in rows] for rows in spans]
     results = [*blocks, *sides]
@@ -54,9 +55,7 @@ def solved(jacobian: Program, groups: Sequence[int], x: Values) -> tuple[Values,
     *parts, trusted = evaluate(simplified(step), returned)
     count, rows = len(groups), []
     for i, height in enumerate(groups):
-        blocks = [
-            returned[i * count + j].reshape(height, n, -1) for j, n in enumerate(groups)
-        ]
+        blocks = [returned[i * count + j].reshape(height, n, -1) for j, n in enumerate(groups)]
         rows.append(np.concatenate(blocks, axis=1))
     matrix = np.concatenate(rows).transpose(2, 0, 1)
     side = np.concatenate(returned[count * count :]).T
@@ -98,8 +97,9 @@ def test_columns_that_agree_are_subtracted_from_each_other() -> None:
     step, expected, trusted = solved(jacobian, [total], random(total))
     assert trusted.all()
     np.testing.assert_allclose(step, expected, rtol=1e-10)
-    alike, different = newton_step(jacobian, [total]), newton_step(
-        jacobian_of(dense(total), [total]), [total]
+    alike, different = (
+        newton_step(jacobian, [total]),
+        newton_step(jacobian_of(dense(total), [total]), [total]),
     )
     assert alike is not None and different is not None
     assert alike.operations < 0.6 * different.operations
@@ -129,7 +129,7 @@ def test_a_step_with_a_bad_pivot_is_not_trusted(pivot: float) -> None:
         entries[0][0] = lambda s, x: x(0)
     step, expected, trusted = solved(jacobian_of(entries, [4]), [4], x)
     assert trusted[[0, 2]].tolist() == [1.0, 1.0]
-    assert not trusted[1] == 1.0
+    assert trusted[1] != 1.0
     np.testing.assert_allclose(step[[0, 2]], expected[[0, 2]], rtol=1e-10)
 
 
