@@ -51,11 +51,7 @@ class Block {
       }
       const T* from[lanes];
       for (int l = 0; l < lanes; ++l) from[l] = at(array, begin_ + (l < used_ ? l : used_ - 1));
-      for (std::int64_t c = 0; c < array.components; ++c) {
-        V v;
-        for (int l = 0; l < lanes; ++l) v[l] = from[l][c];
-        to[c] = v;
-      }
+      rows_to_vectors<T>(from, array.scratch, array.components);
     }
   }
 
@@ -142,6 +138,8 @@ class Block {
     if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
   }
 
+  // A point in every lane, and none failed.
+  bool all_are_good(const Fate<T>& fate) const { return used_ == lanes && !any(fate.status > non_finite); }
   bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
 
   void scatter(const Fate<T>& fate) const {
@@ -165,6 +163,11 @@ class Block {
 
   void scatter(const Bound<T>& array, const Fate<T>& fate) const {
     if (!array.data) return;
+    if (all_are_good(fate)) {
+      T* to[lanes];
+      for (int l = 0; l < lanes; ++l) to[l] = at(array, begin_ + l);
+      return vectors_to_rows<T>(array.scratch, to, array.components);
+    }
     for (int l = 0; l < used_; ++l)
       if (!failed(fate, l))
         write(array, l);
@@ -173,6 +176,15 @@ class Block {
   }
 
   void scatter(const Matrix<T>& block, const Fate<T>& fate) const {
+    if (block.scratch && !walk_.input_first && all_are_good(fate)) {
+      T* to[lanes];
+      for (int l = 0; l < lanes; ++l) to[l] = block.data + (begin_ + l) * block.stride;
+      for (std::int64_t row = 0; row < block.sites * block.rows; ++row) {
+        vectors_to_rows<T>(block.scratch + row * block.row_stride * lanes, to, block.columns);
+        for (int l = 0; l < lanes; ++l) to[l] += block.columns;
+      }
+      return;
+    }
     for (int l = 0; l < used_; ++l) {
       T* to = block.data + (begin_ + l) * block.stride;
       if (!failed(fate, l))

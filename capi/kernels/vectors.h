@@ -76,6 +76,73 @@ template <class T>
   return __builtin_bit_cast(Lanes<T>, __builtin_bit_cast(Mask<T>, x) & most);
 }
 
+#if defined(__AVX2__)
+inline constexpr bool has_tiles = true;
+
+// Four rows of four numbers, transposed.
+struct Tile {
+  __m256d row[4];
+
+  [[gnu::always_inline]] Tile(const double* first, const double* second, const double* third, const double* fourth) {
+    const __m256d a = _mm256_loadu_pd(first), b = _mm256_loadu_pd(second);
+    const __m256d c = _mm256_loadu_pd(third), d = _mm256_loadu_pd(fourth);
+    const __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d);
+    const __m256d ab2 = _mm256_unpackhi_pd(a, b), cd2 = _mm256_unpackhi_pd(c, d);
+    row[0] = _mm256_permute2f128_pd(ab, cd, 0x20);
+    row[1] = _mm256_permute2f128_pd(ab2, cd2, 0x20);
+    row[2] = _mm256_permute2f128_pd(ab, cd, 0x31);
+    row[3] = _mm256_permute2f128_pd(ab2, cd2, 0x31);
+  }
+};
+
+// Four numbers of each row to four whole vectors: what is stored in halves, no vector is loaded from soon after.
+[[gnu::always_inline]] inline void tile_to_vectors(const double* const* rows, std::int64_t c, double* to) {
+  const Tile tile(rows[0] + c, rows[1] + c, rows[2] + c, rows[3] + c);
+#if defined(__AVX512F__)
+  const Tile more(rows[4] + c, rows[5] + c, rows[6] + c, rows[7] + c);
+  for (int k = 0; k < 4; ++k)
+    _mm512_storeu_pd(to + 8 * k, __builtin_shufflevector(tile.row[k], more.row[k], 0, 1, 2, 3, 4, 5, 6, 7));
+#else
+  for (int k = 0; k < 4; ++k) _mm256_storeu_pd(to + 4 * k, tile.row[k]);
+#endif
+}
+
+[[gnu::always_inline]] inline void tile_to_rows(const double* from, double* const* rows, std::int64_t c) {
+  for (int l = 0; l < width<double>; l += 4, from += 4) {
+    const Tile tile(from, from + width<double>, from + 2 * width<double>, from + 3 * width<double>);
+    for (int k = 0; k < 4; ++k) _mm256_storeu_pd(rows[l + k] + c, tile.row[k]);
+  }
+}
+#else
+inline constexpr bool has_tiles = false;
+inline void tile_to_vectors(const double* const*, std::int64_t, double*) {}
+inline void tile_to_rows(const double*, double* const*, std::int64_t) {}
+#endif
+
+// Rows of `count` numbers, one for each lane, to vectors; and back.
+template <class T>
+[[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
+  constexpr int lanes = width<T>;
+  std::int64_t c = 0;
+  if constexpr (has_tiles && std::is_same_v<T, double>)
+    for (; c + 4 <= count; c += 4) tile_to_vectors(rows, c, vectors + c * lanes);
+  for (; c < count; ++c) {
+    Lanes<T> v;
+    for (int l = 0; l < lanes; ++l) v[l] = rows[l][c];
+    *reinterpret_cast<Lanes<T>*>(vectors + c * lanes) = v;
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
+  constexpr int lanes = width<T>;
+  std::int64_t c = 0;
+  if constexpr (has_tiles && std::is_same_v<T, double>)
+    for (; c + 4 <= count; c += 4) tile_to_rows(vectors + c * lanes, rows, c);
+  for (; c < count; ++c)
+    for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
+}
+
 // Of the doubles of a block of T.
 template <class T>
 [[gnu::always_inline]] inline Wide<T> square_root(const Wide<T>& x) {

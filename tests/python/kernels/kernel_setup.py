@@ -121,7 +121,14 @@ def with_kernels(name: str, target: str = "") -> Path:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session", params=[target for target in TARGETS if runs_here(target)])
+_OTHERS = [target for target in TARGETS if runs_here(target) and target != native_target()]
+_IN_FULL = pytest.mark.full("kernels for one processor tell most")
+
+
+@pytest.fixture(
+    scope="session",
+    params=[native_target(), *(pytest.param(target, marks=_IN_FULL) for target in _OTHERS)],
+)
 def target(request: pytest.FixtureRequest) -> str:
     """Each instruction set that this machine has."""
     chosen: str = request.param

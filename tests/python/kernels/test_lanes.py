@@ -37,8 +37,8 @@ MODELS = [
     "viscoplastic",
     "radial_return",
     "relaxation",
-    "crystal",
     "warm_start",
+    pytest.param("crystal", marks=pytest.mark.full("its kernels take long to compile")),
 ]
 LOADS = {"strain", "total_strain", "applied_stress", "deformation_rate"}
 #: Of which kernels give blocks, and no products: their derivatives have sub-batch axes.
