@@ -26,8 +26,11 @@ using Model = std::shared_ptr<neml2_model>;
 using Call = std::shared_ptr<neml2_call>;
 
 inline Model load(const Task& task) {
+  neml2_source source{};
+  source.size = sizeof source;
+  source.path = task.artifact.c_str();
   neml2_model* model = nullptr;
-  check(neml2_model_load(&model, task.artifact.c_str(), nullptr, nullptr));
+  check(neml2_model_open(&model, &source));
   Model owner(model, [](neml2_model* p) { neml2_model_free(&p); });
   const std::int32_t status = neml2_model_option_set_number(model, "threads", task.threads);
   if (task.threads > 1 || status != NEML2_ERROR_NAME) check(status);
@@ -40,10 +43,11 @@ inline Call create_call(const Model& model) {
   return Call(call, [](neml2_call* p) { neml2_call_free(&p); });
 }
 
-inline std::string name_of(const Model& model, std::int32_t kind, std::int64_t index) {
-  const char* name = nullptr;
-  check(neml2_model_variable_name(&name, nullptr, model.get(), kind, index));
-  return name;
+inline neml2_variable_info inspected(const Model& model, std::int32_t kind, std::int64_t index) {
+  neml2_variable_info info{};
+  info.size = sizeof info;
+  check(neml2_model_variable_inspect(&info, model.get(), kind, index));
+  return info;
 }
 
 inline std::int64_t count_of(const Model& model, std::int32_t kind) {
@@ -56,24 +60,26 @@ inline std::int64_t count_of(const Model& model, std::int32_t kind) {
 inline std::vector<Array> outputs_of(const Model& model, std::int64_t points) {
   std::vector<Array> outputs;
   for (std::int64_t i = 0; i < count_of(model, NEML2_OUTPUT); ++i) {
-    std::int64_t ndim = 0;
-    const std::int64_t* shape = nullptr;
-    check(neml2_model_variable_shape(&ndim, &shape, nullptr, model.get(), NEML2_OUTPUT, i));
-    Array output{name_of(model, NEML2_OUTPUT, i), {shape, shape + ndim}, {}};
+    const neml2_variable_info of = inspected(model, NEML2_OUTPUT, i);
+    Array output{of.name, {of.shape, of.shape + of.ndim}, {}};
     output.values.resize(static_cast<std::size_t>(points * output.size()));
     outputs.push_back(std::move(output));
   }
   return outputs;
 }
 
+// What is read is not written.
+inline void bind(const Call& call, std::int32_t role, const std::string& name, const double* values,
+                 std::int64_t stride) {
+  check(neml2_call_bind(call.get(), role, name.c_str(), const_cast<double*>(values), NEML2_FLOAT64, stride));
+}
+
 inline void bind_inputs(const Call& call, const std::vector<Array>& inputs) {
-  for (const Array& array : inputs)
-    check(neml2_call_bind_input(call.get(), array.name.c_str(), array.values.data(), NEML2_FLOAT64, array.size()));
+  for (const Array& array : inputs) bind(call, NEML2_INPUT, array.name, array.values.data(), array.size());
 }
 
 inline void bind_outputs(const Call& call, std::vector<Array>& outputs) {
-  for (Array& array : outputs)
-    check(neml2_call_bind_output(call.get(), array.name.c_str(), array.values.data(), NEML2_FLOAT64, array.size()));
+  for (Array& array : outputs) bind(call, NEML2_OUTPUT, array.name, array.values.data(), array.size());
 }
 
 // One evaluation of a batch: "forward", "jacobian" with all blocks, or "jvp" along tangents of all inputs.
@@ -111,35 +117,33 @@ class Evaluation {
     check(neml2_model_derivative_count(&count, model_.get(), NEML2_INPUT));
     std::vector<Derivative> found(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) {
-      std::int64_t ndim = 0;
-      const std::int64_t* shape = nullptr;
-      auto& [output, input, extents] = found[static_cast<std::size_t>(i)];
-      check(neml2_model_derivative_info(&output, &input, nullptr, &ndim, &shape, model_.get(), NEML2_INPUT, i));
-      extents.assign(shape, shape + ndim);
+      neml2_derivative_info of{};
+      of.size = sizeof of;
+      check(neml2_model_derivative_inspect(&of, model_.get(), NEML2_INPUT, i));
+      found[static_cast<std::size_t>(i)] = {of.output, of.variable, {of.shape, of.shape + of.ndim}};
     }
     return found;
   }
 
   void bind_blocks() {
     for (const Derivative& derivative : derivatives()) {
-      const std::string of = name_of(model_, NEML2_OUTPUT, derivative.output);
-      const std::string by = name_of(model_, NEML2_INPUT, derivative.input);
+      const std::string of = inspected(model_, NEML2_OUTPUT, derivative.output).name;
+      const std::string by = inspected(model_, NEML2_INPUT, derivative.input).name;
       Array& block = derivatives_.emplace_back(Array{of + "," + by, derivative.shape, {}});
       block.values.resize(static_cast<std::size_t>(points_ * block.size()));
-      check(neml2_call_bind_derivative(call_.get(), of.c_str(), NEML2_INPUT, by.c_str(), block.values.data(),
+      check(neml2_call_bind_derivative(call_.get(), NEML2_INPUT, of.c_str(), by.c_str(), block.values.data(),
                                        NEML2_FLOAT64, block.size()));
     }
   }
 
   void bind_directions(const Task& task) {
     tangents_ = read_arrays(task.inputs / "tangents", points_);
-    for (const Array& array : tangents_)
-      check(neml2_call_bind_tangent(call_.get(), array.name.c_str(), array.values.data(), NEML2_FLOAT64, array.size()));
+    for (const Array& array : tangents_) bind(call_, NEML2_TANGENT, array.name, array.values.data(), array.size());
     std::set<std::int64_t> differentiated;
     for (const Derivative& derivative : derivatives()) differentiated.insert(derivative.output);
     for (std::int64_t output : differentiated) {
       Array& jvp = derivatives_.emplace_back(outputs_[static_cast<std::size_t>(output)]);
-      check(neml2_call_bind_jvp(call_.get(), jvp.name.c_str(), jvp.values.data(), NEML2_FLOAT64, jvp.size()));
+      bind(call_, NEML2_JVP, jvp.name, jvp.values.data(), jvp.size());
       jvp.name += ",jvp";
     }
   }
@@ -160,9 +164,7 @@ class Transient {
     for (std::size_t i = 0; i < 2; ++i) {
       calls_[i] = create_call(model_);
       std::vector<Array>& old_state = states_[1 - i];
-      for (Array& array : old_state)
-        check(neml2_call_bind_input(calls_[i].get(), (array.name + "~1").c_str(), array.values.data(), NEML2_FLOAT64,
-                                    array.size()));
+      for (Array& array : old_state) bind(calls_[i], NEML2_INPUT, array.name + "~1", array.values.data(), array.size());
       bind_outputs(calls_[i], states_[i]);
     }
   }
@@ -191,7 +193,7 @@ class Transient {
   // A force has the shape (points..., base...) in each step.
   static void bind_force(const Call& call, const std::string& name, const Array& force, std::int64_t step) {
     const double* values = force.values.data() + step * force.size();
-    check(neml2_call_bind_input(call.get(), name.c_str(), values, NEML2_FLOAT64, force.size() / force.shape[0]));
+    bind(call, NEML2_INPUT, name, values, force.size() / force.shape[0]);
   }
 
   std::int64_t points_;

@@ -19,7 +19,7 @@ function(install_layout component libraries include_folder)
     # A wheel holds no symbolic links, and a second copy of the library could be loaded beside the first. So the library
     # is there once, under its SONAME, and the name that `-lneml2_capi` looks for is a linker script that points to it.
     set(namelink NAMELINK_SKIP)
-    file(WRITE ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so "INPUT(libneml2_capi.so.1)\n")
+    file(WRITE ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so "INPUT(libneml2_capi.so.0)\n")
     install(FILES ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so DESTINATION ${libraries} ${rule})
   endif()
 

@@ -99,24 +99,25 @@
 !   point     hosts that are compiled with -ffpe-trap can call.
 ! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
 module neml2_capi
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, c_funloc, c_funptr, c_loc, &
-                                         c_null_char, c_null_funptr, c_null_ptr, c_ptr, c_size_t, int8 => c_int8_t, &
-                                         int32 => c_int32_t, &
-                                         int64 => c_int64_t, real32 => c_float, real64 => c_double
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, c_funloc, c_funptr, &
+                                         c_loc, c_null_char, c_null_funptr, c_null_ptr, c_ptr, c_size_t, &
+                                         int8 => c_int8_t, int32 => c_int32_t, int64 => c_int64_t, &
+                                         real32 => c_float, real64 => c_double
   implicit none(type, external)
   private
 
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
   public :: neml2_scheduler
-  public :: neml2_abi_version, neml2_version, neml2_artifact_describe
+  public :: neml2_abi_version, neml2_version, neml2_source_describe
   public :: neml2_error_status, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
-  public :: neml2_error_count, neml2_error_part
-  public :: neml2_log_set_level, neml2_log_level, neml2_log_count, neml2_log_next
-  public :: neml2_libtorch_suggest, neml2_libtorch_find, neml2_operator_declare, neml2_stream_use
+  public :: neml2_error_cause, neml2_error_count, neml2_error_get
+  public :: neml2_log_level_set, neml2_log_level_get, neml2_log_count, neml2_log_next
+  public :: neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare, neml2_stream_set
   public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
 
-  ! Status of a procedure and, for the first four, of a material point; their meaning is in neml2_capi.h.
+  ! begin generated: constants
+  ! What a function returned, and, for the first four, what became of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
@@ -133,7 +134,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_memory = -10
   integer(int32), parameter, public :: neml2_error_internal = -11
 
-  ! Element types. Arrays of Fortran have the first four.
+  ! Why a call failed, where a program may want to cure it and the status alone does not tell.
+  integer(int32), parameter, public :: neml2_cause_none = 0
+  integer(int32), parameter, public :: neml2_cause_libtorch_missing = 1
+  integer(int32), parameter, public :: neml2_cause_schema_unknown = 2
+  integer(int32), parameter, public :: neml2_cause_matrix_singular = 3
+  integer(int32), parameter, public :: neml2_cause_of_host = 1000
+
+  ! Element types; 0 is the one that is usual.
   integer(int32), parameter, public :: neml2_float64 = 1
   integer(int32), parameter, public :: neml2_float32 = 2
   integer(int32), parameter, public :: neml2_int64 = 3
@@ -145,29 +153,54 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
 
-  ! Where the memory of a tensor is.
+  ! Where memory is, by the numbers of DLPack; 0 is the one that is usual.
   integer(int32), parameter, public :: neml2_device_cpu = 1
   integer(int32), parameter, public :: neml2_device_cuda = 2
 
-  ! Kinds of variables; unknowns are what implicit segments solve for.
+  ! What packages run on. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
+  ! AUTO is the built-in runtime for each package of which it has all that is called, else libtorch. TENSORS is
+  ! libtorch, and Newton's method and the chain rule by its operators, too: what a model on CUDA always has, on the CPU
+  ! to try it (experimental).
+  integer(int32), parameter, public :: neml2_runtime_auto = 0
+  integer(int32), parameter, public :: neml2_runtime_builtin = 1
+  integer(int32), parameter, public :: neml2_runtime_libtorch = 2
+  integer(int32), parameter, public :: neml2_runtime_tensors = 3
+
+  ! Kinds of variables. Unknowns are what implicit segments solve for.
   integer(int32), parameter, public :: neml2_input = 0
   integer(int32), parameter, public :: neml2_output = 1
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
 
-  ! Arrays of a report.
+  ! What an array is in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
+  ! neml2_input read; every input must be bound when the call runs neml2_output written, if it is bound. It may be the
+  ! very array of an input, with the same stride, or one that overlaps no other: arrays of one stride may interleave,
+  ! those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points
+  ! that succeeded, so that a step that is tried again must begin from a saved copy. neml2_parameter read in place of
+  ! the stored value, in this call only: one for all points or one for each neml2_tangent read: the direction of an
+  ! input; zero where it is not bound neml2_jvp written: the derivative of an output along the tangents, see
+  ! neml2_model_jvp(). Through an implicit model it costs about one more Newton step; in a call that binds derivative
+  ! blocks, too, it is their product, the same up to round-off. neml2_cotangent read: that of an output; zero where it
+  ! is not bound neml2_adjoint written: that of an input, see neml2_model_vjp(). With a point stride of 0 it is the sum
+  ! over all points that did not fail. neml2_parameter_adjoint the same of a parameter
+  integer(int32), parameter, public :: neml2_tangent = 4
+  integer(int32), parameter, public :: neml2_jvp = 5
+  integer(int32), parameter, public :: neml2_cotangent = 6
+  integer(int32), parameter, public :: neml2_adjoint = 7
+  integer(int32), parameter, public :: neml2_parameter_adjoint = 8
+
+  ! The order of the components in a block: the output's before the variable's, or the other way round.
+  integer(int32), parameter, public :: neml2_output_first = 0
+  integer(int32), parameter, public :: neml2_input_first = 1
+
+  ! What an evaluation can report of each material point.
   integer(int32), parameter, public :: neml2_report_status = 0
   integer(int32), parameter, public :: neml2_report_iterations = 1
   integer(int32), parameter, public :: neml2_report_residual_norm = 2
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
 
-  ! Orders of the components in the blocks of a call: (variable, output, point) and (output, variable, point).
-  integer(int32), parameter, public :: neml2_output_first = 0
-  integer(int32), parameter, public :: neml2_input_first = 1
-
-  ! Levels of the log; a channel has the records up to its own.
-  ! What an argument of an operator is.
+  ! What an argument is; a list of integers is INTEGER. NONE: it was not given.
   integer(int32), parameter, public :: neml2_argument_none = 0
   integer(int32), parameter, public :: neml2_argument_tensor = 1
   integer(int32), parameter, public :: neml2_argument_integer = 2
@@ -175,26 +208,25 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_argument_boolean = 4
   integer(int32), parameter, public :: neml2_argument_text = 5
 
+  ! Levels; a channel has the records up to its own.
   integer(int32), parameter, public :: neml2_log_silent = 0
   integer(int32), parameter, public :: neml2_log_warning = 1
   integer(int32), parameter, public :: neml2_log_info = 2
   integer(int32), parameter, public :: neml2_log_debug = 3
-  integer(int64), parameter :: log_length = 1024 ! of a message, with its terminating zero
 
-  ! What an array can be bound as: a variable of one of the kinds above, or one of these.
-  integer(int32), parameter :: report = 3
-  integer(int32), parameter :: tangent = 4
-  integer(int32), parameter :: cotangent = 5
-  integer(int32), parameter :: jvp = 6
-  integer(int32), parameter :: adjoint = 7
-  integer(int32), parameter :: parameter_adjoint = 8
-  integer(int32), parameter :: derivative = 9
-  integer(int32), parameter :: parameter_derivative = 10
+  ! The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made.
+  integer(int32), parameter, public :: neml2_log_length = 1024
+  ! end generated
+
+  ! What an array can be bound as beside the roles of neml2_capi.h.
+  integer(int32), parameter :: derivative = neml2_parameter_adjoint + 1
+  integer(int32), parameter :: parameter_derivative = neml2_parameter_adjoint + 2
+  integer(int32), parameter :: report = neml2_parameter_adjoint + 3
 
   ! As messages name them.
-  character(*), parameter :: role_names(neml2_input:parameter_derivative) = &
-    [character(12) :: "input", "output", "parameter", "report", "tangent of", "cotangent of", "jvp of", "adjoint of", &
-                      "adjoint of", "derivative", "derivative"]
+  character(*), parameter :: role_names(neml2_input:report) = &
+    [character(12) :: "input", "output", "parameter", "unknown", "tangent of", "jvp of", "cotangent of", "adjoint of", &
+                      "adjoint of", "derivative", "derivative", "report"]
   character(*), parameter :: report_names(neml2_report_status:neml2_report_suggested_cut) = &
     [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
   character(*), parameter :: kind_names(neml2_float64:neml2_int32) = &
@@ -218,13 +250,6 @@ module neml2_capi
     integer(int64) :: point_size = 1
     integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
   end type extent
-
-  abstract interface
-    subroutine free_handle(handle) bind(c)
-      import
-      type(c_ptr), intent(inout) :: handle
-    end subroutine
-  end interface
 
   ! A handle of the C library, and the number of Fortran objects that refer to it.
   type :: shared_handle
@@ -251,8 +276,6 @@ module neml2_capi
   type, extends(object) :: neml2_model
   contains
     procedure :: load => model_load
-    procedure :: load_stub => model_load_stub
-    procedure :: load_scheduled => model_load_scheduled
     procedure :: is_loaded => model_is_loaded
     procedure :: runtime => model_runtime
     procedure :: device => model_device
@@ -341,7 +364,8 @@ module neml2_capi
     procedure :: create => call_create
     generic :: bind_input => bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
     generic :: bind_output => bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
-    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, bind_parameter_int32
+    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, &
+                                 bind_parameter_int32
     generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
     generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
     generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
@@ -421,9 +445,9 @@ module neml2_capi
   ! Devices over which a model spreads its points; in neml2_capi.h see "Schedulers":
   !
   !     call scheduler%create()
-  !     call scheduler%add("cpu", 512)
-  !     call scheduler%add("cuda:0", 4096, capacity=8192, priority=2.0_real64)
-  !     call model%load_scheduled("aoti/viscoplastic", scheduler, stat)
+  !     call scheduler%add(neml2_device_cpu, 512)
+  !     call scheduler%add(neml2_device_cuda, 4096, capacity=8192, priority=2.0_real64)
+  !     call model%load("aoti/viscoplastic", stat, scheduler=scheduler)
   type, extends(object) :: neml2_scheduler
   contains
     procedure :: create => scheduler_create
@@ -445,7 +469,8 @@ module neml2_capi
     procedure :: size => operator_size
     procedure :: find => operator_find
     procedure :: argument_info => operator_argument_info
-    generic :: get => get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical, get_argument_text
+    generic :: get => get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical, &
+                      get_argument_text
     generic :: get_list => get_list_tensors, get_list_integers, get_list_reals
     procedure :: set_output => operator_set_output
     procedure, private :: get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical
@@ -477,88 +502,163 @@ module neml2_capi
   integer(int64), target :: no_int64(0)
   integer(int32), target :: no_int32(0)
 
-  ! ------------------------------------------------------------------------------------------
-  ! The functions of neml2_capi.h. Those of one signature share an interface.
-  ! ------------------------------------------------------------------------------------------
+  ! The structures of neml2_capi.h, with their size.
+  ! begin generated: structures
+  type, bind(c) :: c_source
+    integer(int64) :: size = 64
+    type(c_ptr) :: path = c_null_ptr
+    type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: content = c_null_ptr
+    integer(int64) :: content_size = 0
+    type(c_ptr) :: scheduler = c_null_ptr
+    integer(int32) :: dtype = 0
+    integer(int32) :: device = 0
+    integer(int32) :: device_index = 0
+    integer(int32) :: runtime = 0
+  end type c_source
+
+  type, bind(c) :: c_model_info
+    integer(int64) :: size = 24
+    integer(int32) :: dtype = 0
+    integer(int32) :: device = 0
+    integer(int32) :: device_index = 0
+    integer(int32) :: runtime = 0
+  end type c_model_info
+
+  type, bind(c) :: c_variable_info
+    integer(int64) :: size = 56
+    type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: type = c_null_ptr
+    integer(int64) :: ndim = 0
+    integer(int64) :: sub_ndim = 0
+    type(c_ptr) :: shape = c_null_ptr
+    integer(int32) :: dtype = 0
+    integer(int32) :: kind = 0
+  end type c_variable_info
+
+  type, bind(c) :: c_derivative_info
+    integer(int64) :: size = 48
+    integer(int64) :: output = 0
+    integer(int64) :: variable = 0
+    integer(int64) :: ndim = 0
+    type(c_ptr) :: shape = c_null_ptr
+    integer(int32) :: batched = 0
+    integer(int32) :: kind = 0
+  end type c_derivative_info
+
+  type, bind(c) :: c_history_info
+    integer(int64) :: size = 40
+    integer(int64) :: input = 0
+    integer(int64) :: age = 0
+    integer(int64) :: output = 0
+    integer(int64) :: current = 0
+  end type c_history_info
+
+  type, bind(c) :: c_tensor_info
+    integer(int64) :: size = 56
+    type(c_ptr) :: data = c_null_ptr
+    integer(int64) :: ndim = 0
+    type(c_ptr) :: shape = c_null_ptr
+    type(c_ptr) :: strides = c_null_ptr
+    integer(int32) :: dtype = 0
+    integer(int32) :: device = 0
+    integer(int32) :: device_index = 0
+    integer(int32) :: row_major = 0
+  end type c_tensor_info
+
+  type, bind(c) :: c_option_info
+    integer(int64) :: size = 40
+    type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: choices = c_null_ptr
+    real(real64) :: least = 0
+    real(real64) :: greatest = 0
+  end type c_option_info
+
+  type, bind(c) :: c_system_info
+    integer(int64) :: size = 32
+    integer(int64) :: npoints = 0
+    integer(int64) :: n = 0
+    integer(int64) :: nunknowns = 0
+  end type c_system_info
+
+  type, bind(c) :: c_unknown_info
+    integer(int64) :: size = 48
+    integer(int64) :: unknown = 0
+    integer(int64) :: offset = 0
+    integer(int64) :: pieces = 0
+    integer(int64) :: piece_stride = 0
+    integer(int64) :: piece_size = 0
+  end type c_unknown_info
+
+  type, bind(c) :: c_graph_info
+    integer(int64) :: size = 40
+    type(c_ptr) :: in_spec = c_null_ptr
+    type(c_ptr) :: out_spec = c_null_ptr
+    integer(int32) :: device = 0
+    integer(int32) :: device_index = 0
+    integer(int32) :: runtime = 0
+    integer(int32) :: reserved = 0
+  end type c_graph_info
+
+  type, bind(c) :: c_graph_variable_info
+    integer(int64) :: size = 56
+    type(c_ptr) :: name = c_null_ptr
+    integer(int64) :: ndim = 0
+    type(c_ptr) :: least = c_null_ptr
+    type(c_ptr) :: greatest = c_null_ptr
+    type(c_ptr) :: order = c_null_ptr
+    integer(int32) :: dtype = 0
+    integer(int32) :: kind = 0
+  end type c_graph_variable_info
+
+  type, bind(c) :: c_argument_info
+    integer(int64) :: size = 32
+    type(c_ptr) :: name = c_null_ptr
+    integer(int64) :: count = 0
+    integer(int32) :: kind = 0
+    integer(int32) :: reserved = 0
+  end type c_argument_info
+
+  type, bind(c) :: c_device
+    integer(int64) :: size = 48
+    integer(int64) :: batch_size = 0
+    integer(int64) :: capacity = 0
+    real(real64) :: priority = 0
+    integer(int32) :: device = 0
+    integer(int32) :: device_index = 0
+    integer(int32) :: runtime = 0
+    integer(int32) :: reserved = 0
+  end type c_device
+  ! end generated
 
   abstract interface
+    subroutine free_handle(handle) bind(c)
+      import
+      type(c_ptr), intent(inout), optional :: handle
+    end subroutine
+    integer(int32) function read_text(buffer, capacity, needed) bind(c)
+      import
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
+    end function
     integer(int32) function read_operator_argument(out, call, index) bind(c)
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function read_text(buffer, capacity, needed) bind(c)
-      import
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(out) :: needed
-    end function
-    integer(int32) function count_kind(out, model, kind) bind(c)
-      import
-      integer(int64), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-    end function
-    integer(int32) function count_all(out, model) bind(c)
-      import
-      integer(int64), intent(inout) :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function bind_by_name(call, name, data, dtype, point_stride) bind(c)
-      import
-      type(c_ptr), value :: call, data
-      character(kind=c_char), intent(in) :: name(*)
-      integer(int32), value :: dtype
-      integer(int64), value :: point_stride
-    end function
-    integer(int32) function differentiate(outputs, blocks, report, model, inputs, parameters) bind(c)
-      import
-      type(c_ptr), value :: outputs, blocks, report, model, inputs, parameters
-    end function
-    integer(int32) function multiply(outputs, products, report, model, inputs, directions, parameters) bind(c)
-      import
-      type(c_ptr), value :: outputs, products, report, model, inputs, directions, parameters
-    end function
-    integer(int32) function of_vector(out, system, u) bind(c)
-      import
-      real(real64), intent(inout) :: out(*)
-      type(c_ptr), value :: system
-      real(real64), intent(in) :: u(*)
-    end function
   end interface
 
-  procedure(free_handle), bind(c, name="neml2_model_free") :: c_model_free
-  procedure(free_handle), bind(c, name="neml2_call_free") :: c_call_free
-  procedure(free_handle), bind(c, name="neml2_tensor_free") :: c_tensor_free
-  procedure(free_handle), bind(c, name="neml2_report_free") :: c_report_free
-  procedure(free_handle), bind(c, name="neml2_solve_free") :: c_solve_free
-  procedure(free_handle), bind(c, name="neml2_graph_free") :: c_graph_free
-  procedure(free_handle), bind(c, name="neml2_scheduler_free") :: c_scheduler_free
-  procedure(read_text), bind(c, name="neml2_error_message") :: c_error_message
-  procedure(read_text), bind(c, name="neml2_error_subject") :: c_error_subject
-  procedure(count_kind), bind(c, name="neml2_model_variable_count") :: c_model_variable_count
-  procedure(count_kind), bind(c, name="neml2_model_derivative_count") :: c_model_derivative_count
-  procedure(count_all), bind(c, name="neml2_model_history_count") :: c_model_history_count
-  procedure(count_all), bind(c, name="neml2_model_option_count") :: c_model_option_count
-  procedure(count_all), bind(c, name="neml2_scheduler_count") :: c_scheduler_count
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_input") :: c_call_bind_input
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_output") :: c_call_bind_output
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_parameter") :: c_call_bind_parameter
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_tangent") :: c_call_bind_tangent
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_jvp") :: c_call_bind_jvp
-  procedure(bind_by_name), bind(c, name="neml2_call_bind_cotangent") :: c_call_bind_cotangent
-  procedure(differentiate), bind(c, name="neml2_model_jacobian") :: c_model_jacobian
-  procedure(differentiate), bind(c, name="neml2_model_param_jacobian") :: c_model_param_jacobian
-  procedure(multiply), bind(c, name="neml2_model_jvp") :: c_model_jvp
-  procedure(multiply), bind(c, name="neml2_model_vjp") :: c_model_vjp
-  procedure(multiply), bind(c, name="neml2_model_param_vjp") :: c_model_param_vjp
-  procedure(of_vector), bind(c, name="neml2_system_residual") :: c_system_residual
-  procedure(of_vector), bind(c, name="neml2_system_jacobian") :: c_system_jacobian
-
   interface
-    ! The ABI of the library that is loaded: 1000 * major + minor.
-    integer(int32) function neml2_abi_version() bind(c, name="neml2_abi_version")
+    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
+      import
+      type(c_ptr), value :: text
+    end function
+
+    ! The functions of neml2_capi.h. Where one takes an address, an argument that is absent is NULL.
+    ! begin generated: interfaces
+    integer(int32) function c_abi_version() bind(c, name="neml2_abi_version")
       import
     end function
     type(c_ptr) function c_version() bind(c, name="neml2_version")
@@ -567,365 +667,144 @@ module neml2_capi
     integer(int32) function c_error_status() bind(c, name="neml2_error_status")
       import
     end function
-    ! How many errors this thread's last failed call met: 1, or more where devices of a scheduler failed side by side; 0
-    ! where none failed yet.
-    integer(int64) function neml2_error_count() bind(c, name="neml2_error_count")
+    integer(int32) function c_error_cause() bind(c, name="neml2_error_cause")
       import
     end function
-    integer(int32) function c_error_part(status, buffer, capacity, needed, index) bind(c, name="neml2_error_part")
+    integer(int32) function c_error_message(buffer, capacity, needed) bind(c, name="neml2_error_message")
       import
-      integer(int32), intent(inout) :: status
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(int64), value :: capacity, index
-      integer(int64), intent(inout) :: needed
-    end function
-    integer(int32) function c_error_record(status, subject, message) bind(c, name="neml2_error_record")
-      import
-      integer(int32), value :: status
-      character(kind=c_char), intent(in) :: subject(*), message(*)
-    end function
-    integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
-      import
-      type(c_ptr), intent(inout) :: out
-      integer(int32), value :: dtype
-      integer(int64), value :: ndim
-      integer(int64), intent(in) :: shape(*)
-    end function
-    integer(int32) function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) &
-      bind(c, name="neml2_tensor_wrap")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: data, deleter, context
-      integer(int32), value :: dtype
-      integer(int64), value :: ndim
-      integer(int64), intent(in) :: shape(*), strides(*)
-    end function
-    integer(int32) function c_tensor_shape(ndim, shape, strides, tensor) bind(c, name="neml2_tensor_shape")
-      import
-      integer(int64), intent(inout) :: ndim
-      type(c_ptr), intent(inout) :: shape, strides
-      type(c_ptr), value :: tensor
-    end function
-    ! Not by procedure(), as its like: gfortran 12 then passes the handle of one call by reference.
-    integer(int32) function c_tensor_dtype(out, tensor) bind(c, name="neml2_tensor_dtype")
-      import
-      integer(int32), intent(inout) :: out
-      type(c_ptr), value :: tensor
-    end function
-    integer(int32) function c_tensor_data(out, tensor) bind(c, name="neml2_tensor_data")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: tensor
-    end function
-    integer(int32) function c_graph_load_on(out, path, runtime, device) bind(c, name="neml2_graph_load_on")
-      import
-      type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: runtime(*), device(*)
-    end function
-    integer(int32) function c_graph_load_bytes(out, content, size, runtime, device) &
-      bind(c, name="neml2_graph_load_bytes")
-      import
-      type(c_ptr), intent(inout) :: out
-      integer(int8), intent(in) :: content(*)
-      integer(int64), value :: size
-      character(kind=c_char), intent(in), optional :: runtime(*), device(*)
-    end function
-    integer(int32) function c_graph_runtime(out, graph) bind(c, name="neml2_graph_runtime")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_arity(ninputs, noutputs, graph) bind(c, name="neml2_graph_arity")
-      import
-      integer(int64), intent(inout) :: ninputs, noutputs
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_input(dtype, ndim, least, greatest, graph, index) bind(c, name="neml2_graph_input")
-      import
-      integer(int32), intent(inout) :: dtype
-      integer(int64), intent(inout) :: ndim
-      type(c_ptr), intent(inout) :: least, greatest
-      type(c_ptr), value :: graph
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_run(outputs, noutputs, graph, inputs, ninputs) bind(c, name="neml2_graph_run")
-      import
-      type(c_ptr), intent(inout) :: outputs(*)
-      integer(int64), value :: noutputs, ninputs
-      type(c_ptr), value :: graph
-      type(c_ptr), intent(in) :: inputs(*)
-    end function
-    integer(int32) function c_graph_run_unguarded(outputs, noutputs, graph, inputs, ninputs) &
-      bind(c, name="neml2_graph_run_unguarded")
-      import
-      type(c_ptr), intent(inout) :: outputs(*)
-      integer(int64), value :: noutputs, ninputs
-      type(c_ptr), value :: graph
-      type(c_ptr), intent(in) :: inputs(*)
-    end function
-    integer(int32) function c_graph_input_layout(name, ndim, order, graph, index) bind(c, name="neml2_graph_input_layout")
-      import
-      type(c_ptr), intent(inout) :: name, order
-      integer(int64), intent(inout) :: ndim
-      type(c_ptr), value :: graph
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_output(name, dtype, ndim, sizes, graph, index) bind(c, name="neml2_graph_output")
-      import
-      type(c_ptr), intent(inout) :: name, sizes
-      integer(int32), intent(inout) :: dtype
-      integer(int64), intent(inout) :: ndim
-      type(c_ptr), value :: graph
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_call_spec(in_spec, out_spec, graph) bind(c, name="neml2_graph_call_spec")
-      import
-      type(c_ptr), intent(inout) :: in_spec, out_spec
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_constant_count(out, graph) bind(c, name="neml2_graph_constant_count")
-      import
-      integer(int64), intent(inout) :: out
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_constant_get(out, name, graph, index) bind(c, name="neml2_graph_constant_get")
-      import
-      type(c_ptr), intent(inout) :: out, name
-      type(c_ptr), value :: graph
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_constants_set(graph, count, names, values, share) &
-      bind(c, name="neml2_graph_constants_set")
-      import
-      type(c_ptr), value :: graph
-      integer(int64), value :: count
-      type(c_ptr), intent(in) :: names(*), values(*)
-      integer(int32), value :: share
-    end function
-    integer(int32) function c_artifact_describe(buffer, capacity, needed, path, device, dtype) &
-      bind(c, name="neml2_artifact_describe")
-      import
-      character(kind=c_char), intent(inout) :: buffer(*)
+      character(kind=c_char), intent(inout), optional :: buffer(*)
       integer(int64), value :: capacity
-      integer(int64), intent(inout) :: needed
-      character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: device(*), dtype(*)
+      integer(int64), intent(inout), optional :: needed
     end function
-    integer(int32) function c_model_load_with(out, path, name, device, dtype, runtime) &
-      bind(c, name="neml2_model_load_with")
+    integer(int32) function c_error_subject(buffer, capacity, needed) bind(c, name="neml2_error_subject")
       import
-      type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: name(*), device(*), dtype(*), runtime(*)
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
     end function
-    integer(int32) function c_model_load_scheduled(out, path, name, dtype, scheduler) &
-      bind(c, name="neml2_model_load_scheduled")
+    integer(int32) function c_error_count(out) bind(c, name="neml2_error_count")
       import
-      type(c_ptr), intent(inout) :: out
-      character(kind=c_char), intent(in) :: path(*)
-      character(kind=c_char), intent(in), optional :: name(*), dtype(*)
-      type(c_ptr), value :: scheduler
+      integer(int64), intent(inout), optional :: out
     end function
-    integer(int32) function c_model_points_evaluated(out, model, index) bind(c, name="neml2_model_points_evaluated")
+    integer(int32) function c_error_get(status, cause, buffer, capacity, needed, index) bind(c, name="neml2_error_get")
       import
-      integer(int64), intent(inout) :: out
-      type(c_ptr), value :: model
-      integer(int64), value :: index
+      integer(int32), intent(inout), optional :: status, cause
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity, index
+      integer(int64), intent(inout), optional :: needed
     end function
-    integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
+    integer(int32) function c_error_record(status, cause, subject, message) bind(c, name="neml2_error_record")
       import
-      type(c_ptr), intent(inout) :: out
+      integer(int32), value :: status, cause
+      character(kind=c_char), intent(in), optional :: subject(*), message(*)
     end function
-    integer(int32) function c_scheduler_add(scheduler, device, runtime, batch_size, capacity, priority) &
-      bind(c, name="neml2_scheduler_add")
+    integer(int32) function c_model_open(out, source) bind(c, name="neml2_model_open")
       import
-      type(c_ptr), value :: scheduler
-      character(kind=c_char), intent(in) :: device(*)
-      character(kind=c_char), intent(in), optional :: runtime(*)
-      integer(int64), value :: batch_size, capacity
-      real(real64), value :: priority
+      type(c_ptr), intent(inout), optional :: out
+      type(c_source), intent(in), optional :: source
     end function
-    integer(int32) function c_scheduler_info(device, runtime, batch_size, capacity, priority, scheduler, index) &
-      bind(c, name="neml2_scheduler_info")
+    subroutine c_model_free(model) bind(c, name="neml2_model_free")
       import
-      type(c_ptr), intent(inout) :: device, runtime
-      integer(int64), intent(inout) :: batch_size, capacity
-      real(real64), intent(inout) :: priority
-      type(c_ptr), value :: scheduler
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_scheduler_keep_rank(scheduler, local_rank, local_size) &
-      bind(c, name="neml2_scheduler_keep_rank")
+      type(c_ptr), intent(inout), optional :: model
+    end subroutine
+    integer(int32) function c_model_inspect(out, model) bind(c, name="neml2_model_inspect")
       import
-      type(c_ptr), value :: scheduler
-      integer(int64), value :: local_rank, local_size
-    end function
-    integer(int32) function c_model_runtime(out, model) bind(c, name="neml2_model_runtime")
-      import
-      type(c_ptr), intent(inout) :: out
+      type(c_model_info), intent(inout), optional :: out
       type(c_ptr), value :: model
     end function
-    integer(int32) function c_model_device(type, index, model) bind(c, name="neml2_model_device")
+    integer(int32) function c_model_variable_count(out, model, kind) bind(c, name="neml2_model_variable_count")
       import
-      integer(int32), intent(inout) :: type, index
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_tensor_device(type, index, tensor) bind(c, name="neml2_tensor_device")
-      import
-      integer(int32), intent(inout) :: type, index
-      type(c_ptr), value :: tensor
-    end function
-    integer(int32) function c_graph_device(type, index, graph) bind(c, name="neml2_graph_device")
-      import
-      integer(int32), intent(inout) :: type, index
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_model_dtype(out, model) bind(c, name="neml2_model_dtype")
-      import
-      integer(int32), intent(inout) :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_model_variable_find(index, model, kind, name) bind(c, name="neml2_model_variable_find")
-      import
-      integer(int64), intent(inout) :: index
+      integer(int64), intent(inout), optional :: out
       type(c_ptr), value :: model
       integer(int32), value :: kind
-      character(kind=c_char), intent(in) :: name(*)
     end function
-    integer(int32) function c_model_variable_name(name, type, model, kind, index) &
-      bind(c, name="neml2_model_variable_name")
+    integer(int32) function c_model_variable_find(out, model, kind, name) bind(c, name="neml2_model_variable_find")
       import
-      type(c_ptr), intent(inout) :: name, type
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      character(kind=c_char), intent(in), optional :: name(*)
+    end function
+    integer(int32) function c_model_variable_inspect(out, model, kind, index) bind(c, &
+      name="neml2_model_variable_inspect")
+      import
+      type(c_variable_info), intent(inout), optional :: out
       type(c_ptr), value :: model
       integer(int32), value :: kind
       integer(int64), value :: index
     end function
-    integer(int32) function c_model_variable_shape(ndim, shape, sub_ndim, model, kind, index) &
-      bind(c, name="neml2_model_variable_shape")
+    integer(int32) function c_model_derivative_count(out, model, kind) bind(c, name="neml2_model_derivative_count")
       import
-      integer(int64), intent(inout) :: ndim, sub_ndim
-      type(c_ptr), intent(inout) :: shape
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+    end function
+    integer(int32) function c_model_derivative_inspect(out, model, kind, index) bind(c, &
+      name="neml2_model_derivative_inspect")
+      import
+      type(c_derivative_info), intent(inout), optional :: out
       type(c_ptr), value :: model
       integer(int32), value :: kind
       integer(int64), value :: index
     end function
-    integer(int32) function c_model_variable_dtype(out, model, kind, index) bind(c, name="neml2_model_variable_dtype")
+    integer(int32) function c_model_history_count(out, model) bind(c, name="neml2_model_history_count")
       import
-      integer(int32), intent(inout) :: out
+      integer(int64), intent(inout), optional :: out
       type(c_ptr), value :: model
-      integer(int32), value :: kind
-      integer(int64), value :: index
     end function
-    integer(int32) function c_model_derivative_info(output, variable, batched, ndim, shape, model, kind, index) &
-      bind(c, name="neml2_model_derivative_info")
+    integer(int32) function c_model_history_inspect(out, model, index) bind(c, name="neml2_model_history_inspect")
       import
-      integer(int64), intent(inout) :: output, variable, ndim
-      integer(int32), intent(inout) :: batched
-      type(c_ptr), intent(inout) :: shape
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_model_history_info(input, age, output, current, model, index) &
-      bind(c, name="neml2_model_history_info")
-      import
-      integer(int64), intent(inout) :: input, age, output, current
+      type(c_history_info), intent(inout), optional :: out
       type(c_ptr), value :: model
       integer(int64), value :: index
     end function
     integer(int32) function c_model_describe(buffer, capacity, needed, model) bind(c, name="neml2_model_describe")
       import
-      character(kind=c_char), intent(inout) :: buffer(*)
+      character(kind=c_char), intent(inout), optional :: buffer(*)
       integer(int64), value :: capacity
-      integer(int64), intent(inout) :: needed
+      integer(int64), intent(inout), optional :: needed
       type(c_ptr), value :: model
     end function
-    integer(int32) function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get")
+    integer(int32) function c_source_describe(buffer, capacity, needed, source) bind(c, name="neml2_source_describe")
       import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-    end function
-    integer(int32) function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set")
-      import
-      type(c_ptr), value :: model, value
-      character(kind=c_char), intent(in) :: name(*)
-    end function
-    integer(int32) function c_model_option_info(name, least, greatest, choices, model, index) &
-      bind(c, name="neml2_model_option_info")
-      import
-      type(c_ptr), intent(inout) :: name, choices
-      real(real64), intent(inout) :: least, greatest
-      type(c_ptr), value :: model
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number")
-      import
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-      real(real64), value :: value
-    end function
-    integer(int32) function c_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number")
-      import
-      real(real64), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-    end function
-    integer(int32) function c_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text")
-      import
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*), value(*)
-    end function
-    integer(int32) function c_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in) :: name(*)
-    end function
-    integer(int32) function c_model_forward(outputs, report, model, inputs, parameters) &
-      bind(c, name="neml2_model_forward")
-      import
-      type(c_ptr), value :: outputs, report, model, inputs, parameters
-    end function
-    integer(int32) function c_model_forward_with(outputs, report, model, inputs, parameters, solver, context) &
-      bind(c, name="neml2_model_forward_with")
-      import
-      type(c_ptr), value :: outputs, report, model, inputs, parameters, context
-      type(c_funptr), value :: solver
-    end function
-    integer(int32) function c_report_get(out, report, kind) bind(c, name="neml2_report_get")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: report
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_report_unknown(out, report, index) bind(c, name="neml2_report_unknown")
-      import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: report
-      integer(int64), value :: index
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
+      type(c_source), intent(in), optional :: source
     end function
     integer(int32) function c_call_create(out, model) bind(c, name="neml2_call_create")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: model
     end function
-    integer(int32) function c_call_bind_derivative(call, output, kind, variable, data, dtype, point_stride) &
-      bind(c, name="neml2_call_bind_derivative")
+    integer(int32) function c_call_bind(call, role, name, data, dtype, point_stride) bind(c, name="neml2_call_bind")
       import
       type(c_ptr), value :: call, data
-      character(kind=c_char), intent(in) :: output(*), variable(*)
-      integer(int32), value :: kind, dtype
+      integer(int32), value :: role, dtype
+      character(kind=c_char), intent(in), optional :: name(*)
       integer(int64), value :: point_stride
     end function
-    integer(int32) function c_call_bind_adjoint(call, kind, variable, data, dtype, point_stride) &
-      bind(c, name="neml2_call_bind_adjoint")
+    integer(int32) function c_call_run(call, npoints) bind(c, name="neml2_call_run")
+      import
+      type(c_ptr), value :: call
+      integer(int64), value :: npoints
+    end function
+    subroutine c_call_free(call) bind(c, name="neml2_call_free")
+      import
+      type(c_ptr), intent(inout), optional :: call
+    end subroutine
+    integer(int32) function c_call_bind_derivative(call, kind, output, variable, data, dtype, point_stride) bind(c, &
+      name="neml2_call_bind_derivative")
       import
       type(c_ptr), value :: call, data
       integer(int32), value :: kind, dtype
-      character(kind=c_char), intent(in) :: variable(*)
+      character(kind=c_char), intent(in), optional :: output(*), variable(*)
       integer(int64), value :: point_stride
+    end function
+    integer(int32) function c_call_block_order_set(call, order) bind(c, name="neml2_call_block_order_set")
+      import
+      type(c_ptr), value :: call
+      integer(int32), value :: order
     end function
     integer(int32) function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report")
       import
@@ -933,180 +812,422 @@ module neml2_capi
       integer(int32), value :: kind
       integer(int64), value :: point_stride
     end function
-    integer(int32) function c_call_set_block_order(call, order) bind(c, name="neml2_call_set_block_order")
+    integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
       import
-      type(c_ptr), value :: call
-      integer(int32), value :: order
+      type(c_ptr), intent(inout), optional :: out
+      integer(int32), value :: dtype
+      integer(int64), value :: ndim
+      integer(int64), intent(in), optional :: shape(*)
     end function
-    integer(int32) function c_call_run(call, npoints) bind(c, name="neml2_call_run")
+    integer(int32) function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) bind(c, &
+      name="neml2_tensor_wrap")
       import
-      type(c_ptr), value :: call
-      integer(int64), value :: npoints
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: data, context
+      integer(int32), value :: dtype
+      integer(int64), value :: ndim
+      integer(int64), intent(in), optional :: shape(*), strides(*)
+      type(c_funptr), value :: deleter
+    end function
+    integer(int32) function c_tensor_share(out, tensor) bind(c, name="neml2_tensor_share")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: tensor
+    end function
+    integer(int32) function c_tensor_from_dlpack(out, managed) bind(c, name="neml2_tensor_from_dlpack")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: managed
+    end function
+    integer(int32) function c_tensor_to_dlpack(managed, tensor) bind(c, name="neml2_tensor_to_dlpack")
+      import
+      type(c_ptr), intent(inout), optional :: managed
+      type(c_ptr), value :: tensor
+    end function
+    integer(int32) function c_tensor_inspect(out, tensor) bind(c, name="neml2_tensor_inspect")
+      import
+      type(c_tensor_info), intent(inout), optional :: out
+      type(c_ptr), value :: tensor
+    end function
+    subroutine c_tensor_free(tensor) bind(c, name="neml2_tensor_free")
+      import
+      type(c_ptr), intent(inout), optional :: tensor
+    end subroutine
+    integer(int32) function c_model_forward(outputs, report, model, inputs, parameters) bind(c, &
+      name="neml2_model_forward")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*), report
+      type(c_ptr), value :: model
+      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
+    end function
+    integer(int32) function c_model_jvp(outputs, jvps, report, model, inputs, tangents, parameters) bind(c, &
+      name="neml2_model_jvp")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*), jvps(*), report
+      type(c_ptr), value :: model
+      type(c_ptr), intent(in), optional :: inputs(*), tangents(*), parameters(*)
+    end function
+    integer(int32) function c_model_vjp(outputs, adjoints, report, model, kind, inputs, cotangents, parameters) &
+      bind(c, name="neml2_model_vjp")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*), adjoints(*), report
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      type(c_ptr), intent(in), optional :: inputs(*), cotangents(*), parameters(*)
+    end function
+    integer(int32) function c_model_jacobian(outputs, blocks, report, model, kind, inputs, parameters) bind(c, &
+      name="neml2_model_jacobian")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*), blocks(*), report
+      type(c_ptr), value :: model
+      integer(int32), value :: kind
+      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
+    end function
+    integer(int32) function c_report_get(out, report, kind) bind(c, name="neml2_report_get")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: report
+      integer(int32), value :: kind
+    end function
+    integer(int32) function c_report_get_unknown(out, report, index) bind(c, name="neml2_report_get_unknown")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: report
+      integer(int64), value :: index
+    end function
+    subroutine c_report_free(report) bind(c, name="neml2_report_free")
+      import
+      type(c_ptr), intent(inout), optional :: report
+    end subroutine
+    integer(int32) function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in), optional :: name(*)
+    end function
+    integer(int32) function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set")
+      import
+      type(c_ptr), value :: model, value
+      character(kind=c_char), intent(in), optional :: name(*)
+    end function
+    integer(int32) function c_model_option_count(out, model) bind(c, name="neml2_model_option_count")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function c_model_option_inspect(out, model, index) bind(c, name="neml2_model_option_inspect")
+      import
+      type(c_option_info), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number")
+      import
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in), optional :: name(*)
+      real(real64), value :: value
+    end function
+    integer(int32) function c_model_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number")
+      import
+      real(real64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in), optional :: name(*)
+    end function
+    integer(int32) function c_model_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text")
+      import
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in), optional :: name(*), value(*)
+    end function
+    integer(int32) function c_model_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text")
+      import
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      character(kind=c_char), intent(in), optional :: name(*)
     end function
     integer(int32) function c_solve_begin(out, model, inputs, parameters) bind(c, name="neml2_solve_begin")
       import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: model, inputs, parameters
+      type(c_ptr), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
     end function
     integer(int32) function c_solve_begin_call(out, call, npoints) bind(c, name="neml2_solve_begin_call")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: npoints
     end function
     integer(int32) function c_solve_next(system, solve) bind(c, name="neml2_solve_next")
       import
-      type(c_ptr), intent(inout) :: system
+      type(c_ptr), intent(inout), optional :: system
       type(c_ptr), value :: solve
     end function
     integer(int32) function c_solve_end(outputs, report, solve) bind(c, name="neml2_solve_end")
       import
-      type(c_ptr), value :: outputs, report
-      type(c_ptr), intent(inout) :: solve
+      type(c_ptr), intent(inout), optional :: outputs(*), report, solve
     end function
-    integer(int32) function c_system_size(npoints, n, nunknowns, system) bind(c, name="neml2_system_size")
+    subroutine c_solve_free(solve) bind(c, name="neml2_solve_free")
       import
-      integer(int64), intent(inout) :: npoints, n, nunknowns
+      type(c_ptr), intent(inout), optional :: solve
+    end subroutine
+    integer(int32) function c_system_inspect(out, system) bind(c, name="neml2_system_inspect")
+      import
+      type(c_system_info), intent(inout), optional :: out
       type(c_ptr), value :: system
     end function
-    integer(int32) function c_system_layout(unknown, offset, pieces, piece_stride, piece_size, system, index) &
-      bind(c, name="neml2_system_layout")
+    integer(int32) function c_system_unknown_inspect(out, system, index) bind(c, name="neml2_system_unknown_inspect")
       import
-      integer(int64), intent(inout) :: unknown, offset, pieces, piece_stride, piece_size
+      type(c_unknown_info), intent(inout), optional :: out
       type(c_ptr), value :: system
       integer(int64), value :: index
     end function
     integer(int32) function c_system_guess(u, system) bind(c, name="neml2_system_guess")
       import
-      real(real64), intent(inout) :: u(*)
+      real(real64), intent(inout), optional :: u(*)
       type(c_ptr), value :: system
+    end function
+    integer(int32) function c_system_residual(r, system, u) bind(c, name="neml2_system_residual")
+      import
+      real(real64), intent(inout), optional :: r(*)
+      type(c_ptr), value :: system
+      real(real64), intent(in), optional :: u(*)
     end function
     integer(int32) function c_system_step(du, singular, system, u) bind(c, name="neml2_system_step")
       import
-      real(real64), intent(inout) :: du(*)
+      real(real64), intent(inout), optional :: du(*)
       integer(int32), intent(inout), optional :: singular(*)
       type(c_ptr), value :: system
-      real(real64), intent(in) :: u(*)
+      real(real64), intent(in), optional :: u(*)
+    end function
+    integer(int32) function c_system_jacobian(a, system, u) bind(c, name="neml2_system_jacobian")
+      import
+      real(real64), intent(inout), optional :: a(*)
+      type(c_ptr), value :: system
+      real(real64), intent(in), optional :: u(*)
     end function
     integer(int32) function c_system_matvec(y, system, u, v) bind(c, name="neml2_system_matvec")
       import
-      real(real64), intent(inout) :: y(*)
+      real(real64), intent(inout), optional :: y(*)
       type(c_ptr), value :: system
-      real(real64), intent(in) :: u(*), v(*)
+      real(real64), intent(in), optional :: u(*), v(*)
     end function
     integer(int32) function c_system_accept(system, u, status, iterations) bind(c, name="neml2_system_accept")
       import
       type(c_ptr), value :: system
-      real(real64), intent(in) :: u(*)
+      real(real64), intent(in), optional :: u(*)
       integer(int32), intent(in), optional :: status(*), iterations(*)
     end function
-    integer(int32) function c_log_set_level(channel, level) bind(c, name="neml2_log_set_level")
+    integer(int32) function c_solve_run(outputs, report, model, inputs, parameters, solver, context) bind(c, &
+      name="neml2_solve_run")
       import
-      character(kind=c_char), intent(in) :: channel(*)
-      integer(int32), value :: level
+      type(c_ptr), intent(inout), optional :: outputs(*), report
+      type(c_ptr), value :: model, context
+      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
+      type(c_funptr), value :: solver
     end function
-    integer(int32) function c_log_level(level, channel) bind(c, name="neml2_log_level")
+    integer(int32) function c_graph_open(out, source) bind(c, name="neml2_graph_open")
       import
-      integer(int32), intent(inout) :: level
-      character(kind=c_char), intent(in) :: channel(*)
+      type(c_ptr), intent(inout), optional :: out
+      type(c_source), intent(in), optional :: source
     end function
-    integer(int32) function c_log_count(count) bind(c, name="neml2_log_count")
+    integer(int32) function c_graph_check(runtime, source) bind(c, name="neml2_graph_check")
       import
-      integer(int64), intent(inout) :: count
+      integer(int32), intent(inout), optional :: runtime
+      type(c_source), intent(in), optional :: source
     end function
-    integer(int32) function c_log_next(level, channel, buffer, capacity) bind(c, name="neml2_log_next")
+    subroutine c_graph_free(graph) bind(c, name="neml2_graph_free")
       import
-      integer(int32), intent(inout) :: level
-      type(c_ptr), intent(inout) :: channel
-      character(kind=c_char), intent(inout) :: buffer(*)
-      integer(int64), value :: capacity
+      type(c_ptr), intent(inout), optional :: graph
+    end subroutine
+    integer(int32) function c_graph_inspect(out, graph) bind(c, name="neml2_graph_inspect")
+      import
+      type(c_graph_info), intent(inout), optional :: out
+      type(c_ptr), value :: graph
+    end function
+    integer(int32) function c_graph_variable_count(out, graph, kind) bind(c, name="neml2_graph_variable_count")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: graph
+      integer(int32), value :: kind
+    end function
+    integer(int32) function c_graph_variable_inspect(out, graph, kind, index) bind(c, &
+      name="neml2_graph_variable_inspect")
+      import
+      type(c_graph_variable_info), intent(inout), optional :: out
+      type(c_ptr), value :: graph
+      integer(int32), value :: kind
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_run(outputs, noutputs, graph, inputs, ninputs) bind(c, name="neml2_graph_run")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*)
+      integer(int64), value :: noutputs, ninputs
+      type(c_ptr), value :: graph
+      type(c_ptr), intent(in), optional :: inputs(*)
+    end function
+    integer(int32) function c_graph_run_unguarded(outputs, noutputs, graph, inputs, ninputs) bind(c, &
+      name="neml2_graph_run_unguarded")
+      import
+      type(c_ptr), intent(inout), optional :: outputs(*)
+      integer(int64), value :: noutputs, ninputs
+      type(c_ptr), value :: graph
+      type(c_ptr), intent(in), optional :: inputs(*)
+    end function
+    integer(int32) function c_graph_constant_count(out, graph) bind(c, name="neml2_graph_constant_count")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: graph
+    end function
+    integer(int32) function c_graph_constant_get(out, name, graph, index) bind(c, name="neml2_graph_constant_get")
+      import
+      type(c_ptr), intent(inout), optional :: out, name
+      type(c_ptr), value :: graph
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_graph_constant_set(graph, count, names, values, share) bind(c, &
+      name="neml2_graph_constant_set")
+      import
+      type(c_ptr), value :: graph
+      integer(int64), value :: count
+      type(c_ptr), intent(in), optional :: names(*), values(*)
+      integer(int32), value :: share
     end function
     integer(int32) function c_libtorch_suggest(place) bind(c, name="neml2_libtorch_suggest")
       import
-      character(kind=c_char), intent(in) :: place(*)
+      character(kind=c_char), intent(in), optional :: place(*)
     end function
-    integer(int32) function c_libtorch_find(path, version) bind(c, name="neml2_libtorch_find")
+    integer(int32) function c_libtorch_open(path, version) bind(c, name="neml2_libtorch_open")
       import
-      type(c_ptr), intent(inout) :: path, version
-    end function
-    integer(int32) function c_stream_use(index, stream) bind(c, name="neml2_stream_use")
-      import
-      integer(int32), value :: index
-      type(c_ptr), value :: stream
+      type(c_ptr), intent(inout), optional :: path, version
     end function
     integer(int32) function c_operator_declare(schema) bind(c, name="neml2_operator_declare")
       import
-      character(kind=c_char), intent(in) :: schema(*)
+      character(kind=c_char), intent(in), optional :: schema(*)
     end function
     integer(int32) function c_operator_register(schema, function, context) bind(c, name="neml2_operator_register")
       import
-      character(kind=c_char), intent(in) :: schema(*)
+      character(kind=c_char), intent(in), optional :: schema(*)
       type(c_funptr), value :: function
       type(c_ptr), value :: context
     end function
     integer(int32) function c_operator_unregister(name) bind(c, name="neml2_operator_unregister")
       import
-      character(kind=c_char), intent(in) :: name(*)
+      character(kind=c_char), intent(in), optional :: name(*)
     end function
-    integer(int32) function c_operator_call_size(narguments, noutputs, call) bind(c, name="neml2_operator_call_size")
+    integer(int32) function c_operator_call_count(out, call, kind) bind(c, name="neml2_operator_call_count")
       import
-      integer(int64), intent(inout) :: narguments, noutputs
+      integer(int64), intent(inout), optional :: out
       type(c_ptr), value :: call
+      integer(int32), value :: kind
     end function
-    integer(int32) function c_operator_call_find(index, call, name) bind(c, name="neml2_operator_call_find")
+    integer(int32) function c_operator_call_find(out, call, name) bind(c, name="neml2_operator_call_find")
       import
-      integer(int64), intent(inout) :: index
+      integer(int64), intent(inout), optional :: out
       type(c_ptr), value :: call
-      character(kind=c_char), intent(in) :: name(*)
+      character(kind=c_char), intent(in), optional :: name(*)
     end function
-    integer(int32) function c_operator_call_argument(name, kind, count, call, index) &
-      bind(c, name="neml2_operator_call_argument")
+    integer(int32) function c_operator_call_inspect(out, call, index) bind(c, name="neml2_operator_call_inspect")
       import
-      type(c_ptr), intent(inout) :: name
-      integer(int32), intent(inout) :: kind
-      integer(int64), intent(inout) :: count
+      type(c_argument_info), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function c_operator_call_tensors(out, call, index) bind(c, name="neml2_operator_call_tensors")
+    integer(int32) function c_operator_call_get_tensors(out, call, index) bind(c, &
+      name="neml2_operator_call_get_tensors")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function c_operator_call_integers(out, call, index) bind(c, name="neml2_operator_call_integers")
+    integer(int32) function c_operator_call_get_integers(out, call, index) bind(c, &
+      name="neml2_operator_call_get_integers")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function c_operator_call_reals(out, call, index) bind(c, name="neml2_operator_call_reals")
+    integer(int32) function c_operator_call_get_reals(out, call, index) bind(c, name="neml2_operator_call_get_reals")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function c_operator_call_text(out, call, index) bind(c, name="neml2_operator_call_text")
+    integer(int32) function c_operator_call_get_text(out, call, index) bind(c, name="neml2_operator_call_get_text")
       import
-      type(c_ptr), intent(inout) :: out
+      type(c_ptr), intent(inout), optional :: out
       type(c_ptr), value :: call
       integer(int64), value :: index
     end function
-    integer(int32) function c_operator_call_output(call, index, tensor) bind(c, name="neml2_operator_call_output")
+    integer(int32) function c_operator_call_set_output(call, index, tensor) bind(c, &
+      name="neml2_operator_call_set_output")
       import
       type(c_ptr), value :: call
       integer(int64), value :: index
-      type(c_ptr), intent(inout) :: tensor
+      type(c_ptr), intent(inout), optional :: tensor
     end function
-    integer(int32) function c_tensor_share(out, tensor) bind(c, name="neml2_tensor_share")
+    integer(int32) function c_stream_set(index, stream) bind(c, name="neml2_stream_set")
       import
-      type(c_ptr), intent(inout) :: out
-      type(c_ptr), value :: tensor
+      integer(int32), value :: index
+      type(c_ptr), value :: stream
     end function
-    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
+    integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
       import
-      type(c_ptr), value :: text
+      type(c_ptr), intent(inout), optional :: out
     end function
+    integer(int32) function c_scheduler_add(scheduler, device) bind(c, name="neml2_scheduler_add")
+      import
+      type(c_ptr), value :: scheduler
+      type(c_device), intent(in), optional :: device
+    end function
+    integer(int32) function c_scheduler_count(out, scheduler) bind(c, name="neml2_scheduler_count")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: scheduler
+    end function
+    integer(int32) function c_scheduler_inspect(out, scheduler, index) bind(c, name="neml2_scheduler_inspect")
+      import
+      type(c_device), intent(inout), optional :: out
+      type(c_ptr), value :: scheduler
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_scheduler_keep_rank(scheduler, local_rank, local_size) bind(c, &
+      name="neml2_scheduler_keep_rank")
+      import
+      type(c_ptr), value :: scheduler
+      integer(int64), value :: local_rank, local_size
+    end function
+    subroutine c_scheduler_free(scheduler) bind(c, name="neml2_scheduler_free")
+      import
+      type(c_ptr), intent(inout), optional :: scheduler
+    end subroutine
+    integer(int32) function c_model_points(out, model, index) bind(c, name="neml2_model_points")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_log_level_set(channel, level) bind(c, name="neml2_log_level_set")
+      import
+      character(kind=c_char), intent(in), optional :: channel(*)
+      integer(int32), value :: level
+    end function
+    integer(int32) function c_log_level_get(out, channel) bind(c, name="neml2_log_level_get")
+      import
+      integer(int32), intent(inout), optional :: out
+      character(kind=c_char), intent(in), optional :: channel(*)
+    end function
+    integer(int32) function c_log_count(out) bind(c, name="neml2_log_count")
+      import
+      integer(int64), intent(inout), optional :: out
+    end function
+    integer(int32) function c_log_next(level, channel, buffer, capacity, needed) bind(c, name="neml2_log_next")
+      import
+      integer(int32), intent(inout), optional :: level
+      type(c_ptr), intent(inout), optional :: channel
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
+    end function
+  ! end generated
   end interface
 
 contains
@@ -1115,16 +1236,33 @@ contains
   ! Version and errors
   ! ------------------------------------------------------------------------------------------
 
-  ! The release of the library, for example "0.1.0".
+  ! The release of the library, for example "0.2.0".
   function neml2_version() result(version)
     character(:), allocatable :: version
     call read_c(c_version(), version)
   end function neml2_version
 
+  ! What the status does not tell of it: neml2_cause_none and the others.
+  integer(int32) function neml2_error_cause() result(cause)
+    cause = c_error_cause()
+  end function neml2_error_cause
+
+  ! The ABI of the library that is loaded: 1000 * major + minor.
+  integer(int32) function neml2_abi_version() result(version)
+    version = c_abi_version()
+  end function neml2_abi_version
+
   ! The status of this thread's last failed call; neml2_ok where none failed yet.
   integer(int32) function neml2_error_status() result(status)
     status = c_error_status()
   end function neml2_error_status
+
+  ! How many errors this thread's last failed call met: 1, or more where devices of a scheduler failed side by side; 0
+  ! where none failed yet.
+  integer(int64) function neml2_error_count() result(count)
+    count = 0
+    if (c_error_count(count) /= neml2_ok) count = 0
+  end function neml2_error_count
 
   ! The message of this thread's last failed call: what was wrong, what was expected and what to do.
   subroutine neml2_error_message(message)
@@ -1155,42 +1293,42 @@ contains
     text = subject
   end subroutine neml2_get_error_subject
 
-  ! The status and the message of one of the neml2_error_count() errors, which are in the order of their points. The
-  ! status of the call is positive where that of each is. neml2_error_argument where there are fewer.
-  subroutine neml2_error_part(index, status, message, stat, errmsg)
+  ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
+  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
+  integer(int32) function try_neml2_error_get(index, status, message, cause) result(outcome)
     integer(int64), intent(in) :: index
     integer(int32), intent(inout) :: status
     character(:), allocatable, intent(inout) :: message
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
+    integer(int32), intent(inout), optional :: cause
     integer(int64) :: needed
     character(kind=c_char) :: nothing(1)
     character(kind=c_char, len=:), allocatable :: buffer
     needed = 1
-    outcome = c_error_part(status, nothing, 0_int64, needed, index - 1)
+    outcome = c_error_get(status, cause, nothing, 0_int64, needed, index - 1)
     if (outcome == neml2_ok) then
       allocate (character(kind=c_char, len=needed) :: buffer)
-      outcome = c_error_part(status, buffer, needed, needed, index - 1)
+      outcome = c_error_get(status, cause, buffer, needed, needed, index - 1)
       message = buffer(:len(buffer) - 1)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_error_part
+  end function try_neml2_error_get
 
   ! Record an error of this thread that a solver of yours found, so that it is read like the others. `status` is not
-  ! neml2_ok.
-  subroutine neml2_error_record(status, subject, message)
+  ! neml2_ok; `cause`, where it is given, is a number of yours from neml2_cause_of_host on.
+  subroutine neml2_error_record(status, subject, message, cause)
     integer(int32), intent(in) :: status
     character(*), intent(in) :: subject, message
-    integer(int32) :: outcome
-    outcome = raised(status, subject, message)
+    integer(int32), intent(in), optional :: cause
+    integer(int32) :: outcome, given
+    given = neml2_cause_none
+    if (present(cause)) given = cause
+    outcome = c_error_record(status, given, c_text(subject), c_text(message))
   end subroutine neml2_error_record
 
   ! The message of a call that has just returned `outcome`; empty where it succeeded.
   !
   ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length
-  ! of an optional one on the way back.
+  ! of an optional one on the way back. So each procedure with an errmsg ends in the same two lines, and most are
+  ! written by tools/fortran.py: from a function `try_x`, which returns its status, the subroutine `x`.
   subroutine tell(outcome, message)
     integer(int32), intent(in) :: outcome
     character(:), allocatable, intent(out) :: message
@@ -1206,7 +1344,7 @@ contains
     integer(int32), intent(in) :: status
     character(*), intent(in) :: subject, message
     integer(int32) :: outcome
-    outcome = c_error_record(status, c_text(subject), c_text(message))
+    outcome = c_error_record(status, neml2_cause_none, c_text(subject), c_text(message))
   end function raised
 
   subroutine read(c_read, text)
@@ -1227,7 +1365,7 @@ contains
   !
   ! What the library has to tell of its work waits in a queue; the section Log of neml2_capi.h says more:
   !
-  !     call neml2_log_set_level("newton", neml2_log_debug)
+  !     call neml2_log_level_set("newton", neml2_log_debug)
   !     call evaluation%run(n, stat)
   !     do
   !       call neml2_log_next(level, channel, message)
@@ -1237,28 +1375,18 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
-  subroutine neml2_log_set_level(channel, level, stat, errmsg)
+  integer(int32) function try_neml2_log_level_set(channel, level) result(outcome)
     character(*), intent(in) :: channel
     integer(int32), intent(in) :: level
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_log_set_level(c_text(channel), level)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_log_set_level
+    outcome = c_log_level_set(c_text(channel), level)
+  end function try_neml2_log_level_set
 
   ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
-  subroutine neml2_log_level(channel, level, stat, errmsg)
+  integer(int32) function try_neml2_log_level_get(channel, level) result(outcome)
     character(*), intent(in) :: channel
     integer(int32), intent(inout) :: level
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_log_level(level, c_text(channel))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_log_level
+    outcome = c_log_level_get(level, c_text(channel))
+  end function try_neml2_log_level_get
 
   ! How many records wait.
   integer(int64) function neml2_log_count() result(count)
@@ -1270,13 +1398,13 @@ contains
   subroutine neml2_log_next(level, channel, message)
     integer(int32), intent(out) :: level
     character(:), allocatable, intent(out) :: channel, message
-    character(kind=c_char) :: buffer(log_length)
+    character(kind=c_char) :: buffer(neml2_log_length)
     type(c_ptr) :: name
     integer(int64) :: i
     level = neml2_log_silent
     name = c_null_ptr
     buffer = c_null_char
-    if (c_log_next(level, name, buffer, log_length) /= neml2_ok) level = neml2_log_silent
+    if (c_log_next(level, name, buffer, size(buffer, kind=int64)) /= neml2_ok) level = neml2_log_silent
     call read_c(name, channel)
     message = repeat(" ", findloc(buffer, c_null_char, dim=1) - 1)
     do i = 1, len(message)
@@ -1291,57 +1419,37 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
-  subroutine neml2_libtorch_suggest(place, stat, errmsg)
+  integer(int32) function try_neml2_libtorch_suggest(place) result(outcome)
     character(*), intent(in) :: place
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_libtorch_suggest(c_text(place))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_libtorch_suggest
+  end function try_neml2_libtorch_suggest
 
   ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
   ! neml2_error_unsupported where it lacks something.
-  subroutine neml2_libtorch_find(path, version, stat, errmsg)
+  integer(int32) function try_neml2_libtorch_open(path, version) result(outcome)
     character(:), allocatable, intent(inout) :: path, version
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: path_text, version_text
     path_text = c_null_ptr
     version_text = c_null_ptr
-    outcome = c_libtorch_find(path_text, version_text)
+    outcome = c_libtorch_open(path_text, version_text)
     if (outcome == neml2_ok) then
       call read_c(path_text, path)
       call read_c(version_text, version)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_libtorch_find
+  end function try_neml2_libtorch_open
 
   ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
-  subroutine neml2_operator_declare(schema, stat, errmsg)
+  integer(int32) function try_neml2_operator_declare(schema) result(outcome)
     character(*), intent(in) :: schema
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_operator_declare(c_text(schema))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_declare
+  end function try_neml2_operator_declare
 
   ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
-  subroutine neml2_stream_use(index, stream, stat, errmsg)
+  integer(int32) function try_neml2_stream_set(index, stream) result(outcome)
     integer(int32), intent(in) :: index
     type(c_ptr), intent(in) :: stream
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_stream_use(index, stream)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_stream_use
+    outcome = c_stream_set(index, stream)
+  end function try_neml2_stream_set
 
   ! ------------------------------------------------------------------------------------------
   ! Operators
@@ -1349,28 +1457,18 @@ contains
 
   ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
   ! contains.
-  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
+  integer(int32) function try_neml2_operator_register(schema, procedure) result(outcome)
     character(*), intent(in) :: schema
     procedure(neml2_operator) :: procedure
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_operator_register(c_text(schema), c_funloc(call_operator), &
                                   transfer(c_funloc(procedure), c_null_ptr))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_register
+  end function try_neml2_operator_register
 
   ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
-  subroutine neml2_operator_unregister(name, stat, errmsg)
+  integer(int32) function try_neml2_operator_unregister(name) result(outcome)
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_operator_unregister(c_text(name))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_unregister
+  end function try_neml2_operator_unregister
 
   ! What the library calls for all operators: the context is the subroutine.
   function call_operator(context, arguments) result(stat) bind(c)
@@ -1385,48 +1483,37 @@ contains
   end function call_operator
 
   ! How many arguments the schema has, and how many tensors are to be given.
-  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+  integer(int32) function try_operator_size(self, narguments, noutputs) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(inout) :: narguments, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_operator_call_size(narguments, noutputs, self%c)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_size
+    outcome = c_operator_call_count(narguments, self%c, neml2_input)
+    if (outcome == neml2_ok) outcome = c_operator_call_count(noutputs, self%c, neml2_output)
+  end function try_operator_size
 
   ! The position of an argument.
-  subroutine operator_find(self, name, index, stat, errmsg)
+  integer(int32) function try_operator_find(self, name, index) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     character(*), intent(in) :: name
     integer(int64), intent(inout) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     integer(int64) :: found
     outcome = c_operator_call_find(found, self%c, c_text(name))
     if (outcome == neml2_ok) index = found + 1
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_find
+  end function try_operator_find
 
   ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
-  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
+  integer(int32) function try_operator_argument_info(self, index, name, kind, count) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     character(:), allocatable, intent(inout) :: name
     integer(int32), intent(inout) :: kind
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: text
-    outcome = c_operator_call_argument(text, kind, count, self%c, index - 1)
-    if (outcome == neml2_ok) call read_c(text, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_argument_info
+    type(c_argument_info) :: info
+    outcome = c_operator_call_inspect(info, self%c, index - 1)
+    if (outcome /= neml2_ok) return
+    call read_c(info%name, name)
+    kind = info%kind
+    count = info%count
+  end function try_operator_argument_info
 
   ! What `read` gives of an argument that is not None, and its length.
   subroutine read_argument(self, index, read, values, count, outcome)
@@ -1436,119 +1523,89 @@ contains
     type(c_ptr), intent(out) :: values
     integer(int64), intent(out) :: count
     integer(int32), intent(out) :: outcome
-    type(c_ptr) :: text
+    type(c_argument_info) :: info
     character(:), allocatable :: name
-    integer(int32) :: kind
     values = c_null_ptr
-    count = 0
-    outcome = c_operator_call_argument(text, kind, count, self%c, index - 1)
+    outcome = c_operator_call_inspect(info, self%c, index - 1)
     if (outcome == neml2_ok) outcome = read(values, self%c, index - 1)
-    count = abs(count)
+    count = abs(info%count)
     if (outcome /= neml2_ok .or. c_associated(values)) return
-    call read_c(text, name)
+    call read_c(info%name, name)
     outcome = raised(neml2_error_missing, name, &
                      "The argument '"//name//"' is None: ask argument_info before its value.")
   end subroutine read_argument
 
   ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  subroutine get_argument_tensor(self, index, tensor, stat, errmsg)
+  integer(int32) function try_get_argument_tensor(self, index, tensor) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_tensors, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_tensors, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, handles, [1])
       call share_tensor(handles(1), tensor, outcome)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_tensor
+  end function try_get_argument_tensor
 
-  subroutine get_argument_integer(self, index, number, stat, errmsg)
+  integer(int32) function try_get_argument_integer(self, index, number) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64), pointer :: numbers(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_integers, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_integers, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, numbers, [1])
       number = numbers(1)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_integer
+  end function try_get_argument_integer
 
-  subroutine get_argument_real(self, index, number, stat, errmsg)
+  integer(int32) function try_get_argument_real(self, index, number) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     real(real64), pointer :: numbers(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_reals, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_reals, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, numbers, [1])
       number = numbers(1)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_real
+  end function try_get_argument_real
 
-  subroutine get_argument_logical(self, index, truth, stat, errmsg)
+  integer(int32) function try_get_argument_logical(self, index, truth) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     logical, intent(inout) :: truth
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     integer(int64) :: number
     call self%get(index, number, outcome)
     if (outcome == neml2_ok) truth = number /= 0
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_logical
+  end function try_get_argument_logical
 
-  subroutine get_argument_text(self, index, text, stat, errmsg)
+  integer(int32) function try_get_argument_text(self, index, text) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_text, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_text, values, count, outcome)
     if (outcome == neml2_ok) call read_c(values, text)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_text
+  end function try_get_argument_text
 
   ! A list of tensors; one that is None is not set.
-  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+  integer(int32) function try_get_list_tensors(self, index, tensors) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count, i
-    call read_argument(self, index, c_operator_call_tensors, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_tensors, values, count, outcome)
     if (outcome == neml2_ok) then
       if (allocated(tensors)) deallocate (tensors)
       allocate (tensors(count))
@@ -1557,64 +1614,47 @@ contains
         if (outcome == neml2_ok .and. c_associated(handles(i))) call share_tensor(handles(i), tensors(i), outcome)
       end do
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_tensors
+  end function try_get_list_tensors
 
   ! A list of integers or, 0 or 1, of booleans.
-  subroutine get_list_integers(self, index, list, stat, errmsg)
+  integer(int32) function try_get_list_integers(self, index, list) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64), pointer :: numbers(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_integers, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_integers, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_integers
+  end function try_get_list_integers
 
-  subroutine get_list_reals(self, index, list, stat, errmsg)
+  integer(int32) function try_get_list_reals(self, index, list) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     real(real64), pointer :: numbers(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_reals, values, count, outcome)
+    call read_argument(self, index, c_operator_call_get_reals, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_reals
+  end function try_get_list_reals
 
   ! Give an output. Its values are copied: the tensor stays yours.
-  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+  integer(int32) function try_operator_set_output(self, index, tensor) result(outcome)
     class(neml2_operator_call), intent(inout) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(in) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: given
     given = c_null_ptr
     outcome = c_tensor_share(given, c_handle(tensor))
-    if (outcome == neml2_ok) outcome = c_operator_call_output(self%c, index - 1, given)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_set_output
+    if (outcome == neml2_ok) outcome = c_operator_call_set_output(self%c, index - 1, given)
+  end function try_operator_set_output
 
   ! Another handle to a tensor.
   subroutine share_tensor(handle, tensor, outcome)
@@ -1737,99 +1777,65 @@ contains
   ! there is none; and all with neml2_error_argument where no model is loaded.
   ! ------------------------------------------------------------------------------------------
 
-  ! Load the artifact at `path`, the folder that holds metadata.json. `device` is "cpu" and `dtype` is "float64" unless
-  ! given. What was loaded before is replaced on success and kept on failure: neml2_error_file where a file is missing,
-  ! neml2_error_artifact where it is not what it should be, neml2_error_unsupported where it was not compiled for this
-  ! device, type or processor.
-  ! `runtime` is what the packages are to run on: "builtin", "libtorch", or "auto", which is libtorch for those only of
-  ! which the built-in runtime lacks something.
-  subroutine model_load(self, path, stat, errmsg, device, dtype, runtime)
+  ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
+  ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
+  ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
+  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
+  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
+  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
+  integer(int32) function try_model_load(self, path, name, dtype, device, device_index, runtime, scheduler) &
+    result(outcome)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
-    character(*), intent(in), optional :: device, dtype, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_device, c_dtype, c_runtime
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
+    type(neml2_scheduler), intent(in), optional :: scheduler
+    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
+    type(c_source) :: source
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    call terminate(device, c_device)
-    call terminate(dtype, c_dtype)
-    call terminate(runtime, c_runtime)
-    outcome = c_model_load_with(loaded, c_text(path), device=c_device, dtype=c_dtype, runtime=c_runtime)
-    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_load
-
-  ! Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact.
-  subroutine model_load_stub(self, stub, name, stat, errmsg, device, dtype, runtime)
-    class(neml2_model), intent(inout) :: self
-    character(*), intent(in) :: stub, name
-    character(*), intent(in), optional :: device, dtype, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_device, c_dtype, c_runtime
-    type(c_ptr) :: loaded
-    loaded = c_null_ptr
-    call terminate(device, c_device)
-    call terminate(dtype, c_dtype)
-    call terminate(runtime, c_runtime)
-    outcome = c_model_load_with(loaded, c_text(stub), c_text(name), device=c_device, dtype=c_dtype, runtime=c_runtime)
-    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_load_stub
-
-  ! Load an artifact, or where `name` is given the model of a stub, for all devices of a scheduler, of which there must be
-  ! one at least: neml2_error_argument. Later changes of `scheduler` do not count.
-  subroutine model_load_scheduled(self, path, scheduler, stat, errmsg, name, dtype)
-    class(neml2_model), intent(inout) :: self
-    character(*), intent(in) :: path
-    type(neml2_scheduler), intent(in) :: scheduler
-    character(*), intent(in), optional :: name, dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_name, c_dtype
-    type(c_ptr) :: loaded
-    loaded = c_null_ptr
+    c_path = c_text(path)
     call terminate(name, c_name)
-    call terminate(dtype, c_dtype)
-    outcome = c_model_load_scheduled(loaded, c_text(path), c_name, c_dtype, c_handle(scheduler))
+    source%path = c_loc(c_path)
+    if (allocated(c_name)) source%name = c_loc(c_name)
+    call choose(source, dtype, device, device_index, runtime)
+    if (present(scheduler)) then
+      source%scheduler = c_handle(scheduler)
+      if (.not. scheduler%is_set()) then
+        outcome = raised(neml2_error_argument, "scheduler", "The scheduler was not created: call create first.")
+        return
+      end if
+    end if
+    outcome = c_model_open(loaded, source)
     if (outcome == neml2_ok) call take(self, loaded, c_model_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_load_scheduled
+  end function try_model_load
+
+  ! The numbers of a source that are given.
+  subroutine choose(source, dtype, device, device_index, runtime)
+    type(c_source), intent(inout) :: source
+    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
+    if (present(dtype)) source%dtype = dtype
+    if (present(device)) source%device = device
+    if (present(device_index)) source%device_index = device_index
+    if (present(runtime)) source%runtime = runtime
+  end subroutine choose
 
   ! How many points a device of the model's scheduler has evaluated since it was loaded.
-  subroutine model_points_evaluated(self, index, count, stat, errmsg)
+  integer(int32) function try_model_points_evaluated(self, index, count) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_points_evaluated(count, c_handle(self), index - 1)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_points_evaluated
+    outcome = c_model_points(count, c_handle(self), index - 1)
+  end function try_model_points_evaluated
 
-  ! What the packages of the model run on: "builtin", or "libtorch" where one of them does.
-  subroutine model_runtime(self, runtime, stat, errmsg)
+  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
+  integer(int32) function try_model_runtime(self, runtime) result(outcome)
     class(neml2_model), intent(in) :: self
-    character(:), allocatable, intent(inout) :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: text
-    text = c_null_ptr
-    outcome = c_model_runtime(text, c_handle(self))
-    if (outcome == neml2_ok) call read_c(text, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_runtime
+    integer(int32), intent(inout) :: runtime
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) runtime = info%runtime
+  end function try_model_runtime
 
   ! Whether a model has been loaded, and not been freed.
   pure logical function model_is_loaded(self)
@@ -1838,48 +1844,35 @@ contains
   end function model_is_loaded
 
   ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
-  subroutine model_dtype(self, dtype, stat, errmsg)
+  integer(int32) function try_model_dtype(self, dtype) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_dtype(dtype, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_dtype
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) dtype = info%dtype
+  end function try_model_dtype
 
   ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
-  subroutine model_variable_count(self, kind, count, stat, errmsg)
+  integer(int32) function try_model_variable_count(self, kind, count) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_model_variable_count(count, c_handle(self), kind)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_count
+  end function try_model_variable_count
 
   ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
-  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+  integer(int32) function try_model_variable_find(self, kind, name, index) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
     integer(int64), intent(out) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     index = -1
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_find
+  end function try_model_variable_find
 
   ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
-  subroutine model_variable_name(self, kind, index, name, stat, type, errmsg)
+  subroutine model_variable_name(self, kind, index, name, stat, errmsg, type)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
@@ -1888,11 +1881,11 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_ptr) :: name_text, type_text
-    outcome = c_model_variable_name(name_text, type_text, c_handle(self), kind, index - 1)
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) then
-      call read_c(name_text, name)
-      if (present(type)) call read_c(type_text, type)
+      call read_c(info%name, name)
+      if (present(type)) call read_c(info%type, type)
     end if
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -1900,119 +1893,85 @@ contains
 
   ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
   ! axes; empty for a scalar.
-  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
+  integer(int32) function try_model_variable_shape(self, kind, index, shape, sub_ndim) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
     integer(int64), allocatable, intent(inout) :: shape(:)
     integer(int64), intent(inout), optional :: sub_ndim
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: ndim, sub_axes
-    type(c_ptr) :: sizes
-    outcome = c_model_variable_shape(ndim, sizes, sub_axes, c_handle(self), kind, index - 1)
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) then
-      shape = reversed(sizes, ndim)
-      if (present(sub_ndim)) sub_ndim = sub_axes
+      shape = reversed(info%shape, info%ndim)
+      if (present(sub_ndim)) sub_ndim = info%sub_ndim
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_shape
+  end function try_model_variable_shape
 
   ! The element type of a variable, one of neml2_float64 and the others.
-  subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
+  integer(int32) function try_model_variable_dtype(self, kind, index, dtype) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
     integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_variable_dtype(dtype, c_handle(self), kind, index - 1)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_dtype
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) dtype = info%dtype
+  end function try_model_variable_dtype
 
   ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
-  subroutine model_derivative_count(self, kind, count, stat, errmsg)
+  integer(int32) function try_model_derivative_count(self, kind, count) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_model_derivative_count(count, c_handle(self), kind)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_derivative_count
+  end function try_model_derivative_count
 
   ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
   ! output...); and whether each point has its own, else one is that of all.
-  subroutine model_derivative_info(self, kind, index, output, variable, stat, shape, batched, errmsg)
+  integer(int32) function try_model_derivative_info(self, kind, index, output, variable, shape, batched) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: output, variable
     integer(int64), allocatable, intent(inout), optional :: shape(:)
     logical, intent(inout), optional :: batched
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: positions(2), ndim
-    integer(int32) :: own
-    type(c_ptr) :: sizes
-    outcome = c_model_derivative_info(positions(1), positions(2), own, ndim, sizes, c_handle(self), kind, index - 1)
+    type(c_derivative_info) :: info
+    outcome = c_model_derivative_inspect(info, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) then
-      output = positions(1) + 1
-      variable = positions(2) + 1
-      if (present(shape)) shape = reversed(sizes, ndim)
-      if (present(batched)) batched = own /= 0
+      output = info%output + 1
+      variable = info%variable + 1
+      if (present(shape)) shape = reversed(info%shape, info%ndim)
+      if (present(batched)) batched = info%batched /= 0
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_derivative_info
+  end function try_model_derivative_info
 
   ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
-  subroutine model_history_count(self, count, stat, errmsg)
+  integer(int32) function try_model_history_count(self, count) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_model_history_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_history_count
+  end function try_model_history_count
 
   ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
-  subroutine model_history_info(self, index, input, stat, age, output, current, errmsg)
+  integer(int32) function try_model_history_info(self, index, input, age, output, current) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: input
     integer(int64), intent(inout), optional :: age, output, current
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: positions(3), steps
-    outcome = c_model_history_info(positions(1), steps, positions(2), positions(3), c_handle(self), index - 1)
+    type(c_history_info) :: info
+    outcome = c_model_history_inspect(info, c_handle(self), index - 1)
     if (outcome == neml2_ok) then
-      input = positions(1) + 1
-      if (present(age)) age = steps
-      if (present(output)) output = positions(2) + 1
-      if (present(current)) current = positions(3) + 1
+      input = info%input + 1
+      if (present(age)) age = info%age
+      if (present(output)) output = info%output + 1
+      if (present(current)) current = info%current + 1
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_history_info
+  end function try_model_history_info
 
-  ! What the model holds, as a JSON document: see neml2_artifact_describe in neml2_capi.h.
-  subroutine model_describe(self, text, stat, errmsg)
+  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
+  integer(int32) function try_model_describe(self, text) result(outcome)
     class(neml2_model), intent(in) :: self
     character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     character(kind=c_char) :: nothing(1)
     character(kind=c_char, len=:), allocatable :: buffer
     integer(int64) :: needed
@@ -2021,43 +1980,37 @@ contains
     allocate (character(kind=c_char, len=needed) :: buffer)
     if (outcome == neml2_ok) outcome = c_model_describe(buffer, needed, needed, c_handle(self))
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_describe
+  end function try_model_describe
 
   ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
-  subroutine neml2_artifact_describe(path, text, stat, errmsg, device, dtype)
+  integer(int32) function try_neml2_source_describe(path, text, name, dtype, device, device_index) result(outcome)
     character(*), intent(in) :: path
     character(:), allocatable, intent(inout) :: text
-    character(*), intent(in), optional :: device, dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index
     character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer, c_device, c_dtype
+    character(kind=c_char, len=:), allocatable :: buffer
+    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
+    type(c_source) :: source
     integer(int64) :: needed
     needed = 1
-    call terminate(device, c_device)
-    call terminate(dtype, c_dtype)
-    outcome = c_artifact_describe(nothing, 0_int64, needed, c_text(path), c_device, c_dtype)
+    c_path = c_text(path)
+    call terminate(name, c_name)
+    source%path = c_loc(c_path)
+    if (allocated(c_name)) source%name = c_loc(c_name)
+    call choose(source, dtype, device, device_index)
+    outcome = c_source_describe(nothing, 0_int64, needed, source)
     allocate (character(kind=c_char, len=needed) :: buffer)
-    if (outcome == neml2_ok) outcome = c_artifact_describe(buffer, needed, needed, c_text(path), c_device, c_dtype)
+    if (outcome == neml2_ok) outcome = c_source_describe(buffer, needed, needed, source)
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_artifact_describe
+  end function try_neml2_source_describe
 
   ! How many options there are; neml2_capi.h lists them under "Options".
-  subroutine model_option_count(self, count, stat, errmsg)
+  integer(int32) function try_model_option_count(self, count) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_model_option_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_option_count
+  end function try_model_option_count
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
   ! blanks, or "*" for any text; it is empty for a number.
@@ -2070,70 +2023,48 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_ptr) :: name_text, choices_text
-    real(real64) :: bounds(2)
-    bounds = 0
-    outcome = c_model_option_info(name_text, bounds(1), bounds(2), choices_text, c_handle(self), index - 1)
+    type(c_option_info) :: info
+    outcome = c_model_option_inspect(info, c_handle(self), index - 1)
     if (outcome == neml2_ok) then
-      call read_c(name_text, name)
-      if (present(choices)) call read_c(choices_text, choices)
-      if (present(least) .and. .not. c_associated(choices_text)) least = bounds(1)
-      if (present(greatest) .and. .not. c_associated(choices_text)) greatest = bounds(2)
+      call read_c(info%name, name)
+      if (present(choices)) call read_c(info%choices, choices)
+      if (present(least) .and. .not. c_associated(info%choices)) least = info%least
+      if (present(greatest) .and. .not. c_associated(info%choices)) greatest = info%greatest
     end if
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_option_info
 
   ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
-  subroutine set_option_number(self, name, value, stat, errmsg)
+  integer(int32) function try_set_option_number(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(in) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_option_set_number(c_handle(self), c_text(name), value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_option_number
+    outcome = c_model_option_set_number(c_handle(self), c_text(name), value)
+  end function try_set_option_number
 
-  subroutine set_option_text(self, name, value, stat, errmsg)
+  integer(int32) function try_set_option_text(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name, value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_option_set_text(c_handle(self), c_text(name), c_text(value))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_option_text
+    outcome = c_model_option_set_text(c_handle(self), c_text(name), c_text(value))
+  end function try_set_option_text
 
   ! Read an option.
-  subroutine get_option_number(self, name, value, stat, errmsg)
+  integer(int32) function try_get_option_number(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(inout) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_option_get_number(value, c_handle(self), c_text(name))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_option_number
+    outcome = c_model_option_get_number(value, c_handle(self), c_text(name))
+  end function try_get_option_number
 
-  subroutine get_option_text(self, name, value, stat, errmsg)
+  integer(int32) function try_get_option_text(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     character(:), allocatable, intent(inout) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: text
-    outcome = c_option_get_text(text, c_handle(self), c_text(name))
+    outcome = c_model_option_get_text(text, c_handle(self), c_text(name))
     if (outcome == neml2_ok) call read_c(text, value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_option_text
+  end function try_get_option_text
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
   ! points, one value each. Calls that already run keep the value they began with.
@@ -2149,20 +2080,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_parameter_real64
 
-  subroutine set_parameter_real32(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), target, intent(in) :: value(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = set_parameter(self, name, layout_of(value))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_parameter_real32
-
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
-  subroutine get_parameter_real64(self, name, values, stat, shape, errmsg)
+  subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), allocatable, intent(inout) :: values(:)
@@ -2178,38 +2097,17 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_parameter_real64
 
-  subroutine get_parameter_real32(self, name, values, stat, shape, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_parameter_real32
-
   ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
   ! takes effect from the next evaluation on, and must not coincide with one on another thread.
-  subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
+  integer(int32) function try_model_parameter_tensor(self, name, tensor) result(outcome)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
     outcome = c_model_parameter_get(handle, c_handle(self), c_text(name))
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_parameter_tensor
+  end function try_model_parameter_tensor
 
   integer(int32) function set_parameter(self, name, value) result(outcome)
     class(neml2_model), intent(in) :: self
@@ -2230,12 +2128,9 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  subroutine call_create(self, model, stat, errmsg)
+  integer(int32) function try_call_create(self, model) result(outcome)
     class(neml2_call), intent(inout) :: self
     class(neml2_model), intent(in) :: model
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
     outcome = c_call_create(created, c_handle(model))
@@ -2243,9 +2138,7 @@ contains
       call take(self, created, c_call_free)
       call list_extents(self%shared%extents, model)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_create
+  end function try_call_create
 
   ! Bind an input. Every input must be bound when the call runs.
   subroutine bind_input_real64(self, name, array, stat, errmsg, stride, first)
@@ -2260,45 +2153,6 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_input_real64
-
-  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_real32
-
-  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_int64
-
-  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_int32
 
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
   ! bound is not written; a stride of 0 is an error.
@@ -2315,45 +2169,6 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_output_real64
 
-  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_real32
-
-  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_int64
-
-  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_int32
-
   ! Bind a parameter to values that replace the stored one in this call.
   subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
@@ -2368,45 +2183,6 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_parameter_real64
 
-  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_real32
-
-  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_int64
-
-  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_int32
-
   ! Bind the tangent of an input. One that is not bound is zero.
   subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
@@ -2416,23 +2192,10 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, tangent, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_tangent_real64
-
-  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, tangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_tangent_real32
 
   ! Bind the derivative of an output along the tangents.
   subroutine bind_jvp_real64(self, name, array, stat, errmsg, stride, first)
@@ -2443,23 +2206,10 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, jvp, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_jvp_real64
-
-  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, jvp, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_jvp_real32
 
   ! Bind the cotangent of an output. One that is not bound is zero.
   subroutine bind_cotangent_real64(self, name, array, stat, errmsg, stride, first)
@@ -2470,23 +2220,10 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, cotangent, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_cotangent_real64
-
-  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, cotangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_cotangent_real32
 
   ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
   ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported where it was not
@@ -2506,21 +2243,6 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_derivative_real64
 
-  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
-                   layout_of(array), stride, first, variable)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_derivative_real32
-
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
   ! scalar, the sum over all points that did not fail.
   subroutine bind_adjoint_real64(self, variable, array, stat, errmsg, of_parameter, stride, first)
@@ -2532,241 +2254,141 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
                    layout_of(array), stride, first)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine bind_adjoint_real64
 
-  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, &
-                   layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_adjoint_real32
-
   ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
   ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
-  subroutine call_set_block_order(self, order, stat, errmsg)
+  integer(int32) function try_call_set_block_order(self, order) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: order
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_call_set_block_order(c_handle(self), order)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_set_block_order
+    outcome = c_call_block_order_set(c_handle(self), order)
+  end function try_call_set_block_order
 
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
   ! neml2_singular.
-  subroutine call_bind_status(self, array, stat, errmsg)
+  integer(int32) function try_call_bind_status(self, array) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), &
                    kind=neml2_report_status)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_status
+  end function try_call_bind_status
 
   ! Bind the array that receives the Newton steps made at each point.
-  subroutine call_bind_iterations(self, array, stat, errmsg)
+  integer(int32) function try_call_bind_iterations(self, array) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), &
                    kind=neml2_report_iterations)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_iterations
+  end function try_call_bind_iterations
 
   ! Bind the array that receives the last residual norm of each point.
-  subroutine call_bind_residual_norm(self, array, stat, errmsg)
+  integer(int32) function try_call_bind_residual_norm(self, array) result(outcome)
     class(neml2_call), intent(in) :: self
     real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
                    kind=neml2_report_residual_norm)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_residual_norm
+  end function try_call_bind_residual_norm
 
   ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
   ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
-  subroutine call_bind_residual_history(self, array, stat, errmsg)
+  integer(int32) function try_call_bind_residual_history(self, array) result(outcome)
     class(neml2_call), intent(in) :: self
     real(real64), pointer, contiguous, intent(in) :: array(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
                    kind=neml2_report_residual_history)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_residual_history
+  end function try_call_bind_residual_history
 
   ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
   ! converged.
-  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
+  integer(int32) function try_call_bind_suggested_cut(self, array) result(outcome)
     class(neml2_call), intent(in) :: self
     real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
                    kind=neml2_report_suggested_cut)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_suggested_cut
+  end function try_call_bind_suggested_cut
 
   ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
   ! one, a direction is zero.
-  subroutine call_unbind_input(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_input(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_input
+  end function try_call_unbind_input
 
-  subroutine call_unbind_output(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_output(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_output
+  end function try_call_unbind_output
 
-  subroutine call_unbind_parameter(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_parameter(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_parameter
+  end function try_call_unbind_parameter
 
-  subroutine call_unbind_tangent(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_tangent(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, tangent, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_tangent
+    outcome = bind(self, neml2_tangent, name, layout())
+  end function try_call_unbind_tangent
 
-  subroutine call_unbind_jvp(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_jvp(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, jvp, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_jvp
+    outcome = bind(self, neml2_jvp, name, layout())
+  end function try_call_unbind_jvp
 
-  subroutine call_unbind_cotangent(self, name, stat, errmsg)
+  integer(int32) function try_call_unbind_cotangent(self, name) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, cotangent, name, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_cotangent
+    outcome = bind(self, neml2_cotangent, name, layout())
+  end function try_call_unbind_cotangent
 
-  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
+  integer(int32) function try_call_unbind_derivative(self, output, variable, of_parameter) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: output, variable
     logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
                    layout(), variable=variable)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_derivative
+  end function try_call_unbind_derivative
 
-  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
+  integer(int32) function try_call_unbind_adjoint(self, variable, of_parameter) result(outcome)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: variable
     logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_adjoint, adjoint, is_true(of_parameter)), variable, layout())
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_adjoint
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, layout())
+  end function try_call_unbind_adjoint
 
   ! The same of an array of the report, neml2_report_status and the others.
-  subroutine call_unbind_report(self, kind, stat, errmsg)
+  integer(int32) function try_call_unbind_report(self, kind) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_call_bind_report(c_handle(self), kind, c_null_ptr, 1_int64)
     if (outcome == neml2_ok) call remember(self, extent_index(self, report, report_names(kind)), huge(0_int64))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_report
+  end function try_call_unbind_report
 
   ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
   ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points,
   ! neml2_error_argument where arrays overlap. The outputs of points that are neml2_not_converged or neml2_singular are
   ! left as they were.
-  subroutine run_int32(self, npoints, stat, errmsg)
+  integer(int32) function try_run_int32(self, npoints) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine run_int32
+  end function try_run_int32
 
-  subroutine run_int64(self, npoints, stat, errmsg)
+  integer(int32) function try_run_int64(self, npoints) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = check_points(self, npoints)
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine run_int64
+  end function try_run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
   integer(int32) function bind(self, role, name, array, stride, first, variable, kind) result(outcome)
@@ -2789,7 +2411,7 @@ contains
     case (parameter_derivative)
       call find_full_name(self, variable, known)
       known = trim(name)//":"//known
-    case (neml2_parameter, parameter_adjoint)
+    case (neml2_parameter, neml2_parameter_adjoint)
       call find_full_name(self, name, known)
     case default
       known = trim(name)
@@ -2806,28 +2428,14 @@ contains
     c = c_handle(self)
     c_name = c_text(name)
     select case (role)
-    case (neml2_input)
-      outcome = c_call_bind_input(c, c_name, start, array%dtype, distance)
-    case (neml2_output)
-      outcome = c_call_bind_output(c, c_name, start, array%dtype, distance)
-    case (neml2_parameter)
-      outcome = c_call_bind_parameter(c, c_name, start, array%dtype, distance)
-    case (tangent)
-      outcome = c_call_bind_tangent(c, c_name, start, array%dtype, distance)
-    case (cotangent)
-      outcome = c_call_bind_cotangent(c, c_name, start, array%dtype, distance)
-    case (jvp)
-      outcome = c_call_bind_jvp(c, c_name, start, array%dtype, distance)
-    case (adjoint)
-      outcome = c_call_bind_adjoint(c, neml2_input, c_name, start, array%dtype, distance)
-    case (parameter_adjoint)
-      outcome = c_call_bind_adjoint(c, neml2_parameter, c_name, start, array%dtype, distance)
     case (derivative)
-      outcome = c_call_bind_derivative(c, c_name, neml2_input, c_text(variable), start, array%dtype, distance)
+      outcome = c_call_bind_derivative(c, neml2_input, c_name, c_text(variable), start, array%dtype, distance)
     case (parameter_derivative)
-      outcome = c_call_bind_derivative(c, c_name, neml2_parameter, c_text(variable), start, array%dtype, distance)
-    case default
+      outcome = c_call_bind_derivative(c, neml2_parameter, c_name, c_text(variable), start, array%dtype, distance)
+    case (report)
       outcome = c_call_bind_report(c, kind, start, distance)
+    case default
+      outcome = c_call_bind(c, role, c_name, start, array%dtype, distance)
     end select
     if (outcome == neml2_ok .and. k > 0) call remember(self, k, points)
   end function bind
@@ -2969,9 +2577,9 @@ contains
     allocate (extents(3 * sum(variables(:neml2_output)) + 2 * variables(neml2_parameter) + sum(derivatives) &
                       + size(report_names)))
     k = 0
-    call list_variables(neml2_input, [neml2_input, tangent, adjoint])
-    call list_variables(neml2_output, [neml2_output, jvp, cotangent])
-    call list_variables(neml2_parameter, [neml2_parameter, parameter_adjoint])
+    call list_variables(neml2_input, [neml2_input, neml2_tangent, neml2_adjoint])
+    call list_variables(neml2_output, [neml2_output, neml2_jvp, neml2_cotangent])
+    call list_variables(neml2_parameter, [neml2_parameter, neml2_parameter_adjoint])
     call list_derivatives(neml2_input, derivative)
     call list_derivatives(neml2_parameter, parameter_derivative)
     do kind = neml2_report_status, neml2_report_suggested_cut
@@ -3078,81 +2686,6 @@ contains
     end select
   end function layout_real64
 
-  function layout_real32(array) result(seen)
-    real(real32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_float32
-    if (.not. associated(array)) return
-    call look(seen, neml2_float32, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_real32
-
-  function layout_int64(array) result(seen)
-    integer(int64), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_int64
-    if (.not. associated(array)) return
-    call look(seen, neml2_int64, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_int64
-
-  function layout_int32(array) result(seen)
-    integer(int32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_int32
-    if (.not. associated(array)) return
-    call look(seen, neml2_int32, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_int32
-
   ! What does not depend on the kind. Where there are gaps, the strides are left to be measured.
   subroutine look(seen, dtype, array)
     type(layout), intent(out) :: seen
@@ -3228,116 +2761,82 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! Evaluate a model.
-  subroutine model_forward(self, inputs, outputs, stat, parameters, report, errmsg)
+  integer(int32) function try_model_forward(self, inputs, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_forward
+  end function try_model_forward
 
   ! The same with a solver of yours in place of the built-in one.
-  subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
+  integer(int32) function try_model_forward_with(self, solver, inputs, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     procedure(neml2_solver) :: solver
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report, solver=solver)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_forward_with
+  end function try_model_forward_with
 
   ! The derivatives of the outputs along one direction; that of an output without any is not set.
-  subroutine model_jvp(self, inputs, tangents, jvps, stat, outputs, parameters, report, errmsg)
+  integer(int32) function try_model_jvp(self, inputs, tangents, jvps, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
     type(neml2_tensor), intent(inout) :: jvps(:)
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = evaluate(jvp, self, inputs, outputs, jvps, tangents, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_jvp
+    outcome = evaluate(neml2_jvp, self, inputs, outputs, jvps, tangents, parameters, report)
+  end function try_model_jvp
 
   ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
-  subroutine model_vjp(self, inputs, cotangents, adjoints, stat, outputs, parameters, report, errmsg)
+  integer(int32) function try_model_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
     type(neml2_tensor), intent(inout) :: adjoints(:)
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = evaluate(adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_vjp
+    outcome = evaluate(neml2_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
+  end function try_model_vjp
 
   ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
   ! points have the same one.
-  subroutine model_jacobian(self, inputs, blocks, stat, outputs, parameters, report, errmsg)
+  integer(int32) function try_model_jacobian(self, inputs, blocks, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: blocks(:)
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = evaluate(derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_jacobian
+  end function try_model_jacobian
 
   ! All derivatives with respect to parameters.
-  subroutine model_param_jacobian(self, inputs, blocks, stat, outputs, parameters, report, errmsg)
+  integer(int32) function try_model_param_jacobian(self, inputs, blocks, outputs, parameters, report) result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: blocks(:)
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = evaluate(parameter_derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_param_jacobian
+  end function try_model_param_jacobian
 
   ! The adjoints of the parameters, which have the shapes of the parameters.
-  subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, outputs, parameters, report, errmsg)
+  integer(int32) function try_model_param_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report) &
+    result(outcome)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
     type(neml2_tensor), intent(inout) :: adjoints(:)
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = evaluate(parameter_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_param_vjp
+    outcome = evaluate(neml2_parameter_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
+  end function try_model_param_vjp
 
   ! Call the function of the library that finds what has the role `what`.
   integer(int32) function evaluate(what, self, inputs, outputs, results, directions, parameters, report, solver) &
@@ -3349,14 +2848,14 @@ contains
     type(neml2_tensor), intent(in), optional :: directions(:), parameters(:)
     type(neml2_report), intent(inout), optional :: report
     procedure(neml2_solver), optional :: solver
-    type(c_ptr), allocatable, target :: given(:), along(:), overrides(:), values(:), found(:)
+    type(c_ptr), allocatable :: given(:), along(:), overrides(:), values(:), found(:)
     type(solver_context), target :: context
-    type(c_ptr), target :: reported
-    type(c_ptr) :: c_report, c
+    type(c_ptr), allocatable :: reported
+    type(c_ptr) :: c
 
     outcome = neml2_ok
     call list_handles(self, neml2_input, inputs, given, outcome)
-    call list_handles(self, merge(tangent, cotangent, what == jvp), directions, along, outcome)
+    call list_handles(self, merge(neml2_tangent, neml2_cotangent, what == neml2_jvp), directions, along, outcome)
     call list_handles(self, neml2_parameter, parameters, overrides, outcome)
     call list_handles(self, neml2_output, outputs, values, outcome)
     call list_handles(self, what, results, found, outcome)
@@ -3364,32 +2863,25 @@ contains
 
     if (allocated(values)) values = c_null_ptr
     if (allocated(found)) found = c_null_ptr
-    reported = c_null_ptr
-    c_report = c_null_ptr
-    if (present(report)) c_report = c_loc(reported)
+    if (present(report)) reported = c_null_ptr
     c = c_handle(self)
     select case (what)
-    case (jvp)
-      outcome = c_model_jvp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
-                            first_of(overrides))
-    case (adjoint)
-      outcome = c_model_vjp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
-                            first_of(overrides))
-    case (parameter_adjoint)
-      outcome = c_model_param_vjp(first_of(values), first_of(found), c_report, c, first_of(given), first_of(along), &
-                                  first_of(overrides))
+    case (neml2_jvp)
+      outcome = c_model_jvp(values, found, reported, c, given, along, overrides)
+    case (neml2_adjoint)
+      outcome = c_model_vjp(values, found, reported, c, neml2_input, given, along, overrides)
+    case (neml2_parameter_adjoint)
+      outcome = c_model_vjp(values, found, reported, c, neml2_parameter, given, along, overrides)
     case (derivative)
-      outcome = c_model_jacobian(first_of(values), first_of(found), c_report, c, first_of(given), first_of(overrides))
+      outcome = c_model_jacobian(values, found, reported, c, neml2_input, given, overrides)
     case (parameter_derivative)
-      outcome = c_model_param_jacobian(first_of(values), first_of(found), c_report, c, first_of(given), &
-                                       first_of(overrides))
+      outcome = c_model_jacobian(values, found, reported, c, neml2_parameter, given, overrides)
     case default
       if (present(solver)) then
         context%solver => solver
-        outcome = c_model_forward_with(first_of(values), c_report, c, first_of(given), first_of(overrides), &
-                                       c_funloc(call_solver), c_loc(context))
+        outcome = c_solve_run(values, reported, c, given, overrides, c_funloc(call_solver), c_loc(context))
       else
-        outcome = c_model_forward(first_of(values), c_report, c, first_of(given), first_of(overrides))
+        outcome = c_model_forward(values, reported, c, given, overrides)
       end if
     end select
     if (outcome < neml2_ok) return
@@ -3409,11 +2901,11 @@ contains
     integer(int64) :: expected
     if (outcome /= neml2_ok .or. .not. present(tensors)) return
     select case (role)
-    case (neml2_input, tangent, adjoint)
+    case (neml2_input, neml2_tangent, neml2_adjoint)
       call model%variable_count(neml2_input, expected, outcome)
-    case (neml2_output, jvp, cotangent)
+    case (neml2_output, neml2_jvp, neml2_cotangent)
       call model%variable_count(neml2_output, expected, outcome)
-    case (neml2_parameter, parameter_adjoint)
+    case (neml2_parameter, neml2_parameter_adjoint)
       call model%variable_count(neml2_parameter, expected, outcome)
     case (derivative)
       call model%derivative_count(neml2_input, expected, outcome)
@@ -3454,22 +2946,11 @@ contains
     end do
   end subroutine take_handles
 
-  ! NULL where an array is not there.
-  function first_of(handles) result(first)
-    type(c_ptr), allocatable, target, intent(in) :: handles(:)
-    type(c_ptr) :: first
-    first = c_null_ptr
-    if (allocated(handles)) first = c_loc(handles)
-  end function first_of
-
   ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  subroutine tensor_create(self, shape, stat, errmsg, dtype)
+  integer(int32) function try_tensor_create(self, shape, dtype) result(outcome)
     class(neml2_tensor), intent(inout) :: self
     integer(int64), intent(in) :: shape(:)
     integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: tensor
     integer(int64) :: sizes(size(shape)), ndim
     integer(int32) :: element
@@ -3480,9 +2961,7 @@ contains
     sizes = shape(ndim:1:-1)
     outcome = c_tensor_create(tensor, element, ndim, sizes)
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_create
+  end function try_tensor_create
 
   ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
   ! to 4 axes, keep them.
@@ -3496,39 +2975,6 @@ contains
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine wrap_real64
-
-  subroutine wrap_real32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_real32
-
-  subroutine wrap_int64(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_int64
-
-  subroutine wrap_int32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_int32
 
   integer(int32) function wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
@@ -3551,35 +2997,26 @@ contains
   end function wrap
 
   ! The shape in Fortran's order, and the strides in elements.
-  subroutine tensor_shape(self, shape, stat, errmsg, strides)
+  integer(int32) function try_tensor_shape(self, shape, strides) result(outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int64), allocatable, intent(inout) :: shape(:)
     integer(int64), allocatable, intent(inout), optional :: strides(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: sizes, steps
-    integer(int64) :: ndim
-    outcome = c_tensor_shape(ndim, sizes, steps, c_handle(self))
+    type(c_tensor_info) :: info
+    outcome = c_tensor_inspect(info, c_handle(self))
     if (outcome == neml2_ok) then
-      shape = reversed(sizes, ndim)
-      if (present(strides)) strides = reversed(steps, ndim)
+      shape = reversed(info%shape, info%ndim)
+      if (present(strides)) strides = reversed(info%strides, info%ndim)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_shape
+  end function try_tensor_shape
 
   ! The element type, one of neml2_float64 and the others.
-  subroutine tensor_dtype(self, dtype, stat, errmsg)
+  integer(int32) function try_tensor_dtype(self, dtype) result(outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_tensor_dtype(dtype, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_dtype
+    type(c_tensor_info) :: info
+    outcome = c_tensor_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) dtype = info%dtype
+  end function try_tensor_dtype
 
   ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
   ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
@@ -3602,60 +3039,6 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine values_real64
 
-  subroutine values_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_float32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_real32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_real32
-
-  subroutine values_int64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_int64
-
-  subroutine values_int32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_int32
-
   ! A copy of the values in array element order, wherever they lie in memory.
   subroutine copy_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
@@ -3677,81 +3060,21 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine copy_real64
 
-  subroutine copy_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    real(real32), pointer :: all(:)
-    call find_values(self, neml2_float32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_real32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_real32
-
-  subroutine copy_int64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int64), pointer :: all(:)
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int64
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_int64
-
-  subroutine copy_int32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int32), pointer :: all(:)
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_int32
-
   ! Where the values of a tensor lie, and how: as an array of the host does.
   subroutine find_values(self, dtype, array, outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(in) :: dtype
     type(layout), intent(out) :: array
     integer(int32), intent(out) :: outcome
-    integer(int32) :: device, index
-    device = neml2_device_cpu
+    type(c_tensor_info) :: info
     array%dtype = dtype
-    call self%shape(array%extents, outcome, strides=array%strides)
-    if (outcome == neml2_ok) outcome = c_tensor_dtype(array%dtype, c_handle(self))
-    if (outcome == neml2_ok) outcome = c_tensor_data(array%base, c_handle(self))
-    if (outcome == neml2_ok) outcome = c_tensor_device(device, index, c_handle(self))
+    outcome = c_tensor_inspect(info, c_handle(self))
     if (outcome /= neml2_ok) return
-    if (device /= neml2_device_cpu) then
+    array%dtype = info%dtype
+    array%base = info%data
+    array%extents = reversed(info%shape, info%ndim)
+    array%strides = reversed(info%strides, info%ndim)
+    if (info%device /= neml2_device_cpu) then
       outcome = raised(neml2_error_unsupported, "values", &
                        "The tensor is on a CUDA device: hand it to what computes there.")
       return
@@ -3789,36 +3112,26 @@ contains
   end subroutine find_positions
 
   ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
-  subroutine report_get(self, kind, tensor, stat, errmsg)
+  integer(int32) function try_report_get(self, kind, tensor) result(outcome)
     class(neml2_report), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
     outcome = c_report_get(handle, c_handle(self), kind)
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine report_get
+  end function try_report_get
 
   ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
-  subroutine report_unknown(self, index, tensor, stat, errmsg)
+  integer(int32) function try_report_unknown(self, index, tensor) result(outcome)
     class(neml2_report), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: handle
     handle = c_null_ptr
-    outcome = c_report_unknown(handle, c_handle(self), index - 1)
+    outcome = c_report_get_unknown(handle, c_handle(self), index - 1)
     if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine report_unknown
+  end function try_report_unknown
 
   ! ------------------------------------------------------------------------------------------
   ! Graphs
@@ -3826,95 +3139,86 @@ contains
   ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
   ! ------------------------------------------------------------------------------------------
 
-  ! Load a package (.pt2). What it needs and is not there is named. `runtime` as for a model; `device` is 'cpu', 'cuda'
-  ! or 'cuda:1', else that of the package.
-  subroutine graph_load(self, path, stat, errmsg, runtime, device)
+  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
+  ! `runtime` neml2_runtime_auto.
+  integer(int32) function try_graph_load(self, path, device, device_index, runtime) result(outcome)
     class(neml2_graph), intent(inout) :: self
     character(*), intent(in) :: path
-    character(*), intent(in), optional :: runtime, device
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_runtime, c_device
-    type(c_ptr) :: loaded
-    loaded = c_null_ptr
-    call terminate(runtime, c_runtime)
-    call terminate(device, c_device)
-    outcome = c_graph_load_on(loaded, c_text(path), c_runtime, c_device)
-    if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_load
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    character(kind=c_char, len=:), allocatable, target :: c_path
+    type(c_source) :: source
+    c_path = c_text(path)
+    source%path = c_loc(c_path)
+    call choose(source, device=device, device_index=device_index, runtime=runtime)
+    outcome = open_graph(self, source)
+  end function try_graph_load
 
   ! Load a package whose file has been read: its bytes, which are not needed any more then.
-  subroutine graph_load_bytes(self, content, stat, errmsg, runtime, device)
+  integer(int32) function try_graph_load_bytes(self, content, device, device_index, runtime) result(outcome)
     class(neml2_graph), intent(inout) :: self
-    integer(int8), intent(in), contiguous :: content(:)
-    character(*), intent(in), optional :: runtime, device
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    character(kind=c_char, len=:), allocatable :: c_runtime, c_device
+    integer(int8), target, intent(in), contiguous :: content(:)
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    type(c_source) :: source
+    source%content = c_loc(content)
+    source%content_size = size(content, kind=int64)
+    call choose(source, device=device, device_index=device_index, runtime=runtime)
+    outcome = open_graph(self, source)
+  end function try_graph_load_bytes
+
+  integer(int32) function open_graph(self, source) result(outcome)
+    class(neml2_graph), intent(inout) :: self
+    type(c_source), intent(in) :: source
     type(c_ptr) :: loaded
     loaded = c_null_ptr
-    call terminate(runtime, c_runtime)
-    call terminate(device, c_device)
-    outcome = c_graph_load_bytes(loaded, content, size(content, kind=int64), c_runtime, c_device)
+    outcome = c_graph_open(loaded, source)
     if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_load_bytes
+  end function open_graph
 
-  ! What the graph runs on: "builtin" or "libtorch".
-  subroutine graph_runtime(self, runtime, stat, errmsg)
+  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
+  integer(int32) function try_graph_runtime(self, runtime) result(outcome)
     class(neml2_graph), intent(in) :: self
-    character(:), allocatable, intent(inout) :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: text
-    text = c_null_ptr
-    outcome = c_graph_runtime(text, c_handle(self))
-    if (outcome == neml2_ok) call read_c(text, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_runtime
+    integer(int32), intent(inout) :: runtime
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) runtime = info%runtime
+  end function try_graph_runtime
 
   ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine graph_device(self, type, index, stat, errmsg)
+  integer(int32) function try_graph_device(self, type, index) result(outcome)
     class(neml2_graph), intent(in) :: self
     integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_graph_device(type, index, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_device
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      type = info%device
+      index = info%device_index
+    end if
+  end function try_graph_device
 
   ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine tensor_device(self, type, index, stat, errmsg)
+  integer(int32) function try_tensor_device(self, type, index) result(outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_tensor_device(type, index, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_device
+    type(c_tensor_info) :: info
+    outcome = c_tensor_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      type = info%device
+      index = info%device_index
+    end if
+  end function try_tensor_device
 
-  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine model_device(self, type, index, stat, errmsg)
+  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
+  ! CUDA devices.
+  integer(int32) function try_model_device(self, type, index) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_device(type, index, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_device
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      type = info%device
+      index = info%device_index
+    end if
+  end function try_model_device
 
   ! Whether a graph has been loaded, and not been freed.
   pure logical function graph_is_loaded(self)
@@ -3923,36 +3227,27 @@ contains
   end function graph_is_loaded
 
   ! How many tensors the graph takes and returns.
-  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+  integer(int32) function try_graph_arity(self, ninputs, noutputs) result(outcome)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: ninputs, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_graph_arity(ninputs, noutputs, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_arity
+    outcome = c_graph_variable_count(ninputs, c_handle(self), neml2_input)
+    if (outcome == neml2_ok) outcome = c_graph_variable_count(noutputs, c_handle(self), neml2_output)
+  end function try_graph_arity
 
   ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
-  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
+  integer(int32) function try_graph_input_info(self, index, dtype, least, greatest) result(outcome)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int32), intent(inout) :: dtype
     integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: smallest, largest
-    integer(int64) :: ndim
-    outcome = c_graph_input(dtype, ndim, smallest, largest, c_handle(self), index - 1)
+    type(c_graph_variable_info) :: info
+    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
     if (outcome == neml2_ok) then
-      least = reversed(smallest, ndim)
-      greatest = reversed(largest, ndim)
+      dtype = info%dtype
+      least = reversed(info%least, info%ndim)
+      greatest = reversed(info%greatest, info%ndim)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_input_info
+  end function try_graph_input_info
 
   ! The name of an input, and its axes from the outermost to the innermost one in memory, where its elements lie side by
   ! side: n, ..., 2, 1 where the array is one as Fortran has it. The name is what the author of the package gave, where
@@ -3965,23 +3260,23 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_ptr) :: text, axes
+    type(c_graph_variable_info) :: info
     integer(int64), pointer :: c_axes(:)
-    integer(int64) :: ndim
-    outcome = c_graph_input_layout(text, ndim, axes, c_handle(self), index - 1)
+    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
     if (outcome == neml2_ok) then
-      if (present(name)) call read_c(text, name)
+      if (present(name)) call read_c(info%name, name)
       if (present(order)) then
-        call c_f_pointer(axes, c_axes, [ndim])
-        order = ndim - c_axes
+        call c_f_pointer(info%order, c_axes, [info%ndim])
+        order = info%ndim - c_axes
       end if
     end if
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_input_layout
 
-  ! The name of an output, its element type and extents, as far as the package tells: -1 for an extent that depends on the
-  ! inputs. What an operator outside of the package returns may have the element type 0; `extents` is not allocated then.
+  ! The name of an output, its element type and extents, as far as the package tells: -1 for an extent that depends on
+  ! the inputs. What an operator outside of the package returns may have the element type 0; `extents` is not allocated
+  ! then.
   subroutine graph_output_info(self, index, name, dtype, extents, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -3990,16 +3285,15 @@ contains
     integer(int64), allocatable, intent(inout), optional :: extents(:)
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome, code
-    type(c_ptr) :: text, sizes
-    integer(int64) :: ndim
-    outcome = c_graph_output(text, code, ndim, sizes, c_handle(self), index - 1)
+    integer(int32) :: outcome
+    type(c_graph_variable_info) :: info
+    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_output, index - 1)
     if (outcome == neml2_ok) then
-      if (present(name)) call read_c(text, name)
-      if (present(dtype)) dtype = code
+      if (present(name)) call read_c(info%name, name)
+      if (present(dtype)) dtype = info%dtype
       if (present(extents)) then
         if (allocated(extents)) deallocate (extents)
-        if (ndim >= 0) extents = reversed(sizes, ndim)
+        if (info%ndim >= 0) extents = reversed(info%least, info%ndim)
       end if
     end if
     if (present(stat)) stat = outcome
@@ -4007,34 +3301,26 @@ contains
   end subroutine graph_output_info
 
   ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
-  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
+  integer(int32) function try_graph_call_spec(self, in_spec, out_spec) result(outcome)
     class(neml2_graph), intent(in) :: self
     character(:), allocatable, intent(inout) :: in_spec, out_spec
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: in_text, out_text
-    outcome = c_graph_call_spec(in_text, out_text, c_handle(self))
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
     if (outcome == neml2_ok) then
-      call read_c(in_text, in_spec)
-      call read_c(out_text, out_spec)
+      call read_c(info%in_spec, in_spec)
+      call read_c(info%out_spec, out_spec)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_call_spec
+  end function try_graph_call_spec
 
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
   ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
   ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
   ! the process.
-  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
+  integer(int32) function try_graph_run(self, inputs, outputs, guards) result(outcome)
     class(neml2_graph), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
     logical, intent(in), optional :: guards
-    integer(int32) :: outcome
     logical :: guarded
     type(c_ptr), allocatable :: given(:), results(:)
     call read_handles(inputs, given)
@@ -4049,22 +3335,16 @@ contains
                                       size(inputs, kind=int64))
     end if
     if (outcome == neml2_ok) call take_handles(outputs, results)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_run
+  end function try_graph_run
 
-  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others, the
-  ! compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all equal.
-  subroutine graph_constant_count(self, count, stat, errmsg)
+  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
+  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
+  ! equal.
+  integer(int32) function try_graph_constant_count(self, count) result(outcome)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_graph_constant_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_constant_count
+  end function try_graph_constant_count
 
   ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
   subroutine graph_get_constant(self, index, value, name, stat, errmsg)
@@ -4086,19 +3366,17 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_get_constant
 
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that it
-  ! began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
+  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
   ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
-  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+  integer(int32) function try_graph_set_constants(self, names, values, share) result(outcome)
     class(neml2_graph), intent(in) :: self
     character(*), intent(in) :: names(:)
     type(neml2_tensor), intent(in) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
     logical, intent(in), optional :: share
     character(len(names) + 1, c_char), allocatable, target :: texts(:)
     type(c_ptr), allocatable :: handles(:), pointers(:)
-    integer(int32) :: outcome, shared
+    integer(int32) :: shared
     integer :: i
     shared = 0
     if (present(share)) shared = merge(1, 0, share)
@@ -4109,10 +3387,8 @@ contains
       texts(i) = trim(names(i)) // c_null_char
       pointers(i) = c_loc(texts(i))
     end do
-    outcome = c_graph_constants_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_set_constants
+    outcome = c_graph_constant_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
+  end function try_graph_set_constants
 
   ! ------------------------------------------------------------------------------------------
   ! Solves
@@ -4123,52 +3399,37 @@ contains
 
   ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
   ! tensors, as `forward` of the model would. What was begun before is abandoned on success and kept on failure.
-  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
+  integer(int32) function try_begin_int32(self, evaluation, npoints) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int32), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = begin_call(self, evaluation, int(npoints, int64))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_int32
+  end function try_begin_int32
 
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+  integer(int32) function try_begin_int64(self, evaluation, npoints) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = begin_call(self, evaluation, npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_int64
+  end function try_begin_int64
 
-  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+  integer(int32) function try_begin_tensors(self, model, inputs, parameters) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_model), intent(in) :: model
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr), allocatable, target :: given(:), overrides(:)
+    type(c_ptr), allocatable :: given(:), overrides(:)
     type(c_ptr) :: begun
     begun = c_null_ptr
     outcome = neml2_ok
     call list_handles(model, neml2_input, inputs, given, outcome)
     call list_handles(model, neml2_parameter, parameters, overrides, outcome)
-    if (outcome == neml2_ok) outcome = c_solve_begin(begun, c_handle(model), first_of(given), first_of(overrides))
+    if (outcome == neml2_ok) outcome = c_solve_begin(begun, c_handle(model), given, overrides)
     if (outcome == neml2_ok) then
       call take(self, begun, c_solve_free)
       call model%variable_count(neml2_output, self%shared%outputs)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_tensors
+  end function try_begin_tensors
 
   integer(int32) function begin_call(self, evaluation, npoints) result(outcome)
     class(neml2_solve), intent(inout) :: self
@@ -4183,168 +3444,125 @@ contains
 
   ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
   ! and on failure.
-  subroutine solve_next(self, more, stat, errmsg)
+  integer(int32) function try_solve_next(self, more) result(outcome)
     class(neml2_solve), intent(inout) :: self
     logical, intent(out) :: more
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: system
     system = c_null_ptr
     outcome = c_solve_next(system, c_handle(self))
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_next
+  end function try_solve_next
 
   ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
-  subroutine solve_size(self, n, npoints, stat, nunknowns, errmsg)
+  integer(int32) function try_solve_size(self, n, npoints, nunknowns) result(outcome)
     class(neml2_solve), intent(in) :: self
     integer(int64), intent(inout) :: n, npoints
     integer(int64), intent(inout), optional :: nunknowns
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: count
-    count = 0
-    outcome = c_system_size(npoints, n, count, c_system(self))
-    if (outcome == neml2_ok .and. present(nunknowns)) nunknowns = count
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_size
+    type(c_system_info) :: info
+    outcome = c_system_inspect(info, c_system(self))
+    if (outcome /= neml2_ok) return
+    n = info%n
+    npoints = info%npoints
+    if (present(nunknowns)) nunknowns = info%nunknowns
+  end function try_solve_size
 
   ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
   ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
   ! one before.
-  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
+  integer(int32) function try_solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size) &
+    result(outcome)
     class(neml2_solve), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_system_layout(unknown, first, pieces, piece_stride, piece_size, c_system(self), index - 1)
-    if (outcome == neml2_ok) then
-      unknown = unknown + 1
-      first = first + 1
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_layout
+    type(c_unknown_info) :: info
+    outcome = c_system_unknown_inspect(info, c_system(self), index - 1)
+    if (outcome /= neml2_ok) return
+    unknown = info%unknown + 1
+    first = info%offset + 1
+    pieces = info%pieces
+    piece_stride = info%piece_stride
+    piece_size = info%piece_size
+  end function try_solve_layout
 
   ! The initial guess, from the predictor of the model.
-  subroutine solve_guess(self, u, stat, errmsg)
+  integer(int32) function try_solve_guess(self, u) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(inout), contiguous :: u(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_guess
+  end function try_solve_guess
 
   ! The residual r(u).
-  subroutine solve_residual(self, u, r, stat, errmsg)
+  integer(int32) function try_solve_residual(self, u, r) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
     real(real64), intent(inout), contiguous :: r(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(r, int64), "r", outcome)
     if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_residual
+  end function try_solve_residual
 
   ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
-  subroutine solve_step(self, u, du, stat, singular, errmsg)
+  integer(int32) function try_solve_step(self, u, du, singular) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
     real(real64), intent(inout), contiguous :: du(:, :)
     integer(int32), intent(inout), contiguous, optional :: singular(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(du, int64), "du", outcome)
     if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
     if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_step
+  end function try_solve_step
 
   ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
   ! neml2_error_unsupported where the artifact has no package for it.
-  subroutine solve_jacobian(self, u, a, stat, errmsg)
+  integer(int32) function try_solve_jacobian(self, u, a) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
     real(real64), intent(inout), contiguous :: a(:, :, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(a, int64), "a", outcome)
     if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_jacobian
+  end function try_solve_jacobian
 
   ! The product y of the Jacobian at `u` with `v`.
-  subroutine solve_matvec(self, u, v, y, stat, errmsg)
+  integer(int32) function try_solve_matvec(self, u, v, y) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :), v(:, :)
     real(real64), intent(inout), contiguous :: y(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(v, int64), "v", outcome)
     call check_vector(self, shape(y, int64), "y", outcome)
     if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_matvec
+  end function try_solve_matvec
 
   ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
   ! it all is well but where the residual is not finite. `iterations` is for the report.
-  subroutine solve_accept(self, u, stat, status, iterations, errmsg)
+  integer(int32) function try_solve_accept(self, u, status, iterations) result(outcome)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
     integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     if (present(status)) call check_vector(self, shape(status, int64), "status", outcome)
     if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
     if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_accept
+  end function try_solve_accept
 
   ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
   ! a solve that began with tensors gives its results, and takes `outputs`.
-  subroutine solve_finish(self, stat, errmsg, outputs, report)
+  integer(int32) function try_solve_finish(self, outputs, report) result(outcome)
     class(neml2_solve), intent(inout) :: self
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr), allocatable, target :: values(:)
-    type(c_ptr), target :: reported
-    type(c_ptr) :: solve, c_report
+    type(c_ptr), allocatable :: values(:), reported
+    type(c_ptr) :: solve
     solve = c_handle(self)
     outcome = neml2_ok
     if (present(outputs)) then
@@ -4356,19 +3574,15 @@ contains
                            //" outputs as tensors; the array for them has "//decimal(size(outputs, kind=int64))//".")
       end if
     end if
-    reported = c_null_ptr
-    c_report = c_null_ptr
-    if (present(report)) c_report = c_loc(reported)
-    if (outcome == neml2_ok) outcome = c_solve_end(first_of(values), c_report, solve)
+    if (present(report)) reported = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_solve_end(values, reported, solve)
     if (outcome >= neml2_ok) then
       call take_handles(outputs, values)
       if (present(report)) call take(report, reported, c_report_free)
       self%shared%c = solve ! null: it was consumed
       call release(self%shared)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_finish
+  end function try_solve_finish
 
   function c_system(self) result(system)
     class(neml2_solve), intent(in) :: self
@@ -4384,12 +3598,12 @@ contains
     character(*), intent(in) :: name
     integer(int32), intent(inout) :: outcome
     integer(int64), allocatable :: expected(:)
-    integer(int64) :: n, npoints, nunknowns
+    type(c_system_info) :: info
     if (outcome /= neml2_ok) return
-    outcome = c_system_size(npoints, n, nunknowns, c_system(self))
+    outcome = c_system_inspect(info, c_system(self))
     if (outcome /= neml2_ok) return
-    allocate (expected(size(extents)), source=n)
-    expected(size(extents)) = npoints
+    allocate (expected(size(extents)), source=info%n)
+    expected(size(extents)) = info%npoints
     if (any(extents /= expected)) &
       outcome = raised(neml2_error_shape, name, &
                        "The array '"//name//"' must be "//trim(listed(expected))//"; it is " &
@@ -4415,114 +3629,84 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! A scheduler without devices.
-  subroutine scheduler_create(self, stat, errmsg)
+  integer(int32) function try_scheduler_create(self) result(outcome)
     class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
     outcome = c_scheduler_create(created)
     if (outcome == neml2_ok) call take(self, created, c_scheduler_free)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_create
+  end function try_scheduler_create
 
-  ! Add "cpu", "cuda" or "cuda:1". `batch_size` is the number of points of a sub-batch; 0, where there is one device only,
-  ! has no bound. `capacity` is the number of points that the device may be given at once: twice batch_size, unless given.
-  ! Of devices with capacity left that of the greatest `priority`, else 1, is given the next sub-batch. `runtime` is as
-  ! for a model.
-  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime)
+  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
+  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
+  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
+  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
+  integer(int32) function try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index) &
+    result(outcome)
     class(neml2_scheduler), intent(inout) :: self
-    character(*), intent(in) :: device
+    integer(int32), intent(in) :: device
     integer(int64), intent(in) :: batch_size
     integer(int64), intent(in), optional :: capacity
     real(real64), intent(in), optional :: priority
-    character(*), intent(in), optional :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: at_once
-    real(real64) :: rank
-    character(kind=c_char, len=:), allocatable :: c_runtime
-    at_once = 0
-    if (present(capacity)) at_once = capacity
-    rank = 1
-    if (present(priority)) rank = priority
-    call terminate(runtime, c_runtime)
-    outcome = c_scheduler_add(c_handle(self), c_text(device), c_runtime, batch_size, at_once, rank)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine add_int64
+    integer(int32), intent(in), optional :: runtime, device_index
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
+  end function try_add_int64
 
-  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime)
+  integer(int32) function try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
+    result(outcome)
     class(neml2_scheduler), intent(inout) :: self
-    character(*), intent(in) :: device
-    integer(int32), intent(in) :: batch_size
+    integer(int32), intent(in) :: device, batch_size
     integer(int32), intent(in), optional :: capacity
     real(real64), intent(in), optional :: priority
-    character(*), intent(in), optional :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
+    integer(int32), intent(in), optional :: runtime, device_index
     integer(int64) :: at_once
     at_once = 0
     if (present(capacity)) at_once = capacity
-    call add_int64(self, device, int(batch_size, int64), outcome, capacity=at_once, priority=priority, runtime=runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine add_int32
+    outcome = try_add_int64(self, device, int(batch_size, int64), at_once, priority, runtime, device_index)
+  end function try_add_int32
 
   ! How many devices there are.
-  subroutine scheduler_count(self, count, stat, errmsg)
+  integer(int32) function try_scheduler_count(self, count) result(outcome)
     class(neml2_scheduler), intent(in) :: self
     integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_scheduler_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_count
+  end function try_scheduler_count
 
-  ! What was added, with the capacity that it has; the runtime is "auto" where none was given.
-  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime)
+  ! What was added, with the capacity that it has.
+  integer(int32) function try_scheduler_info(self, index, device, batch_size, capacity, priority, runtime, &
+                                             device_index) result(outcome)
     class(neml2_scheduler), intent(in) :: self
     integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: device
+    integer(int32), intent(inout) :: device
     integer(int64), intent(inout), optional :: batch_size, capacity
     real(real64), intent(inout), optional :: priority
-    character(:), allocatable, intent(inout), optional :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: device_text, runtime_text
-    integer(int64) :: sizes(2)
-    real(real64) :: rank
-    outcome = c_scheduler_info(device_text, runtime_text, sizes(1), sizes(2), rank, c_handle(self), index - 1)
-    if (outcome == neml2_ok) then
-      call read_c(device_text, device)
-      if (present(runtime)) call read_c(runtime_text, runtime)
-      if (present(batch_size)) batch_size = sizes(1)
-      if (present(capacity)) capacity = sizes(2)
-      if (present(priority)) priority = rank
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_info
+    integer(int32), intent(inout), optional :: runtime, device_index
+    type(c_device) :: info
+    outcome = c_scheduler_inspect(info, c_handle(self), index - 1)
+    if (outcome /= neml2_ok) return
+    device = info%device
+    if (present(batch_size)) batch_size = info%batch_size
+    if (present(capacity)) capacity = info%capacity
+    if (present(priority)) priority = info%priority
+    if (present(runtime)) runtime = info%runtime
+    if (present(device_index)) device_index = info%device_index
+  end function try_scheduler_info
 
-  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number modulo
-  ! their count. neml2_error_argument where there are fewer processes than devices.
-  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
+  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
+  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
+  integer(int32) function try_scheduler_keep_rank(self, local_rank, local_size) result(outcome)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: local_rank, local_size
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_keep_rank
+  end function try_scheduler_keep_rank
 
   ! ------------------------------------------------------------------------------------------
   ! Text and shapes
@@ -4609,4 +3793,1792 @@ contains
     call c_f_pointer(sizes, values, [n])
     extents = values(n:1:-1)
   end function reversed
+  ! ------------------------------------------------------------------------------------------
+  ! Procedures that follow from those above: of other kinds, and with `stat` and `errmsg`
+  ! ------------------------------------------------------------------------------------------
+
+  ! begin generated: procedures
+  ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
+  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
+  subroutine neml2_error_get(index, status, message, stat, errmsg, cause)
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: status
+    character(:), allocatable, intent(inout) :: message
+    integer(int32), intent(inout), optional :: cause
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_error_get(index, status, message, cause)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_error_get
+
+  ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
+  subroutine neml2_log_level_set(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(in) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_log_level_set(channel, level)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_level_set
+
+  ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
+  subroutine neml2_log_level_get(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(inout) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_log_level_get(channel, level)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_level_get
+
+  ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
+  subroutine neml2_libtorch_suggest(place, stat, errmsg)
+    character(*), intent(in) :: place
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_libtorch_suggest(place)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_suggest
+
+  ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
+  ! neml2_error_unsupported where it lacks something.
+  subroutine neml2_libtorch_open(path, version, stat, errmsg)
+    character(:), allocatable, intent(inout) :: path, version
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_libtorch_open(path, version)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_open
+
+  ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
+  subroutine neml2_operator_declare(schema, stat, errmsg)
+    character(*), intent(in) :: schema
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_operator_declare(schema)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_declare
+
+  ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
+  subroutine neml2_stream_set(index, stream, stat, errmsg)
+    integer(int32), intent(in) :: index
+    type(c_ptr), intent(in) :: stream
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_stream_set(index, stream)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_stream_set
+
+  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
+  ! contains.
+  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
+    character(*), intent(in) :: schema
+    procedure(neml2_operator) :: procedure
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_operator_register(schema, procedure)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_register
+
+  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
+  subroutine neml2_operator_unregister(name, stat, errmsg)
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_operator_unregister(name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_unregister
+
+  ! How many arguments the schema has, and how many tensors are to be given.
+  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(inout) :: narguments, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_size(self, narguments, noutputs)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_size
+
+  ! The position of an argument.
+  subroutine operator_find(self, name, index, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), intent(inout) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_find(self, name, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_find
+
+  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
+  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: name
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_argument_info(self, index, name, kind, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_argument_info
+
+  ! A tensor. Its values are not to be written, and are gone when the operator returns.
+  subroutine get_argument_tensor(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_argument_tensor(self, index, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_tensor
+
+  subroutine get_argument_integer(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_argument_integer(self, index, number)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_integer
+
+  subroutine get_argument_real(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_argument_real(self, index, number)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_real
+
+  subroutine get_argument_logical(self, index, truth, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    logical, intent(inout) :: truth
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_argument_logical(self, index, truth)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_logical
+
+  subroutine get_argument_text(self, index, text, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_argument_text(self, index, text)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_argument_text
+
+  ! A list of tensors; one that is None is not set.
+  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_tensors(self, index, tensors)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_tensors
+
+  ! A list of integers or, 0 or 1, of booleans.
+  subroutine get_list_integers(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_integers(self, index, list)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_integers
+
+  subroutine get_list_reals(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_reals(self, index, list)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_reals
+
+  ! Give an output. Its values are copied: the tensor stays yours.
+  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(inout) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(in) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_set_output(self, index, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_set_output
+
+  ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
+  ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
+  ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
+  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
+  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
+  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
+  subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
+    class(neml2_model), intent(inout) :: self
+    character(*), intent(in) :: path
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
+    type(neml2_scheduler), intent(in), optional :: scheduler
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_load(self, path, name, dtype, device, device_index, runtime, scheduler)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_load
+
+  ! How many points a device of the model's scheduler has evaluated since it was loaded.
+  subroutine model_points_evaluated(self, index, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_points_evaluated(self, index, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_points_evaluated
+
+  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
+  subroutine model_runtime(self, runtime, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_runtime(self, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_runtime
+
+  ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
+  subroutine model_dtype(self, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_dtype(self, dtype)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_dtype
+
+  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
+  subroutine model_variable_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_variable_count(self, kind, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_count
+
+  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    character(*), intent(in) :: name
+    integer(int64), intent(out) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_variable_find(self, kind, name, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_find
+
+  ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
+  ! axes; empty for a scalar.
+  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), intent(inout), optional :: sub_ndim
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_variable_shape(self, kind, index, shape, sub_ndim)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_shape
+
+  ! The element type of a variable, one of neml2_float64 and the others.
+  subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_variable_dtype(self, kind, index, dtype)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_dtype
+
+  ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
+  subroutine model_derivative_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_derivative_count(self, kind, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_derivative_count
+
+  ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
+  ! output...); and whether each point has its own, else one is that of all.
+  subroutine model_derivative_info(self, kind, index, output, variable, stat, errmsg, shape, batched)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: output, variable
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    logical, intent(inout), optional :: batched
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_derivative_info(self, kind, index, output, variable, shape, batched)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_derivative_info
+
+  ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
+  subroutine model_history_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_history_count(self, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_history_count
+
+  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
+  subroutine model_history_info(self, index, input, stat, errmsg, age, output, current)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: input
+    integer(int64), intent(inout), optional :: age, output, current
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_history_info(self, index, input, age, output, current)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_history_info
+
+  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
+  subroutine model_describe(self, text, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_describe(self, text)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_describe
+
+  ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
+  subroutine neml2_source_describe(path, text, stat, errmsg, name, dtype, device, device_index)
+    character(*), intent(in) :: path
+    character(:), allocatable, intent(inout) :: text
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_neml2_source_describe(path, text, name, dtype, device, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_source_describe
+
+  ! How many options there are; neml2_capi.h lists them under "Options".
+  subroutine model_option_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_option_count(self, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_option_count
+
+  ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
+  subroutine set_option_number(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in) :: value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_set_option_number(self, name, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_option_number
+
+  subroutine set_option_text(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name, value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_set_option_text(self, name, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_option_text
+
+  ! Read an option.
+  subroutine get_option_number(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(inout) :: value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_option_number(self, name, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_option_number
+
+  subroutine get_option_text(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    character(:), allocatable, intent(inout) :: value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_option_text(self, name, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_option_text
+
+  subroutine set_parameter_real32(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), target, intent(in) :: value(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = set_parameter(self, name, layout_of(value))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_parameter_real32
+
+  subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_parameter_real32
+
+  ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
+  ! takes effect from the next evaluation on, and must not coincide with one on another thread.
+  subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_parameter_tensor(self, name, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_parameter_tensor
+
+  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
+  subroutine call_create(self, model, stat, errmsg)
+    class(neml2_call), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_create(self, model)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_create
+
+  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_real32
+
+  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int64
+
+  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int32
+
+  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_real32
+
+  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int64
+
+  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int32
+
+  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_real32
+
+  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int64
+
+  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int32
+
+  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_tangent_real32
+
+  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_jvp_real32
+
+  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_cotangent_real32
+
+  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
+                   layout_of(array), stride, first, variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_derivative_real32
+
+  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
+                   layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_adjoint_real32
+
+  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
+  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
+  subroutine call_set_block_order(self, order, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: order
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_set_block_order(self, order)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_set_block_order
+
+  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
+  ! neml2_singular.
+  subroutine call_bind_status(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_bind_status(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_status
+
+  ! Bind the array that receives the Newton steps made at each point.
+  subroutine call_bind_iterations(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_bind_iterations(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_iterations
+
+  ! Bind the array that receives the last residual norm of each point.
+  subroutine call_bind_residual_norm(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_bind_residual_norm(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_residual_norm
+
+  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
+  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
+  subroutine call_bind_residual_history(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, contiguous, intent(in) :: array(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_bind_residual_history(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_residual_history
+
+  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
+  ! converged.
+  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_bind_suggested_cut(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_suggested_cut
+
+  ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
+  ! one, a direction is zero.
+  subroutine call_unbind_input(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_input(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_input
+
+  subroutine call_unbind_output(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_output(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_output
+
+  subroutine call_unbind_parameter(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_parameter(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_parameter
+
+  subroutine call_unbind_tangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_tangent(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_tangent
+
+  subroutine call_unbind_jvp(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_jvp(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_jvp
+
+  subroutine call_unbind_cotangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_cotangent(self, name)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_cotangent
+
+  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_derivative(self, output, variable, of_parameter)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_derivative
+
+  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_adjoint(self, variable, of_parameter)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_adjoint
+
+  ! The same of an array of the report, neml2_report_status and the others.
+  subroutine call_unbind_report(self, kind, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_report(self, kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_report
+
+  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
+  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points,
+  ! neml2_error_argument where arrays overlap. The outputs of points that are neml2_not_converged or neml2_singular are
+  ! left as they were.
+  subroutine run_int32(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_run_int32(self, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine run_int32
+
+  subroutine run_int64(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_run_int64(self, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine run_int64
+
+  function layout_real32(array) result(seen)
+    real(real32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_float32
+    if (.not. associated(array)) return
+    call look(seen, neml2_float32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_real32
+
+  function layout_int64(array) result(seen)
+    integer(int64), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int64
+    if (.not. associated(array)) return
+    call look(seen, neml2_int64, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int64
+
+  function layout_int32(array) result(seen)
+    integer(int32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int32
+    if (.not. associated(array)) return
+    call look(seen, neml2_int32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int32
+
+  ! Evaluate a model.
+  subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_forward(self, inputs, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_forward
+
+  ! The same with a solver of yours in place of the built-in one.
+  subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
+    class(neml2_model), intent(in) :: self
+    procedure(neml2_solver) :: solver
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_forward_with(self, solver, inputs, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_forward_with
+
+  ! The derivatives of the outputs along one direction; that of an output without any is not set.
+  subroutine model_jvp(self, inputs, tangents, jvps, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
+    type(neml2_tensor), intent(inout) :: jvps(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_jvp(self, inputs, tangents, jvps, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_jvp
+
+  ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
+  subroutine model_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_vjp
+
+  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
+  ! points have the same one.
+  subroutine model_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_jacobian(self, inputs, blocks, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_jacobian
+
+  ! All derivatives with respect to parameters.
+  subroutine model_param_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_param_jacobian(self, inputs, blocks, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_param_jacobian
+
+  ! The adjoints of the parameters, which have the shapes of the parameters.
+  subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_param_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_param_vjp
+
+  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), intent(in) :: shape(:)
+    integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_tensor_create(self, shape, dtype)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_create
+
+  subroutine wrap_real32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_real32
+
+  subroutine wrap_int64(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_int64
+
+  subroutine wrap_int32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, layout_of(array))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_int32
+
+  ! The shape in Fortran's order, and the strides in elements.
+  subroutine tensor_shape(self, shape, stat, errmsg, strides)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), allocatable, intent(inout), optional :: strides(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_tensor_shape(self, shape, strides)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_shape
+
+  ! The element type, one of neml2_float64 and the others.
+  subroutine tensor_dtype(self, dtype, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_tensor_dtype(self, dtype)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_dtype
+
+  subroutine values_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_real32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_real32
+
+  subroutine values_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_int64
+
+  subroutine values_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_int32
+
+  subroutine copy_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    real(real32), pointer :: all(:)
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_real32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_real32
+
+  subroutine copy_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int64), pointer :: all(:)
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_int64
+
+  subroutine copy_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int32), pointer :: all(:)
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_int32
+
+  ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
+  subroutine report_get(self, kind, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_report_get(self, kind, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine report_get
+
+  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
+  subroutine report_unknown(self, index, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_report_unknown(self, index, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine report_unknown
+
+  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
+  ! `runtime` neml2_runtime_auto.
+  subroutine graph_load(self, path, stat, errmsg, device, device_index, runtime)
+    class(neml2_graph), intent(inout) :: self
+    character(*), intent(in) :: path
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_load(self, path, device, device_index, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_load
+
+  ! Load a package whose file has been read: its bytes, which are not needed any more then.
+  subroutine graph_load_bytes(self, content, stat, errmsg, device, device_index, runtime)
+    class(neml2_graph), intent(inout) :: self
+    integer(int8), target, intent(in), contiguous :: content(:)
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_load_bytes(self, content, device, device_index, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_load_bytes
+
+  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
+  subroutine graph_runtime(self, runtime, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int32), intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_runtime(self, runtime)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_runtime
+
+  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine graph_device(self, type, index, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_device(self, type, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_device
+
+  ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine tensor_device(self, type, index, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_tensor_device(self, type, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_device
+
+  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
+  ! CUDA devices.
+  subroutine model_device(self, type, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_device(self, type, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_device
+
+  ! How many tensors the graph takes and returns.
+  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: ninputs, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_arity(self, ninputs, noutputs)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_arity
+
+  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
+  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_input_info(self, index, dtype, least, greatest)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_input_info
+
+  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
+  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    character(:), allocatable, intent(inout) :: in_spec, out_spec
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_call_spec(self, in_spec, out_spec)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_call_spec
+
+  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
+  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
+  ! the process.
+  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
+    class(neml2_graph), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    logical, intent(in), optional :: guards
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_run(self, inputs, outputs, guards)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_run
+
+  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
+  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
+  ! equal.
+  subroutine graph_constant_count(self, count, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_constant_count(self, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_constant_count
+
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
+  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
+  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+    class(neml2_graph), intent(in) :: self
+    character(*), intent(in) :: names(:)
+    type(neml2_tensor), intent(in) :: values(:)
+    logical, intent(in), optional :: share
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_set_constants(self, names, values, share)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_set_constants
+
+  ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
+  ! tensors, as `forward` of the model would. What was begun before is abandoned on success and kept on failure.
+  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_int32(self, evaluation, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_int32
+
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_int64(self, evaluation, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_int64
+
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_tensors(self, model, inputs, parameters)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_tensors
+
+  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
+  ! and on failure.
+  subroutine solve_next(self, more, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_next(self, more)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_next
+
+  ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
+  subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(inout) :: n, npoints
+    integer(int64), intent(inout), optional :: nunknowns
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_size(self, n, npoints, nunknowns)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_size
+
+  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
+  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
+  ! one before.
+  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_layout
+
+  ! The initial guess, from the predictor of the model.
+  subroutine solve_guess(self, u, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(inout), contiguous :: u(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_guess(self, u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_guess
+
+  ! The residual r(u).
+  subroutine solve_residual(self, u, r, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: r(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_residual(self, u, r)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_residual
+
+  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
+  subroutine solve_step(self, u, du, stat, errmsg, singular)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: du(:, :)
+    integer(int32), intent(inout), contiguous, optional :: singular(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_step(self, u, du, singular)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_step
+
+  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
+  ! neml2_error_unsupported where the artifact has no package for it.
+  subroutine solve_jacobian(self, u, a, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: a(:, :, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_jacobian(self, u, a)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_jacobian
+
+  ! The product y of the Jacobian at `u` with `v`.
+  subroutine solve_matvec(self, u, v, y, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :), v(:, :)
+    real(real64), intent(inout), contiguous :: y(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_matvec(self, u, v, y)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_matvec
+
+  ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
+  ! it all is well but where the residual is not finite. `iterations` is for the report.
+  subroutine solve_accept(self, u, stat, errmsg, status, iterations)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_accept(self, u, status, iterations)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_accept
+
+  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
+  ! a solve that began with tensors gives its results, and takes `outputs`.
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
+    class(neml2_solve), intent(inout) :: self
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_finish(self, outputs, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_finish
+
+  ! A scheduler without devices.
+  subroutine scheduler_create(self, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_scheduler_create(self)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_create
+
+  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
+  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
+  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
+  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
+  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device
+    integer(int64), intent(in) :: batch_size
+    integer(int64), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int64
+
+  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device, batch_size
+    integer(int32), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int32
+
+  ! How many devices there are.
+  subroutine scheduler_count(self, count, stat, errmsg)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_scheduler_count(self, count)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_count
+
+  ! What was added, with the capacity that it has.
+  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: device
+    integer(int64), intent(inout), optional :: batch_size, capacity
+    real(real64), intent(inout), optional :: priority
+    integer(int32), intent(inout), optional :: runtime, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_scheduler_info(self, index, device, batch_size, capacity, priority, runtime, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_info
+
+  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
+  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
+  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: local_rank, local_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_scheduler_keep_rank(self, local_rank, local_size)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_keep_rank
+  ! end generated
+
 end module neml2_capi

@@ -36,6 +36,7 @@
  *
  * WHAT TO READ
  *
+ *   Source     what to open, and for what
  *   Model      an artifact: evaluate it with tensors, ask what it has, change parameters and options
  *   Call       all that a finite-element host needs: arrays bound by name once, blocks of points again and again
  *   Tensor     an n-dimensional array: own, wrapped, shared, exchanged through DLPack
@@ -120,17 +121,23 @@ inline constexpr int64_t dense = std::numeric_limits<int64_t>::min();
 /** The ABI of the library that is loaded, as 1000 * major + minor. */
 inline int32_t abi_version() noexcept { return neml2_abi_version(); }
 
-/** The release of the library, for example "0.1.0". */
+/** The release of the library, for example "0.2.0". */
 inline const char* version() noexcept { return neml2_version(); }
 
 /** What a function of the library could not do, or, where recoverable(), what became of some points. */
 class Error : public std::runtime_error {
  public:
-  Error(int32_t status, const std::string& subject, const std::string& message)
-      : std::runtime_error(message), status_(status), subject_(std::make_shared<const std::string>(subject)) {}
+  Error(int32_t status, const std::string& subject, const std::string& message, int32_t cause = NEML2_CAUSE_NONE)
+      : std::runtime_error(message),
+        status_(status),
+        cause_(cause),
+        subject_(std::make_shared<const std::string>(subject)) {}
 
   /** One of NEML2_ERROR_* or, where recoverable, of the positive ones. */
   int32_t status() const noexcept { return status_; }
+
+  /** One of NEML2_CAUSE_*, or a number of the host's. */
+  int32_t cause() const noexcept { return cause_; }
 
   /** The variable, parameter, option, segment or file that the error is about; empty where there is none. */
   const std::string& subject() const noexcept { return *subject_; }
@@ -139,15 +146,15 @@ class Error : public std::runtime_error {
   bool recoverable() const noexcept { return status_ > NEML2_OK; }
 
  private:
-  int32_t status_;
+  int32_t status_, cause_;
   std::shared_ptr<const std::string> subject_; /* an exception must be copied without throwing */
 };
 
 /** Several errors of one call, where devices of a Scheduler failed side by side; recoverable() if each is. */
 class AggregateError : public Error {
  public:
-  AggregateError(int32_t status, const std::string& subject, const std::string& message, std::vector<Error> errors)
-      : Error(status, subject, message), errors_(std::make_shared<const std::vector<Error>>(std::move(errors))) {}
+  AggregateError(const Error& worst, std::vector<Error> errors)
+      : Error(worst), errors_(std::make_shared<const std::vector<Error>>(std::move(errors))) {}
 
   /** All of them, in the order of their points. */
   const std::vector<Error>& errors() const noexcept { return *errors_; }
@@ -170,29 +177,29 @@ std::string text(Copy&& copy) {
 }
 
 /* What is thrown for one error or several. */
-[[noreturn]] inline void throw_error(int32_t status, const std::string& subject, const std::string& message,
-                                     std::vector<Error> errors) {
-  if (errors.size() > 1) throw AggregateError(status, subject, message, std::move(errors));
-  throw Error(status, subject, message);
+[[noreturn]] inline void throw_error(const Error& worst, std::vector<Error> errors) {
+  if (errors.size() > 1) throw AggregateError(worst, std::move(errors));
+  throw worst;
 }
 
 /* The errors of this thread's last failed call, where they are several. */
 inline std::vector<Error> last_errors() {
   std::vector<Error> errors;
-  const int64_t count = neml2_error_count();
+  int64_t count = 0;
+  static_cast<void>(neml2_error_count(&count));
   for (int64_t i = 0; count > 1 && i < count; ++i) {
-    int32_t status = NEML2_OK;
+    int32_t status = NEML2_OK, cause = NEML2_CAUSE_NONE;
     const std::string message = text([&](char* buffer, int64_t capacity, int64_t* needed) {
-      static_cast<void>(neml2_error_part(&status, buffer, capacity, needed, i));
+      static_cast<void>(neml2_error_get(&status, &cause, buffer, capacity, needed, i));
     });
-    errors.emplace_back(status, "", message);
+    errors.emplace_back(status, "", message, cause);
   }
   return errors;
 }
 
 /* The last error of this thread. */
 [[noreturn]] inline void throw_last_error(int32_t status) {
-  throw_error(status, text(neml2_error_subject), text(neml2_error_message), last_errors());
+  throw_error({status, text(neml2_error_subject), text(neml2_error_message), neml2_error_cause()}, last_errors());
 }
 
 /* What is fatal is thrown; NEML2_OK or what is recoverable is returned. */
@@ -212,6 +219,15 @@ Out made(int32_t (*function)(Out*, Parameters...), Arguments... arguments) {
   Out out{};
   completed(function(&out, arguments...));
   return out;
+}
+
+/* The structure that a function fills. */
+template <class Info, class... Parameters, class... Arguments>
+Info inspected(int32_t (*function)(Info*, Parameters...), Arguments... arguments) {
+  Info info{};
+  info.size = sizeof info;
+  checked(function(&info, arguments...));
+  return info;
 }
 
 /* The one owner of a C handle. */
@@ -464,16 +480,8 @@ struct Device {
   int32_t type, index;
 };
 
-namespace detail {
-
-template <class Function, class T>
-Device device_of(Function* function, const T* handle) {
-  Device device{};
-  checked(function(&device.type, &device.index, handle));
-  return device;
-}
-
-}  // namespace detail
+inline constexpr Device cpu{NEML2_DEVICE_CPU, 0};
+constexpr Device cuda(int32_t index = 0) { return {NEML2_DEVICE_CUDA, index}; }
 
 /** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
 class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
@@ -529,25 +537,24 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   Tensor share() const { return Tensor(detail::made(neml2_tensor_share, get())); }
 
   /** Element type: one of NEML2_FLOAT64 and so on. */
-  int32_t dtype() const { return detail::made(neml2_tensor_dtype, get()); }
+  int32_t dtype() const { return inspect().dtype; }
 
   /** Where the memory is. */
-  Device device() const { return detail::device_of(neml2_tensor_device, get()); }
+  Device device() const {
+    const neml2_tensor_info info = inspect();
+    return {info.device, info.device_index};
+  }
 
   /** Sizes of the axes, borrowed from this handle. */
   Span<const int64_t> shape() const {
-    int64_t ndim = 0;
-    const int64_t* sizes = nullptr;
-    detail::checked(neml2_tensor_shape(&ndim, &sizes, nullptr, get()));
-    return {sizes, static_cast<std::size_t>(ndim)};
+    const neml2_tensor_info info = inspect();
+    return {info.shape, static_cast<std::size_t>(info.ndim)};
   }
 
   /** Strides of the axes in elements, borrowed from this handle. */
   Span<const int64_t> strides() const {
-    int64_t ndim = 0;
-    const int64_t* distances = nullptr;
-    detail::checked(neml2_tensor_shape(&ndim, nullptr, &distances, get()));
-    return {distances, static_cast<std::size_t>(ndim)};
+    const neml2_tensor_info info = inspect();
+    return {info.strides, static_cast<std::size_t>(info.ndim)};
   }
 
   /** How many elements there are. */
@@ -558,7 +565,10 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   }
 
   /** The first element, of any type; for those that are not row-major, see strides(). */
-  void* data() const { return detail::made(neml2_tensor_data, get()); }
+  void* data() const { return inspect().data; }
+
+  /** Whether the elements lie in the order of their indices, without gaps. */
+  bool is_row_major() const { return inspect().row_major != 0; }
 
   /** The values. NEML2_ERROR_DTYPE where T is not their type, NEML2_ERROR_SHAPE where they are not row-major, and
    *  NEML2_ERROR_UNSUPPORTED where they are not in memory of the host. */
@@ -577,20 +587,9 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
     return {{static_cast<T*>(storage->data()), static_cast<std::size_t>(size())}, storage->shape(), storage};
   }
 
-  /** Whether the elements lie in the order of their indices, without gaps. */
-  bool is_row_major() const {
-    const Span<const int64_t> sizes = shape(), distances = strides();
-    int64_t expected = 1;
-    bool dense_so_far = true;
-    for (std::size_t i = sizes.size(); i-- > 0;) {
-      if (sizes[i] == 0) return true;
-      if (sizes[i] > 1 && distances[i] != expected) dense_so_far = false;
-      expected *= sizes[i];
-    }
-    return dense_so_far;
-  }
-
  private:
+  neml2_tensor_info inspect() const { return detail::inspected(neml2_tensor_inspect, get()); }
+
   static int64_t axes(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
 
   static std::size_t size_of(int32_t dtype) {
@@ -689,6 +688,136 @@ class Tensors {
 };
 
 /* ---------------------------------------------------------------------------------------------
+ * Opening
+ * ------------------------------------------------------------------------------------------- */
+
+/** Devices over which a model spreads its points, each in sub-batches of its own size; the section Schedulers of
+ *  neml2_capi.h says more:
+ *
+ *     neml2::Scheduler devices;
+ *     devices.add(neml2::cpu, 512).add(neml2::cuda(0), 4096, 8192, 2.0);
+ *     const neml2::Model model(neml2::Source("aoti/viscoplastic").scheduler(devices));
+ */
+class Scheduler : public detail::Handle<neml2_scheduler, neml2_scheduler_free> {
+ public:
+  /** What was added, with the capacity that it has. */
+  struct Entry {
+    Device device;
+    int64_t batch_size, capacity;
+    double priority;
+    int32_t runtime; /**< one of NEML2_RUNTIME_* */
+  };
+
+  /** Without devices. */
+  Scheduler() : Handle(detail::made(neml2_scheduler_create)) {}
+
+  /** Take over a handle of the C library. */
+  explicit Scheduler(neml2_scheduler* owned) noexcept : Handle(owned) {}
+
+  /** Add a device. `batch_size` is the number of points of a sub-batch; 0, where there is one device only, has no
+   *  bound. `capacity` is the number of points that the device may be given at once; 0: twice `batch_size`. Of devices
+   *  with capacity left that of the greatest `priority` is given the next sub-batch. */
+  Scheduler& add(Device device, int64_t batch_size = 0, int64_t capacity = 0, double priority = 1.0,
+                 int32_t runtime = NEML2_RUNTIME_AUTO) {
+    const neml2_device given{sizeof(neml2_device), batch_size,   capacity, priority,
+                             device.type,          device.index, runtime,  0};
+    detail::checked(neml2_scheduler_add(get(), &given));
+    return *this;
+  }
+
+  /** What was added, in that order. */
+  std::vector<Entry> entries() const {
+    std::vector<Entry> list;
+    for (int64_t i = 0, n = detail::made(neml2_scheduler_count, get()); i < n; ++i) {
+      const neml2_device info = detail::inspected(neml2_scheduler_inspect, get(), i);
+      list.push_back({{info.device, info.device_index}, info.batch_size, info.capacity, info.priority, info.runtime});
+    }
+    return list;
+  }
+
+  /** For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
+   *  modulo their count. NEML2_ERROR_ARGUMENT where there are fewer processes than devices. */
+  Scheduler& keep_rank(int64_t local_rank, int64_t local_size) {
+    detail::checked(neml2_scheduler_keep_rank(get(), local_rank, local_size));
+    return *this;
+  }
+};
+
+/** What to open, and for what: a path, or more than that:
+ *
+ *     neml2::Source("aoti/plasticity_aoti.i").name("plasticity").runtime(NEML2_RUNTIME_LIBTORCH)
+ */
+class Source {
+ public:
+  /** An artifact (its folder, its metadata file, or the HIT stub of one model), or a package. */
+  Source(std::string path) : path_(std::move(path)) {}
+  Source(const char* path) : path_(path) {}
+
+  /** The `size` bytes of a package in memory, borrowed. */
+  Source(const void* content, std::size_t size) {
+    source_.content = content;
+    source_.content_size = static_cast<int64_t>(size);
+  }
+
+  /** The model of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact. */
+  Source& name(std::string model) {
+    name_ = std::move(model);
+    return *this;
+  }
+
+  /** The packages of a model: NEML2_FLOAT64, which is the default, or NEML2_FLOAT32. */
+  Source& dtype(int32_t dtype) {
+    source_.dtype = dtype;
+    return *this;
+  }
+
+  /** Where to compute; the CPU, and of a package what it was compiled for, unless given. */
+  Source& device(Device device) {
+    source_.device = device.type;
+    source_.device_index = device.index;
+    return *this;
+  }
+
+  /** One of NEML2_RUNTIME_*. */
+  Source& runtime(int32_t runtime) {
+    source_.runtime = runtime;
+    return *this;
+  }
+
+  /** The devices to spread points over, borrowed until the model is open; later changes of them do not count. */
+  Source& scheduler(const Scheduler& devices) {
+    if (!devices)
+      throw Error(NEML2_ERROR_ARGUMENT, "scheduler", "The scheduler was moved away; give one with devices.");
+    source_.scheduler = devices.get();
+    return *this;
+  }
+
+  /** The same in C, borrowed from this object. */
+  neml2_source get() const noexcept {
+    neml2_source source = source_;
+    source.size = sizeof source;
+    source.path = path_ ? path_->c_str() : nullptr;
+    source.name = name_ ? name_->c_str() : nullptr;
+    return source;
+  }
+
+ private:
+  std::optional<std::string> path_, name_;
+  neml2_source source_{};
+};
+
+namespace detail {
+
+/* What a function opens. */
+template <class T>
+T* opened(int32_t (*open)(T**, const neml2_source*), const Source& source) {
+  const neml2_source given = source.get();
+  return made(open, &given);
+}
+
+}  // namespace detail
+
+/* ---------------------------------------------------------------------------------------------
  * Graphs
  * ------------------------------------------------------------------------------------------- */
 
@@ -697,9 +826,9 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
  public:
   using Handle::Handle;
 
-  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. `name` is what the
-   *  author of the package called it, where the package tells, else "arg0_1"; `order` has the axes from the outermost to
-   *  the innermost one in memory: 0, 1, ... where it is row-major. */
+  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. `name` is what
+   *  the author of the package called it, where the package tells, else "arg0_1"; `order` has the axes from the
+   *  outermost to the innermost one in memory: 0, 1, ... where it is row-major. */
   struct Input {
     int32_t dtype;
     Shape least, greatest;
@@ -707,8 +836,8 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     Shape order;
   };
 
-  /** The same of an output, as far as the package tells: `sizes` has -1 where one depends on the inputs. What an operator
-   *  outside of the package returns may have the `dtype` 0 and not have `sizes`. */
+  /** The same of an output, as far as the package tells: `sizes` has -1 where one depends on the inputs. What an
+   *  operator outside of the package returns may have the `dtype` 0 and not have `sizes`. */
   struct Output {
     std::string name;
     int32_t dtype;
@@ -721,69 +850,41 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
     std::string in, out;
   };
 
-  explicit Graph(const std::string& path) : Handle(detail::made(neml2_graph_load, path.c_str())) {}
+  explicit Graph(const Source& source) : Handle(detail::opened(neml2_graph_open, source)) {}
 
-  /** For a runtime: "auto", "builtin" or "libtorch". */
-  Graph(const std::string& path, const std::string& runtime)
-      : Handle(detail::made(neml2_graph_load_with, path.c_str(), runtime.c_str())) {}
-
-  /** Of the `size` bytes of a package in memory, which are not needed any more then. */
-  static Graph from_bytes(const void* content, std::size_t size, const std::string& runtime = "auto",
-                          const std::string& device = {}) {
-    return Graph(detail::made(neml2_graph_load_bytes, content, static_cast<int64_t>(size), runtime.c_str(),
-                              device.empty() ? nullptr : device.c_str()));
+  /** Throws what the constructor would, but for what only code can tell: the package is not loaded. Returns the runtime
+   *  that would be taken, one of NEML2_RUNTIME_*. */
+  static int32_t check(const Source& source) {
+    const neml2_source given = source.get();
+    return detail::made(neml2_graph_check, &given);
   }
 
-  /** Throws what the constructor would, but for what only code can tell: the package is not loaded. */
-  static void check(const std::string& path) { detail::checked(neml2_graph_check(path.c_str())); }
-
-  /** The same for a runtime; returns the one that would be taken. */
-  static std::string check(const std::string& path, const std::string& runtime) {
-    return detail::made(neml2_graph_check_with, path.c_str(), runtime.c_str());
-  }
-
-  /** For a device, too: "cpu", "cuda" or "cuda:1". */
-  Graph(const std::string& path, const std::string& runtime, const std::string& device)
-      : Handle(detail::made(neml2_graph_load_on, path.c_str(), runtime.c_str(), device.c_str())) {}
-
-  /** What it runs on: "builtin" or "libtorch". */
-  std::string runtime() const { return detail::made(neml2_graph_runtime, get()); }
+  /** What it runs on: NEML2_RUNTIME_BUILTIN or NEML2_RUNTIME_LIBTORCH. */
+  int32_t runtime() const { return inspect().runtime; }
 
   /** Where its inputs and outputs are. */
-  Device device() const { return detail::device_of(neml2_graph_device, get()); }
-
-  int64_t input_count() const { return detail::made(neml2_graph_arity, nullptr, get()); }
-
-  int64_t output_count() const {
-    int64_t count = 0;
-    detail::checked(neml2_graph_arity(nullptr, &count, get()));
-    return count;
+  Device device() const {
+    const neml2_graph_info info = inspect();
+    return {info.device, info.device_index};
   }
 
+  int64_t input_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_INPUT); }
+  int64_t output_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_OUTPUT); }
+
   Input input(int64_t index) const {
-    int32_t dtype = 0;
-    int64_t ndim = 0;
-    const int64_t *least = nullptr, *greatest = nullptr;
-    detail::checked(neml2_graph_input(&dtype, &ndim, &least, &greatest, get(), index));
-    const char* name = nullptr;
-    const int64_t* order = nullptr;
-    detail::checked(neml2_graph_input_layout(&name, nullptr, &order, get(), index));
-    return {dtype, Shape(least, least + ndim), Shape(greatest, greatest + ndim), name, Shape(order, order + ndim)};
+    const neml2_graph_variable_info of = detail::inspected(neml2_graph_variable_inspect, get(), NEML2_INPUT, index);
+    const auto list = [&](const int64_t* sizes) { return Shape(sizes, sizes + of.ndim); };
+    return {of.dtype, list(of.least), list(of.greatest), of.name, list(of.order)};
   }
 
   Output output(int64_t index) const {
-    const char* name = nullptr;
-    int32_t dtype = 0;
-    int64_t ndim = 0;
-    const int64_t* sizes = nullptr;
-    detail::checked(neml2_graph_output(&name, &dtype, &ndim, &sizes, get(), index));
-    return {name, dtype, sizes != nullptr, sizes ? Shape(sizes, sizes + ndim) : Shape()};
+    const neml2_graph_variable_info of = detail::inspected(neml2_graph_variable_inspect, get(), NEML2_OUTPUT, index);
+    return {of.name, of.dtype, of.least != nullptr, of.least ? Shape(of.least, of.least + of.ndim) : Shape()};
   }
 
   CallSpec call_spec() const {
-    const char *in = nullptr, *out = nullptr;
-    detail::checked(neml2_graph_call_spec(&in, &out, get()));
-    return {in, out};
+    const neml2_graph_info info = inspect();
+    return {info.in_spec, info.out_spec};
   }
 
   /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. With
@@ -824,8 +925,11 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
       tensors.push_back(value.get().get());
     }
     detail::checked(
-        neml2_graph_constants_set(get(), static_cast<int64_t>(names.size()), names.data(), tensors.data(), share));
+        neml2_graph_constant_set(get(), static_cast<int64_t>(names.size()), names.data(), tensors.data(), share));
   }
+
+ private:
+  neml2_graph_info inspect() const { return detail::inspected(neml2_graph_inspect, get()); }
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -848,7 +952,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
   Tensor suggested_cut() const { return get_tensor(NEML2_REPORT_SUGGESTED_CUT); }       /**< float64 */
 
   /** The last iterate of an unknown, counted among Model::variables(NEML2_UNKNOWN), where the solve failed. */
-  Tensor unknown(int64_t index) const { return Tensor(detail::made(neml2_report_unknown, get(), index)); }
+  Tensor unknown(int64_t index) const { return Tensor(detail::made(neml2_report_get_unknown, get(), index)); }
 };
 
 /** What an evaluation with tensors gave. */
@@ -862,7 +966,7 @@ struct Result {
 
   /** Throw an Error that is recoverable() where a point failed. */
   Result& or_throw() & {
-    if (status != NEML2_OK) detail::throw_error(status, "", message, errors);
+    if (status != NEML2_OK) detail::throw_error({status, "", message}, errors);
     return *this;
   }
   Result or_throw() && { return std::move(or_throw()); }
@@ -902,79 +1006,12 @@ struct Option {
   std::string choices; /**< separated by spaces, "*" for any text; empty for a number */
 };
 
-/** Devices over which a model spreads its points, each in sub-batches of its own size; the section Schedulers of
- *  neml2_capi.h says more:
- *
- *     neml2::Scheduler devices;
- *     devices.add("cpu", 512).add("cuda:0", 4096, 8192, 2.0);
- *     const neml2::Model model("aoti/viscoplastic", devices);
- */
-class Scheduler : public detail::Handle<neml2_scheduler, neml2_scheduler_free> {
- public:
-  /** What was added, with the capacity that it has. */
-  struct Entry {
-    std::string device;
-    int64_t batch_size, capacity;
-    double priority;
-    std::string runtime; /**< "auto" where none was given */
-  };
-
-  /** Without devices. */
-  Scheduler() : Handle(detail::made(neml2_scheduler_create)) {}
-
-  /** Take over a handle of the C library. */
-  explicit Scheduler(neml2_scheduler* owned) noexcept : Handle(owned) {}
-
-  /** Add "cpu", "cuda" or "cuda:1". `batch_size` is the number of points of a sub-batch; 0, where there is one device only,
-   *  has no bound. `capacity` is the number of points that the device may be given at once; 0: twice `batch_size`. Of
-   *  devices with capacity left that of the greatest `priority` is given the next sub-batch. `runtime` as for a Model. */
-  Scheduler& add(const std::string& device, int64_t batch_size = 0, int64_t capacity = 0, double priority = 1.0,
-                 const std::string& runtime = "auto") {
-    detail::checked(neml2_scheduler_add(get(), device.c_str(), runtime.c_str(), batch_size, capacity, priority));
-    return *this;
-  }
-
-  /** What was added, in that order. */
-  std::vector<Entry> entries() const {
-    std::vector<Entry> list;
-    for (int64_t i = 0, n = detail::made(neml2_scheduler_count, get()); i < n; ++i) {
-      const char *device = nullptr, *runtime = nullptr;
-      Entry entry{};
-      detail::checked(
-          neml2_scheduler_info(&device, &runtime, &entry.batch_size, &entry.capacity, &entry.priority, get(), i));
-      entry.device = device;
-      entry.runtime = runtime;
-      list.push_back(std::move(entry));
-    }
-    return list;
-  }
-
-  /** For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
-   *  modulo their count. NEML2_ERROR_ARGUMENT where there are fewer processes than devices. */
-  Scheduler& keep_rank(int64_t local_rank, int64_t local_size) {
-    detail::checked(neml2_scheduler_keep_rank(get(), local_rank, local_size));
-    return *this;
-  }
-};
-
 class System;
 
 /** A compiled material model. Any number of threads may use it at once. */
 class Model {
  public:
-  /** Load an artifact: its folder, its metadata file, or the HIT stub of one model. `device` and `dtype` choose the
-   *  packages. */
-  explicit Model(const std::string& path, const std::string& device = "cpu", const std::string& dtype = "float64")
-      : Model(detail::made(neml2_model_load, path.c_str(), device.c_str(), dtype.c_str())) {}
-
-  /** The same for a runtime: "auto", "builtin" or "libtorch". */
-  Model(const std::string& path, const std::string& device, const std::string& dtype, const std::string& runtime)
-      : Model(detail::made(neml2_model_load_with, path.c_str(), nullptr, device.c_str(), dtype.c_str(),
-                           runtime.c_str())) {}
-
-  /** The same for all devices of a scheduler, whose later changes do not count. */
-  Model(const std::string& path, const Scheduler& scheduler, const std::string& dtype = "float64")
-      : Model(detail::made(neml2_model_load_scheduled, path.c_str(), nullptr, dtype.c_str(), scheduler.get())) {}
+  explicit Model(const Source& source) : Model(detail::opened(neml2_model_open, source)) {}
 
   /** Take over a handle of the C library. */
   explicit Model(neml2_model* owned) : handle_(owned, [](neml2_model* handle) { neml2_model_free(&handle); }) {}
@@ -986,14 +1023,18 @@ class Model {
   neml2_model* get() const noexcept { return handle_.get(); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
-  /** What its packages run on: "builtin", or "libtorch" where one of them does; "tensors" where all of the model does. */
-  std::string runtime() const { return detail::made(neml2_model_runtime, get()); }
+  /** What its packages run on: NEML2_RUNTIME_BUILTIN; LIBTORCH where one of them does; TENSORS where all of the model
+   *  does. */
+  int32_t runtime() const { return inspect().runtime; }
 
   /** Where its inputs, parameters and results are. */
-  Device device() const { return detail::device_of(neml2_model_device, get()); }
+  Device device() const {
+    const neml2_model_info info = inspect();
+    return {info.device, info.device_index};
+  }
 
-  /** How many points a device of the model's scheduler has evaluated since it was loaded. */
-  int64_t points_evaluated(int64_t index) const { return detail::made(neml2_model_points_evaluated, get(), index); }
+  /** How many points a device of the model's scheduler has evaluated since the model was opened. */
+  int64_t points_evaluated(int64_t index) const { return detail::made(neml2_model_points, get(), index); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
@@ -1003,7 +1044,7 @@ class Model {
   }
 
   /** The element type of the floating-point variables. */
-  int32_t dtype() const { return detail::made(neml2_model_dtype, get()); }
+  int32_t dtype() const { return inspect().dtype; }
 
   /** The variables of a kind: NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER or NEML2_UNKNOWN. */
   std::vector<Variable> variables(int32_t kind) const {
@@ -1023,11 +1064,9 @@ class Model {
   std::vector<Derivative> derivatives(int32_t kind = NEML2_INPUT) const {
     std::vector<Derivative> list;
     for (int64_t i = 0, n = detail::made(neml2_model_derivative_count, get(), kind); i < n; ++i) {
-      int64_t output = 0, by = 0, ndim = 0;
-      int32_t batched = 0;
-      const int64_t* shape = nullptr;
-      detail::checked(neml2_model_derivative_info(&output, &by, &batched, &ndim, &shape, get(), kind, i));
-      list.push_back({name(NEML2_OUTPUT, output), name(kind, by), batched != 0, Shape(shape, shape + ndim)});
+      const neml2_derivative_info of = detail::inspected(neml2_model_derivative_inspect, get(), kind, i);
+      list.push_back({name(NEML2_OUTPUT, of.output), name(kind, of.variable), of.batched != 0,
+                      Shape(of.shape, of.shape + of.ndim)});
     }
     return list;
   }
@@ -1036,10 +1075,9 @@ class Model {
   std::vector<History> histories() const {
     std::vector<History> list;
     for (int64_t i = 0, n = detail::made(neml2_model_history_count, get()); i < n; ++i) {
-      int64_t input = 0, age = 0, output = 0, current = 0;
-      detail::checked(neml2_model_history_info(&input, &age, &output, &current, get(), i));
-      list.push_back({name(NEML2_INPUT, input), age, output < 0 ? "" : name(NEML2_OUTPUT, output),
-                      current < 0 ? "" : name(NEML2_INPUT, current)});
+      const neml2_history_info of = detail::inspected(neml2_model_history_inspect, get(), i);
+      list.push_back({name(NEML2_INPUT, of.input), of.age, of.output < 0 ? "" : name(NEML2_OUTPUT, of.output),
+                      of.current < 0 ? "" : name(NEML2_INPUT, of.current)});
     }
     return list;
   }
@@ -1069,10 +1107,8 @@ class Model {
   std::vector<Option> options() const {
     std::vector<Option> list;
     for (int64_t i = 0, n = detail::made(neml2_model_option_count, get()); i < n; ++i) {
-      const char *name = nullptr, *choices = nullptr;
-      double least = 0, greatest = 0;
-      detail::checked(neml2_model_option_info(&name, &least, &greatest, &choices, get(), i));
-      list.push_back({name, least, greatest, choices ? choices : ""});
+      const neml2_option_info of = detail::inspected(neml2_model_option_inspect, get(), i);
+      list.push_back({of.name, of.least, of.greatest, of.choices ? of.choices : ""});
     }
     return list;
   }
@@ -1116,24 +1152,24 @@ class Model {
    *  has one tensor per input by which a derivative was compiled: at("strain"). */
   [[nodiscard]] Result vjp(const Arguments& inputs, const Arguments& cotangents,
                            const Arguments& parameters = {}) const {
-    return adjoint(neml2_model_vjp, NEML2_INPUT, inputs, cotangents, parameters);
+    return adjoint(NEML2_INPUT, inputs, cotangents, parameters);
   }
 
   /** The same with respect to parameters: at("elasticity.E"). */
   [[nodiscard]] Result param_vjp(const Arguments& inputs, const Arguments& cotangents,
                                  const Arguments& parameters = {}) const {
-    return adjoint(neml2_model_param_vjp, NEML2_PARAMETER, inputs, cotangents, parameters);
+    return adjoint(NEML2_PARAMETER, inputs, cotangents, parameters);
   }
 
   /** With all derivatives that were compiled with respect to inputs: at("stress", "strain"), of shape (*B, *block), or
    *  without B where the block is the same for all points. */
   [[nodiscard]] Result jacobian(const Arguments& inputs, const Arguments& parameters = {}) const {
-    return blocks(neml2_model_jacobian, NEML2_INPUT, inputs, parameters);
+    return blocks(NEML2_INPUT, inputs, parameters);
   }
 
   /** The same with respect to parameters: at("stress", "elasticity.E"). */
   [[nodiscard]] Result param_jacobian(const Arguments& inputs, const Arguments& parameters = {}) const {
-    return blocks(neml2_model_param_jacobian, NEML2_PARAMETER, inputs, parameters);
+    return blocks(NEML2_PARAMETER, inputs, parameters);
   }
 
   /** forward() with a solver of yours in place of the built-in one: solver(System&) is called for each nonlinear
@@ -1154,19 +1190,15 @@ class Model {
   }
 
   std::string name(int32_t kind, int64_t index) const {
-    return detail::made(neml2_model_variable_name, nullptr, get(), kind, index);
+    return detail::inspected(neml2_model_variable_inspect, get(), kind, index).name;
   }
 
   Variable variable(int32_t kind, int64_t index) const {
-    const char *label = nullptr, *type = nullptr;
-    int64_t ndim = 0, sub_ndim = 0;
-    const int64_t* shape = nullptr;
-    int32_t dtype = 0;
-    detail::checked(neml2_model_variable_name(&label, &type, get(), kind, index));
-    detail::checked(neml2_model_variable_shape(&ndim, &shape, &sub_ndim, get(), kind, index));
-    detail::checked(neml2_model_variable_dtype(&dtype, get(), kind, index));
-    return {label, type, dtype, Shape(shape, shape + ndim), sub_ndim};
+    const neml2_variable_info of = detail::inspected(neml2_model_variable_inspect, get(), kind, index);
+    return {of.name, of.type, of.dtype, Shape(of.shape, of.shape + of.ndim), of.sub_ndim};
   }
+
+  neml2_model_info inspect() const { return detail::inspected(neml2_model_inspect, get()); }
 
   /* A result to come, of each variable of a kind. */
   Tensors named(int32_t kind) const {
@@ -1207,53 +1239,32 @@ class Model {
     return result;
   }
 
-  template <class Function>
-  Result adjoint(Function* function, int32_t kind, const Arguments& inputs, const Arguments& cotangents,
+  Result adjoint(int32_t kind, const Arguments& inputs, const Arguments& cotangents,
                  const Arguments& parameters) const {
     const auto in = handles(NEML2_INPUT, inputs), from = handles(NEML2_OUTPUT, cotangents);
     const auto replaced = handles(NEML2_PARAMETER, parameters);
     return evaluate(named(kind), [&](neml2_tensor** out, neml2_tensor** adjoints, neml2_report** report) {
-      return function(out, adjoints, report, get(), in.data(), from.data(), replaced.data());
+      return neml2_model_vjp(out, adjoints, report, get(), kind, in.data(), from.data(), replaced.data());
     });
   }
 
-  template <class Function>
-  Result blocks(Function* function, int32_t kind, const Arguments& inputs, const Arguments& parameters) const {
+  Result blocks(int32_t kind, const Arguments& inputs, const Arguments& parameters) const {
     const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
     Tensors pairs;
     for (const Derivative& pair : derivatives(kind)) pairs.expect(pair.output, pair.variable);
     return evaluate(std::move(pairs), [&](neml2_tensor** out, neml2_tensor** made, neml2_report** report) {
-      return function(out, made, report, get(), in.data(), replaced.data());
+      return neml2_model_jacobian(out, made, report, get(), kind, in.data(), replaced.data());
     });
   }
 
   std::shared_ptr<neml2_model> handle_; /* shared with the calls, which ask it about the variables */
 };
 
-/** Load the model `name` of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact. */
-inline Model load_model(const std::string& stub, const std::string& name, const std::string& device = "cpu",
-                        const std::string& dtype = "float64") {
-  return Model(detail::made(neml2_model_load_stub, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str()));
-}
-
-/** The same for a runtime: "auto", "builtin" or "libtorch". */
-inline Model load_model(const std::string& stub, const std::string& name, const std::string& device,
-                        const std::string& dtype, const std::string& runtime) {
-  return Model(
-      detail::made(neml2_model_load_with, stub.c_str(), name.c_str(), device.c_str(), dtype.c_str(), runtime.c_str()));
-}
-
-/** The same for all devices of a scheduler. */
-inline Model load_model(const std::string& stub, const std::string& name, const Scheduler& scheduler,
-                        const std::string& dtype = "float64") {
-  return Model(detail::made(neml2_model_load_scheduled, stub.c_str(), name.c_str(), dtype.c_str(), scheduler.get()));
-}
-
-/** What the artifact at `path` holds, as a JSON document; no package is loaded. */
-inline std::string describe(const std::string& path, const std::string& device = "cpu",
-                            const std::string& dtype = "float64") {
+/** What an artifact holds, as a JSON document; no package is loaded. */
+inline std::string describe(const Source& source) {
+  const neml2_source given = source.get();
   return detail::text([&](char* buffer, int64_t capacity, int64_t* needed) {
-    detail::checked(neml2_artifact_describe(buffer, capacity, needed, path.c_str(), device.c_str(), dtype.c_str()));
+    detail::checked(neml2_source_describe(buffer, capacity, needed, &given));
   });
 }
 
@@ -1273,17 +1284,17 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   /** Every input must be bound when the call runs. */
   Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_input, "input", NEML2_INPUT, name, array, stride);
+    return bind_variable(NEML2_INPUT, name, array, stride);
   }
 
   /** Outputs that are not bound are not written. One may be the very array of an input. */
   Call& bind_output(const std::string& name, const Array& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_output, "output", NEML2_OUTPUT, name, array, stride);
+    return bind_variable(NEML2_OUTPUT, name, array, stride);
   }
 
   /** Values that replace the stored ones of a parameter in this call. */
   Call& bind_parameter(const std::string& name, const ConstArray& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_parameter, "parameter", NEML2_PARAMETER, name, array, stride);
+    return bind_variable(NEML2_PARAMETER, name, array, stride);
   }
 
   /** The derivative of an output with respect to an input: one block per point, see set_block_order(). */
@@ -1300,32 +1311,28 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   /** NEML2_OUTPUT_FIRST, the default: a block is [output][input]; NEML2_INPUT_FIRST: the transpose. */
   Call& set_block_order(int32_t order) {
-    detail::checked(neml2_call_set_block_order(get(), order));
+    detail::checked(neml2_call_block_order_set(get(), order));
     return *this;
   }
 
   /** A direction of an input, and the derivative of an output along all of them. Those not bound are zero. */
   Call& bind_tangent(const std::string& input, const ConstArray& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_tangent, "tangent of", NEML2_INPUT, input, array, stride);
+    return bind_variable(NEML2_TANGENT, input, array, stride);
   }
   Call& bind_jvp(const std::string& output, const Array& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_jvp, "jvp of", NEML2_OUTPUT, output, array, stride);
+    return bind_variable(NEML2_JVP, output, array, stride);
   }
 
   /** A cotangent of an output, and the adjoint of an input or a parameter; with the stride 0, the sum over all points.
    *  Cotangents not bound are zero. */
   Call& bind_cotangent(const std::string& output, const ConstArray& array, int64_t stride = dense) {
-    return bind_variable(neml2_call_bind_cotangent, "cotangent of", NEML2_OUTPUT, output, array, stride);
+    return bind_variable(NEML2_COTANGENT, output, array, stride);
   }
   Call& bind_adjoint(const std::string& input, const Array& array, int64_t stride = dense) {
-    return bind(place_of("adjoint of", NEML2_INPUT, input), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_adjoint(get(), NEML2_INPUT, input.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(NEML2_ADJOINT, input, array, stride);
   }
   Call& bind_parameter_adjoint(const std::string& parameter, const Array& array, int64_t stride = dense) {
-    return bind(place_of("adjoint of", NEML2_PARAMETER, parameter), array, stride, [&](int64_t distance) {
-      return neml2_call_bind_adjoint(get(), NEML2_PARAMETER, parameter.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind_variable(NEML2_PARAMETER_ADJOINT, parameter, array, stride);
   }
 
   /** An array of the report, one of NEML2_REPORT_*: int32_t for status and iterations, double for the others. Without a
@@ -1377,17 +1384,32 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_SUGGESTED_CUT ? names[kind] : "";
   }
 
-  /* With the whole name of the variable, that of a parameter too. */
-  Place place_of(const char* role, int32_t kind, const std::string& name) const {
-    const Variable found = model_.variable(kind, name);
-    return {role, found.name, found.size()};
+  struct Role {
+    const char* name;
+    int32_t kind;
+  };
+
+  static Role role_of(int32_t role) {
+    switch (role) {
+      case NEML2_INPUT: return {"input", NEML2_INPUT};
+      case NEML2_OUTPUT: return {"output", NEML2_OUTPUT};
+      case NEML2_PARAMETER: return {"parameter", NEML2_PARAMETER};
+      case NEML2_TANGENT: return {"tangent of", NEML2_INPUT};
+      case NEML2_JVP: return {"jvp of", NEML2_OUTPUT};
+      case NEML2_COTANGENT: return {"cotangent of", NEML2_OUTPUT};
+      case NEML2_ADJOINT: return {"adjoint of", NEML2_INPUT};
+      default: return {"adjoint of", NEML2_PARAMETER};
+    }
   }
 
-  template <class Function, class HostArray>
-  Call& bind_variable(Function* function, const char* role, int32_t kind, const std::string& name,
-                      const HostArray& array, int64_t stride) {
-    return bind(place_of(role, kind, name), array, stride,
-                [&](int64_t distance) { return function(get(), name.c_str(), array.data(), array.dtype(), distance); });
+  /* What is only read is not written, whatever its type says. */
+  Call& bind_variable(int32_t role, const std::string& name, const ConstArray& array, int64_t stride) {
+    const Role as = role_of(role);
+    const Variable found = model_.variable(as.kind, name); /* with its whole name, that of a parameter too */
+    return bind({as.name, found.name, found.size()}, array, stride, [&](int64_t distance) {
+      void* data = const_cast<void*>(array.data());
+      return neml2_call_bind(get(), role, name.c_str(), data, array.dtype(), distance);
+    });
   }
 
   Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride) {
@@ -1396,7 +1418,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     for (const Derivative& known : model_.derivatives(kind))
       if (known.output + ":" + known.variable == name) place.point_size = detail::product(known.shape);
     return bind(place, array, stride, [&](int64_t distance) {
-      return neml2_call_bind_derivative(get(), output.c_str(), kind, by.c_str(), array.data(), array.dtype(), distance);
+      return neml2_call_bind_derivative(get(), kind, output.c_str(), by.c_str(), array.data(), array.dtype(), distance);
     });
   }
 
@@ -1447,7 +1469,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  *  borrowed from its Solve until the next step of that. Arrays of another length are NEML2_ERROR_SHAPE. */
 class System {
  public:
-  /** Where an unknown stands in the vector of a point; see neml2_system_layout(). */
+  /** Where an unknown stands in the vector of a point; see neml2_unknown_info. */
   struct Layout {
     int64_t unknown; /**< among Model::variables(NEML2_UNKNOWN) */
     int64_t offset, pieces, piece_stride, piece_size;
@@ -1455,7 +1477,11 @@ class System {
 
   System() noexcept = default;
   explicit System(neml2_system* borrowed) : handle_(borrowed) {
-    if (handle_) detail::checked(neml2_system_size(&points_, &size_, &unknowns_, handle_));
+    if (!handle_) return;
+    const neml2_system_info info = detail::inspected(neml2_system_inspect, handle_);
+    points_ = info.npoints;
+    size_ = info.n;
+    unknowns_ = info.nunknowns;
   }
 
   neml2_system* get() const noexcept { return handle_; }
@@ -1468,10 +1494,8 @@ class System {
   std::vector<Layout> layout() const {
     std::vector<Layout> list;
     for (int64_t i = 0; i < unknowns_; ++i) {
-      Layout at{};
-      detail::checked(
-          neml2_system_layout(&at.unknown, &at.offset, &at.pieces, &at.piece_stride, &at.piece_size, handle_, i));
-      list.push_back(at);
+      const neml2_unknown_info at = detail::inspected(neml2_system_unknown_inspect, handle_, i);
+      list.push_back({at.unknown, at.offset, at.pieces, at.piece_stride, at.piece_size});
     }
     return list;
   }
@@ -1606,7 +1630,7 @@ Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Argum
   Context context{solver, nullptr};
   const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
   return evaluate({}, [&](neml2_tensor** out, neml2_tensor**, neml2_report** report) {
-    const int32_t status = neml2_model_forward_with(out, report, get(), in.data(), replaced.data(), callback, &context);
+    const int32_t status = neml2_solve_run(out, report, get(), in.data(), replaced.data(), callback, &context);
     if (context.thrown) std::rethrow_exception(context.thrown);
     return status;
   });
@@ -1627,7 +1651,7 @@ inline void suggest_libtorch(const std::string& place) { detail::checked(neml2_l
 /** Open libtorch, unless it is. */
 inline Libtorch find_libtorch() {
   const char *path = nullptr, *version = nullptr;
-  detail::checked(neml2_libtorch_find(&path, &version));
+  detail::checked(neml2_libtorch_open(&path, &version));
   return {path, version};
 }
 
@@ -1635,14 +1659,15 @@ inline Libtorch find_libtorch() {
 inline void declare_operator(const std::string& schema) { detail::checked(neml2_operator_declare(schema.c_str())); }
 
 /** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
-inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_use(index, stream)); }
+inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_set(index, stream)); }
 
 /* ---------------------------------------------------------------------------------------------
  * Operators
  * ------------------------------------------------------------------------------------------- */
 
 /** What a function that is an operator is given, and where its results go; the section Operators of neml2_capi.h says
- *  more. Arguments go by their position in the schema, or find(). One that is None has no value: NEML2_ERROR_MISSING. */
+ *  more. Arguments go by their position in the schema, or find(). One that is None has no value: NEML2_ERROR_MISSING.
+ *  */
 class OperatorCall {
  public:
   /** Of a call that the C library lends. */
@@ -1652,18 +1677,10 @@ class OperatorCall {
   neml2_operator_call* get() const noexcept { return call_; }
 
   /** How many arguments the schema has. */
-  int64_t arguments() const {
-    int64_t count = 0;
-    detail::checked(neml2_operator_call_size(&count, nullptr, call_));
-    return count;
-  }
+  int64_t arguments() const { return count(NEML2_INPUT); }
 
   /** How many tensors are to be given. */
-  int64_t outputs() const {
-    int64_t count = 0;
-    detail::checked(neml2_operator_call_size(nullptr, &count, call_));
-    return count;
-  }
+  int64_t outputs() const { return count(NEML2_OUTPUT); }
 
   /** The position of an argument. */
   int64_t find(const std::string& name) const { return detail::made(neml2_operator_call_find, call_, name.c_str()); }
@@ -1679,44 +1696,39 @@ class OperatorCall {
 
   /** A tensor, row-major. Its memory is not to be written, and is gone when the function returns. */
   Tensor tensor(int64_t i) const {
-    return Tensor(detail::made(neml2_tensor_share, *first(i, neml2_operator_call_tensors)));
+    return Tensor(detail::made(neml2_tensor_share, *first(i, neml2_operator_call_get_tensors)));
   }
 
   /** A list of tensors; empty where an item is None. */
   std::vector<Tensor> tensors(int64_t i) const {
     std::vector<Tensor> shared;
-    for (neml2_tensor* item : list(i, neml2_operator_call_tensors))
+    for (neml2_tensor* item : list(i, neml2_operator_call_get_tensors))
       shared.emplace_back(item ? detail::made(neml2_tensor_share, item) : nullptr);
     return shared;
   }
 
-  int64_t integer(int64_t i) const { return *first(i, neml2_operator_call_integers); }
+  int64_t integer(int64_t i) const { return *first(i, neml2_operator_call_get_integers); }
   bool boolean(int64_t i) const { return integer(i) != 0; }
-  double real(int64_t i) const { return *first(i, neml2_operator_call_reals); }
-  std::string text(int64_t i) const { return first(i, neml2_operator_call_text); }
+  double real(int64_t i) const { return *first(i, neml2_operator_call_get_reals); }
+  std::string text(int64_t i) const { return first(i, neml2_operator_call_get_text); }
 
   /** Lists, borrowed until the function returns; of booleans, 0 or 1. */
-  Span<const int64_t> integers(int64_t i) const { return list(i, neml2_operator_call_integers); }
-  Span<const double> reals(int64_t i) const { return list(i, neml2_operator_call_reals); }
+  Span<const int64_t> integers(int64_t i) const { return list(i, neml2_operator_call_get_integers); }
+  Span<const double> reals(int64_t i) const { return list(i, neml2_operator_call_get_reals); }
 
-  /** Give an output. Tensor::zeros() is not copied. NEML2_ERROR_SHAPE and NEML2_ERROR_DTYPE where the package was compiled
-   *  for another one. */
+  /** Give an output. Tensor::zeros() is not copied. NEML2_ERROR_SHAPE and NEML2_ERROR_DTYPE where the package was
+   *  compiled for another one. */
   void output(int64_t i, Tensor tensor) {
     neml2_tensor* consumed = tensor.release();
-    detail::checked(neml2_operator_call_output(call_, i, &consumed));
+    detail::checked(neml2_operator_call_set_output(call_, i, &consumed));
   }
 
  private:
-  struct Argument {
-    const char* name;
-    int32_t kind;
-    int64_t count;
-  };
-  Argument argument(int64_t i) const {
-    Argument found{};
-    detail::checked(neml2_operator_call_argument(&found.name, &found.kind, &found.count, call_, i));
-    return found;
+  int64_t count(int32_t kind) const {
+    return detail::made(neml2_operator_call_count, static_cast<const neml2_operator_call*>(call_), kind);
   }
+
+  neml2_argument_info argument(int64_t i) const { return detail::inspected(neml2_operator_call_inspect, call_, i); }
 
   template <class Value>
   const Value* first(int64_t i, int32_t (*read)(const Value**, const neml2_operator_call*, int64_t)) const {
@@ -1738,8 +1750,8 @@ class OperatorCall {
 /** A function that is an operator, as long as this lives; it ends when no thread is in the function. */
 class Operator {
  public:
-  /** Register a function for the packages that are loaded from now on. It may be called on several threads at once. What
-   *  it throws fails the run: an Error with its status, which must not be NEML2_NON_FINITE, all else with
+  /** Register a function for the packages that are loaded from now on. It may be called on several threads at once.
+   *  What it throws fails the run: an Error with its status, which must not be NEML2_NON_FINITE, all else with
    *  NEML2_ERROR_RUNTIME. */
   Operator(const std::string& schema, std::function<void(OperatorCall&)> function)
       : function_(std::make_unique<Function>(std::move(function))), schema_(schema) {
@@ -1770,11 +1782,11 @@ class Operator {
       (*static_cast<const Function*>(context))(given);
       return NEML2_OK;
     } catch (const Error& error) {
-      return neml2_error_record(error.status(), error.subject().c_str(), error.what());
+      return neml2_error_record(error.status(), error.cause(), error.subject().c_str(), error.what());
     } catch (const std::exception& error) {
-      return neml2_error_record(NEML2_ERROR_RUNTIME, nullptr, error.what());
+      return neml2_error_record(NEML2_ERROR_RUNTIME, NEML2_CAUSE_NONE, nullptr, error.what());
     } catch (...) {
-      return neml2_error_record(NEML2_ERROR_RUNTIME, nullptr, "an exception of an unknown type");
+      return neml2_error_record(NEML2_ERROR_RUNTIME, NEML2_CAUSE_NONE, nullptr, "an exception of an unknown type");
     }
   }
 
@@ -1794,11 +1806,11 @@ struct LogRecord {
 
 /** Set the level of a channel, "newton" for example, or of "all". */
 inline void set_log_level(const std::string& channel, int32_t level) {
-  detail::checked(neml2_log_set_level(channel.c_str(), level));
+  detail::checked(neml2_log_level_set(channel.c_str(), level));
 }
 
 /** The level of a channel; of "all", the greatest that one has. */
-inline int32_t log_level(const std::string& channel) { return detail::made(neml2_log_level, channel.c_str()); }
+inline int32_t log_level(const std::string& channel) { return detail::made(neml2_log_level_get, channel.c_str()); }
 
 /** How many records wait. */
 inline int64_t log_count() { return detail::made(neml2_log_count); }
@@ -1808,7 +1820,7 @@ inline std::optional<LogRecord> next_log_record() {
   char message[NEML2_LOG_LENGTH];
   const char* channel = nullptr;
   int32_t level = NEML2_LOG_SILENT;
-  detail::checked(neml2_log_next(&level, &channel, message, sizeof message));
+  detail::checked(neml2_log_next(&level, &channel, message, sizeof message, nullptr));
   if (level == NEML2_LOG_SILENT) return std::nullopt;
   return LogRecord{level, channel, message};
 }

@@ -11,10 +11,10 @@
 ! ranks keeps one of them; where points fail on one rank, all must cut the step:
 !
 !     call scheduler%create()
-!     call scheduler%add("cuda:0", 4096)
-!     call scheduler%add("cuda:1", 4096)
+!     call scheduler%add(neml2_device_cuda, 4096)
+!     call scheduler%add(neml2_device_cuda, 4096, device_index=1)
 !     call neml2_mpi_keep_rank(scheduler, MPI_COMM_WORLD, stat)
-!     if (stat == neml2_ok) call model%load_scheduled(root, scheduler, stat)
+!     if (stat == neml2_ok) call model%load(root, stat, scheduler=scheduler)
 !     call neml2_mpi_worst_status(stat, MPI_COMM_WORLD)
 !     ...
 !     call evaluation%run(n, stat)

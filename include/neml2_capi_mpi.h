@@ -9,10 +9,11 @@
  * ranks keeps one of them; where points fail on one rank, all must cut the step:
  *
  *     neml2_scheduler_create(&scheduler);
- *     neml2_scheduler_add(scheduler, "cuda:0", NULL, 4096, 0, 1.0);
- *     neml2_scheduler_add(scheduler, "cuda:1", NULL, 4096, 0, 1.0);
+ *     neml2_scheduler_add(scheduler, &first); // two structures neml2_device, of CUDA devices
+ *     neml2_scheduler_add(scheduler, &second);
  *     status = neml2_mpi_keep_rank(scheduler, MPI_COMM_WORLD);
- *     if (status == NEML2_OK) status = neml2_model_load_scheduled(&model, root, NULL, NULL, scheduler);
+ *     source.scheduler = scheduler; // of a neml2_source with the path
+ *     if (status == NEML2_OK) status = neml2_model_open(&model, &source);
  *     status = neml2_mpi_worst_status(status, MPI_COMM_WORLD);
  *     ...
  *     status = neml2_mpi_worst_status(neml2_call_run(call, npoints), MPI_COMM_WORLD);
@@ -39,7 +40,7 @@ static inline int32_t neml2_mpi_error(int code) {
   int length = 0;
   if (code == MPI_SUCCESS) return NEML2_OK;
   if (MPI_Error_string(code, message, &length) != MPI_SUCCESS) message[0] = '\0';
-  return neml2_error_record(NEML2_ERROR_RUNTIME, "MPI", message);
+  return neml2_error_record(NEML2_ERROR_RUNTIME, NEML2_CAUSE_NONE, "MPI", message);
 }
 
 /* For the functions below: whether a communicator can be asked. */
@@ -49,16 +50,16 @@ static inline int32_t neml2_mpi_check(MPI_Comm comm) {
   if (status == NEML2_OK) status = neml2_mpi_error(MPI_Finalized(&finalized));
   if (status != NEML2_OK) return status;
   if (!initialized || finalized)
-    return neml2_error_record(NEML2_ERROR_ARGUMENT, "MPI",
+    return neml2_error_record(NEML2_ERROR_ARGUMENT, NEML2_CAUSE_NONE, "MPI",
                               initialized ? "MPI was finalized before: call MPI_Finalize last"
                                           : "MPI is not initialized: call MPI_Init first");
   if (comm == MPI_COMM_NULL)
     return neml2_error_record(
-        NEML2_ERROR_ARGUMENT, "comm",
+        NEML2_ERROR_ARGUMENT, NEML2_CAUSE_NONE, "comm",
         "the communicator is MPI_COMM_NULL: this process is in none; call with one that it is in");
   status = neml2_mpi_error(MPI_Comm_test_inter(comm, &between));
   if (status == NEML2_OK && between)
-    status = neml2_error_record(NEML2_ERROR_ARGUMENT, "comm",
+    status = neml2_error_record(NEML2_ERROR_ARGUMENT, NEML2_CAUSE_NONE, "comm",
                                 "the communicator is one between two groups: merge them with MPI_Intercomm_merge");
   return status;
 }
@@ -93,7 +94,7 @@ static inline int32_t neml2_mpi_worst_status(int32_t status, MPI_Comm comm) {
   if (reduced != NEML2_OK) return reduced;
   const int32_t result = worst[0] > 0 ? -worst[0] : worst[1];
   if (result == status) return status;
-  return neml2_error_record(result, "comm",
+  return neml2_error_record(result, NEML2_CAUSE_NONE, "comm",
                             result < 0 ? "another rank of the communicator has failed: its message is there"
                                        : "points of another rank of the communicator failed: cut the step here, too");
 }

@@ -23,6 +23,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import Error, FatalError, check, remember_cause
 from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.inspection import counted, inspected
 from neml2_capi._ffi.library import c_string, ffi, lib, text
 from neml2_capi._ffi.tensor import Array, Label, as_numpy, wrap
 
@@ -123,22 +124,21 @@ class _Operator:
         self._named = re.split(r"[(,]\s*\*\s*,", schema, maxsplit=1)[1:]
 
     def run(self, call: Any) -> None:
-        sizes, name = ffi.new("int64_t[2]"), ffi.new("const char **")
-        check(lib.neml2_operator_call_size(sizes, sizes + 1, call))
+        outputs = counted(lib.neml2_operator_call_count, call, lib.NEML2_OUTPUT)
         values: list[Any] = []
         named: dict[str, Any] = {}
-        for index in range(sizes[0]):
-            check(lib.neml2_operator_call_argument(name, ffi.NULL, ffi.NULL, call, index))
-            if self._is_named(argument := text(name[0])):
-                named[argument] = _argument(call, index)
+        for index in counted(lib.neml2_operator_call_count, call, lib.NEML2_INPUT):
+            info = inspected("neml2_argument_info", lib.neml2_operator_call_inspect, call, index)
+            if self._is_named(argument := text(info.name)):
+                named[argument] = _argument(call, index, info)
             else:
-                values.append(_argument(call, index))
+                values.append(_argument(call, index, info))
         results = self._function(*values, **named)
         if not isinstance(results, (tuple, list)):
             results = (results,)
-        if len(results) != sizes[1]:
+        if len(results) != len(outputs):
             raise FatalError(
-                f"the operator {self.name} returns {sizes[1]} arrays; its function returned "
+                f"the operator {self.name} returns {len(outputs)} arrays; its function returned "
                 f"{len(results)}",
                 lib.NEML2_ERROR_RUNTIME,
                 self.name,
@@ -146,28 +146,27 @@ class _Operator:
         for index, result in enumerate(results):
             owner = owned("tensor")
             source = wrap(owner, result, Label("output", str(index)), "float64")
-            check(lib.neml2_operator_call_output(call, index, owner))
+            check(lib.neml2_operator_call_set_output(call, index, owner))
             del source  # it was copied
 
     def _is_named(self, argument: str) -> bool:
         return any(re.search(rf"\b{argument}\s*[=,)]", rest) for rest in self._named)
 
 
-def _argument(call: Any, index: int) -> Any:
+def _argument(call: Any, index: int, info: Any) -> Any:
     """The value of an argument: a tuple for a list."""
-    kind, count = ffi.new("int32_t *"), ffi.new("int64_t *")
-    check(lib.neml2_operator_call_argument(ffi.NULL, kind, count, call, index))
-    if kind[0] == lib.NEML2_ARGUMENT_NONE:
+    if info.kind == lib.NEML2_ARGUMENT_NONE:
         return None
-    if kind[0] == lib.NEML2_ARGUMENT_TEXT:
+    if info.kind == lib.NEML2_ARGUMENT_TEXT:
         out = ffi.new("const char **")
-        check(lib.neml2_operator_call_text(out, call, index))
+        check(lib.neml2_operator_call_get_text(out, call, index))
         return text(out[0])
-    pointer, read, convert = _READ[kind[0]]
+    pointer, read, convert = _READ[info.kind]
     out = ffi.new(pointer)
     check(read(out, call, index))
-    values = tuple(convert(out[0] + i) for i in range(max(count[0], 1 if count[0] < 0 else 0)))
-    return values[0] if count[0] < 0 else values
+    is_list = info.count >= 0
+    values = tuple(convert(out[0] + i) for i in range(info.count if is_list else 1))
+    return values if is_list else values[0]
 
 
 def _array(handle: Any) -> Array | None:
@@ -178,22 +177,22 @@ def _array(handle: Any) -> Array | None:
 _READ: dict[int, tuple[str, Any, Callable[[Any], Any]]] = {
     lib.NEML2_ARGUMENT_TENSOR: (
         "neml2_tensor *const **",
-        lib.neml2_operator_call_tensors,
+        lib.neml2_operator_call_get_tensors,
         _array,
     ),
     lib.NEML2_ARGUMENT_INTEGER: (
         "const int64_t **",
-        lib.neml2_operator_call_integers,
+        lib.neml2_operator_call_get_integers,
         lambda at: int(at[0]),
     ),
     lib.NEML2_ARGUMENT_BOOLEAN: (
         "const int64_t **",
-        lib.neml2_operator_call_integers,
+        lib.neml2_operator_call_get_integers,
         lambda at: bool(at[0]),
     ),
     lib.NEML2_ARGUMENT_REAL: (
         "const double **",
-        lib.neml2_operator_call_reals,
+        lib.neml2_operator_call_get_reals,
         lambda at: float(at[0]),
     ),
 }
@@ -215,8 +214,8 @@ def _record(error: BaseException) -> int:
     status = error.status if isinstance(error, Error) else lib.NEML2_ERROR_RUNTIME
     if status == lib.NEML2_NON_FINITE:
         status = lib.NEML2_NOT_CONVERGED
-    remember_cause(told, error)
-    return int(lib.neml2_error_record(status, ffi.NULL, c_string(told.replace("\0", " "))))
+    message = c_string(told.replace("\0", " "))
+    return int(lib.neml2_error_record(status, remember_cause(error), ffi.NULL, message))
 
 
 def _forget_all(process: int = os.getpid()) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 from tools.faces import cpp_face, fortran_face
+from tools.header import Part, parts_of, plain
 from tools.markdown import anchor, blocks, fenced, prose
 
 _INTRODUCTION = """\
@@ -25,35 +25,15 @@ they are used.
 <!-- Written by `python3 build.py docs` from the headers: change those. -->
 """
 
-# A comment between two rules, which begins a section; or one that documents what follows it.
-_PART = re.compile(
-    r"/\* -{9,}\n \* (?P<title>[^\n]+)\n(?P<about>(?: \*(?: [^\n]*)?\n)*?) \* -{9,} \*/"
-    r"|/\*\*(?P<comment>(?:(?!\*/).)*)\*/\s*"
-    r"(?P<code>#define [^\n]+|(?:enum|typedef|NEML2_CAPI)[^;{]*(?:\{[^}]*\})?[^;{}]*;)",
-    re.DOTALL,
-)
-_END = re.compile(r"\s*Errors: (.+?)\. Threads: (any|one)\. Since ([\d.]+)\.\s*$")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A section, or something that is declared."""
-
-    title: str
-    text: str
-    code: str = ""
-
-    @property
-    def is_section(self) -> bool:
-        return not self.code
+_END = re.compile(r"\s*Errors: (.+?)\. Threads: (any|one)\.\s*$")
 
 
 def c_reference(root: Path) -> str:
     """The page."""
     include = root / "include"
     header = (include / "neml2_capi.h").read_text(encoding="utf-8")
-    parts = list(parts_of(header))
-    functions = [part.title for part in parts if "(" in part.code]
+    parts = parts_of(header)
+    functions = [part.title for part in parts if part.is_function]
     cpp = cpp_face((include / "neml2_capi.hpp").read_text(encoding="utf-8"), functions)
     fortran = fortran_face((include / "neml2_capi.f90").read_text(encoding="utf-8"), functions)
     lines = [_INTRODUCTION, *_introduction(header, functions), "", "## Functions", ""]
@@ -69,34 +49,6 @@ def c_reference(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parts_of(header: str) -> Iterator[Part]:
-    """The sections and declarations of the header, in order."""
-    for found in _PART.finditer(header):
-        if found["title"]:
-            yield Part(found["title"], _plain(found["about"]))
-        else:
-            # The arguments of a function go on below one another.
-            code = found["code"].replace("NEML2_CAPI ", "").replace("\n" + " " * 11, "\n")
-            yield Part(_name(code), _plain(found["comment"]), code)
-
-
-def _name(code: str) -> str:
-    """A function or a type, of functions too; "" for a group of enumerators, a macro's name."""
-    if code.startswith("enum"):
-        return ""
-    if code.startswith("#define"):
-        return code.split()[1]
-    found = re.search(r"\b(neml2_\w+)\s*(?:\(|;|\)\()", code)
-    assert found, code
-    return found[1]
-
-
-def _plain(comment: str) -> str:
-    """The text of a comment, without its stars."""
-    lines = [re.sub(r"^ ?\* ?", "", line).rstrip() for line in comment.splitlines()]
-    return "\n".join(lines)
-
-
 def _codes(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
@@ -109,7 +61,7 @@ def _declared(part: Part, functions: list[str]) -> Iterator[str]:
     code = "\n".join(line.rstrip() for line in part.code.splitlines())
     yield from ("", fenced(code, "c"), "", _prose(_END.sub("", text), functions))
     if end:
-        yield from ("", f"Errors: {end[1]}. Threads: {end[2]}. Since {end[3]}.")
+        yield from ("", f"Errors: {end[1]}. Threads: {end[2]}.")
 
 
 def _prose(text: str, functions: list[str]) -> str:
@@ -123,7 +75,7 @@ def _prose(text: str, functions: list[str]) -> str:
 def _introduction(header: str, functions: list[str]) -> Iterator[str]:
     """The sections at the top of the header."""
     comment = header.partition("/*\n")[2].partition("*/")[0]
-    text = _plain(comment)
+    text = plain(comment)
     for section in re.split(r"\n\n\n(?=[A-Z ]+\n)", text)[1:]:
         title, _, body = section.partition("\n")
         yield from ("", f"## {title.capitalize()}")

@@ -151,7 +151,7 @@ def _check_environment() -> Environment:
 
 def generate() -> int:
     """Renew what is generated from the public header."""
-    return openly([_check_environment().python, ROOT / "tools" / "generate_cffi.py"])
+    return openly([_check_environment().python, ROOT / "tools" / "generate.py"])
 
 
 def docs() -> int:
@@ -173,7 +173,7 @@ def check(fix: bool) -> int:
     """Check what is generated, rooms, docstrings, format, lint, types; say what mends each."""
     environment = _check_environment()
     python, ruff = environment.python, environment.program("ruff")
-    generator, reference = ROOT / "tools" / "generate_cffi.py", ROOT / "tools" / "docs.py"
+    generator, reference = ROOT / "tools" / "generate.py", ROOT / "tools" / "docs.py"
     clang_format = environment.program("clang-format")
     if fix:
         mending: list[Command] = [

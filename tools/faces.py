@@ -10,27 +10,32 @@ Callers = dict[str, list[str]]
 # What calls do not tell: errors are exceptions in C++, and what is done in several ways.
 _CPP: Callers = {
     "neml2_error_status": ["Error::status"],
+    "neml2_error_cause": ["Error::cause"],
     "neml2_error_message": ["Error::what"],
     "neml2_error_subject": ["Error::subject"],
     "neml2_error_record": [],
     "neml2_model_variable_count": ["Model::variables"],
     "neml2_model_variable_find": ["Model::variable"],
-    "neml2_model_variable_name": ["Model::variables"],
-    "neml2_model_variable_shape": ["Model::variables"],
-    "neml2_model_variable_dtype": ["Model::variables"],
+    "neml2_model_variable_inspect": ["Model::variables"],
 }
 _FORTRAN: Callers = {
+    "neml2_call_bind": [
+        f"neml2_call%bind_{name}"
+        for name in ("input", "output", "parameter", "tangent", "jvp", "cotangent", "adjoint")
+    ],
+    "neml2_call_bind_derivative": ["neml2_call%bind_derivative"],
     "neml2_call_bind_report": [
         f"neml2_call%bind_{name}"
         for name in ("status", "iterations", "residual_norm", "residual_history", "suggested_cut")
     ],
-    "neml2_model_parameter_set": ["neml2_model%set_parameter"],
-    "neml2_model_option_set_number": ["neml2_model%set_option"],
-    "neml2_model_option_set_text": ["neml2_model%set_option"],
+    "neml2_graph_open": ["neml2_graph%load", "neml2_graph%load_bytes"],
     "neml2_model_option_get_number": ["neml2_model%get_option"],
     "neml2_model_option_get_text": ["neml2_model%get_option"],
+    "neml2_model_option_set_number": ["neml2_model%set_option"],
+    "neml2_model_option_set_text": ["neml2_model%set_option"],
+    "neml2_model_parameter_set": ["neml2_model%set_parameter"],
+    "neml2_solve_run": ["neml2_model%forward_with"],
     "neml2_solve_begin_call": ["neml2_solve%begin"],
-    "neml2_tensor_data": ["neml2_tensor%values"],
     "neml2_tensor_share": ["assignment(=)"],
 }
 
@@ -109,7 +114,9 @@ def fortran_face(source: str, functions: list[str]) -> Callers:
     for function in functions:
         noun, _, verb = function.removeprefix("neml2_").partition("_")
         kind, own = f"neml2_{noun}", "c_" + function.removeprefix("neml2_")
-        callers = {name for name, body in bodies if re.search(rf"\b{own}\b", body)}
+        callers = {
+            name.removeprefix("try_") for name, body in bodies if re.search(rf"\b{own}\b", body)
+        }
         if function in _FORTRAN:
             face[function] = _FORTRAN[function]
         elif verb in bound.get(kind, {}) or (verb == "free" and kind in bound):

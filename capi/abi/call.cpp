@@ -50,16 +50,43 @@ model::Evaluation& evaluation_of(neml2_call* call) {
   return call->evaluation;
 }
 
-void bind_array(neml2_call* call, Kind kind, std::vector<Points>& arrays, const char* name, const void* data,
-                std::int32_t dtype, std::int64_t stride, bool may_repeat) {
-  const model::Model& model = *required(call, "call").model;
-  const std::size_t index = model.find(kind, &required(name, "name"));
-  arrays[index] = checked(model.variables(kind)[index], data, dtype, stride, may_repeat);
-}
-
 [[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const std::string& pair) {
   throw Error(NEML2_ERROR_UNSUPPORTED, subject,
               join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d ", pair, "."));
+}
+
+// What a role is in a call.
+struct Role {
+  Kind kind;
+  std::vector<Points>* arrays;
+  bool may_repeat;  // one value may serve all points
+};
+
+Role role_of(neml2_call& call, std::int32_t role) {
+  auto& evaluation = call.evaluation;
+  switch (role) {
+    case NEML2_INPUT: return {Kind::input, &evaluation.inputs, true};
+    case NEML2_OUTPUT: return {Kind::output, &evaluation.outputs, false};
+    case NEML2_PARAMETER: return {Kind::parameter, &call.overrides, true};
+    case NEML2_TANGENT: return {Kind::input, &evaluation.tangents, true};
+    case NEML2_JVP: return {Kind::output, &evaluation.jvps, false};
+    case NEML2_COTANGENT: return {Kind::output, &evaluation.cotangents, true};
+    case NEML2_ADJOINT: return {Kind::input, &evaluation.adjoints, true};
+    case NEML2_PARAMETER_ADJOINT: return {Kind::parameter, &evaluation.parameter_adjoints, true};
+    default:
+      throw Error(NEML2_ERROR_ARGUMENT, "role",
+                  join("There is no role ", role,
+                       "; expected NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER, "
+                       "NEML2_TANGENT, NEML2_JVP, NEML2_COTANGENT, NEML2_ADJOINT or NEML2_PARAMETER_ADJOINT."));
+  }
+}
+
+// Throws NEML2_ERROR_UNSUPPORTED where a role wants derivatives of a variable that were not compiled.
+void require_compiled(const model::Model& model, std::int32_t role, Kind kind, std::size_t index, const char* name) {
+  if (role == NEML2_JVP && !model.derivatives(Kind::input).of_output(index))
+    refuse_derivative(name, join("derivatives of '", name, "'"), join(name, ":INPUT"));
+  if ((role == NEML2_ADJOINT || role == NEML2_PARAMETER_ADJOINT) && !model.derivatives(kind).by_input(index))
+    refuse_derivative(name, join("derivatives with respect to '", name, "'"), join("OUTPUT:", name));
 }
 
 // A stored parameter as an array: one value, or one per point.
@@ -76,7 +103,7 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
 [[noreturn]] void refuse_missing(const Variable& input) {
   throw Error(NEML2_ERROR_MISSING, input.name,
               join("The input '", input.name, "' is not bound; every input must be. It has ",
-                   input.point_shape.product(), " values per point: call neml2_call_bind_input."));
+                   input.point_shape.product(), " values per point: call neml2_call_bind()."));
 }
 
 // Complete and check an evaluation of `npoints` points with what is bound in the call; false where there are none. The
@@ -117,31 +144,20 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
   });
 }
 
-int32_t neml2_call_bind_input(neml2_call* call, const char* name, const void* data, int32_t dtype,
-                              int64_t point_stride) {
+int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* data, int32_t dtype,
+                        int64_t point_stride) {
   return guarded([&] {
-    bind_array(call, Kind::input, evaluation_of(call).inputs, name, data, dtype, point_stride, true);
+    const model::Model& model = *required(call, "call").model;
+    const Role found = role_of(*call, role);
+    const std::size_t index = model.find(found.kind, &required(name, "name"));
+    require_compiled(model, role, found.kind, index, name);
+    (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
+    call->checked_points = -1;
     return NEML2_OK;
   });
 }
 
-int32_t neml2_call_bind_output(neml2_call* call, const char* name, void* data, int32_t dtype, int64_t point_stride) {
-  return guarded([&] {
-    bind_array(call, Kind::output, evaluation_of(call).outputs, name, data, dtype, point_stride, false);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_parameter(neml2_call* call, const char* name, const void* data, int32_t dtype,
-                                  int64_t point_stride) {
-  return guarded([&] {
-    evaluation_of(call);
-    bind_array(call, Kind::parameter, call->overrides, name, data, dtype, point_stride, true);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t kind, const char* variable, void* data,
+int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* output, const char* variable, void* data,
                                    int32_t dtype, int64_t point_stride) {
   return guarded([&] {
     const model::Model& model = *required(call, "call").model;
@@ -161,53 +177,13 @@ int32_t neml2_call_bind_derivative(neml2_call* call, const char* output, int32_t
   });
 }
 
-int32_t neml2_call_set_block_order(neml2_call* call, int32_t order) {
+int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
   return guarded([&] {
     required(call, "call");
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
     call->evaluation.input_first = order == NEML2_INPUT_FIRST;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_tangent(neml2_call* call, const char* input, const void* data, int32_t dtype,
-                                int64_t point_stride) {
-  return guarded([&] {
-    bind_array(call, Kind::input, evaluation_of(call).tangents, input, data, dtype, point_stride, true);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_jvp(neml2_call* call, const char* output, void* data, int32_t dtype, int64_t point_stride) {
-  return guarded([&] {
-    const model::Model& model = *required(call, "call").model;
-    if (!model.derivatives(Kind::input).of_output(model.find(Kind::output, &required(output, "output"))))
-      refuse_derivative(output, join("derivatives of '", output, "'"), join(output, ":INPUT"));
-    bind_array(call, Kind::output, evaluation_of(call).jvps, output, data, dtype, point_stride, false);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_cotangent(neml2_call* call, const char* output, const void* data, int32_t dtype,
-                                  int64_t point_stride) {
-  return guarded([&] {
-    bind_array(call, Kind::output, evaluation_of(call).cotangents, output, data, dtype, point_stride, true);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_call_bind_adjoint(neml2_call* call, int32_t kind, const char* variable, void* data, int32_t dtype,
-                                int64_t point_stride) {
-  return guarded([&] {
-    const model::Model& model = *required(call, "call").model;
-    const Kind by = differentiation_kind(kind);
-    if (!model.derivatives(by).by_input(model.find(by, &required(variable, "variable"))))
-      refuse_derivative(variable, join("derivatives with respect to '", variable, "'"), join("OUTPUT:", variable));
-    auto& evaluation = evaluation_of(call);
-    auto& arrays = by == Kind::parameter ? evaluation.parameter_adjoints : evaluation.adjoints;
-    bind_array(call, by, arrays, variable, data, dtype, point_stride, true);
     return NEML2_OK;
   });
 }

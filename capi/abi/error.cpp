@@ -12,6 +12,7 @@ namespace {
 
 struct LastError {
   std::int32_t status = NEML2_OK;
+  std::int32_t cause = NEML2_CAUSE_NONE;
   std::string message;
   std::string subject;
   std::vector<Error> parts;  // where there are several
@@ -23,11 +24,12 @@ LastError& last_error() {
   return error;
 }
 
-std::int32_t record(std::int32_t status, const char* message, const char* subject,
+std::int32_t record(std::int32_t status, std::int32_t cause, const char* message, const char* subject,
                     const std::vector<Error>& parts = {}) noexcept {
   try {
     LastError& last = last_error();
     last.status = status;
+    last.cause = cause;
     ++last.count;
     last.parts.clear();
     last.message = message;
@@ -39,16 +41,20 @@ std::int32_t record(std::int32_t status, const char* message, const char* subjec
   return status;
 }
 
+std::int64_t count_of(const LastError& last) {
+  return last.status == NEML2_OK ? 0 : std::max<std::int64_t>(std::ssize(last.parts), 1);
+}
+
 }  // namespace
 
 std::int32_t record_exception() noexcept try { throw; } catch (const AggregateError& error) {
-  return record(error.status(), error.what(), error.subject().c_str(), error.errors());
+  return record(error.status(), error.cause(), error.what(), error.subject().c_str(), error.errors());
 } catch (...) {
   try {
     const Error error = current_error();
-    return record(error.status(), error.what(), error.subject().c_str());
+    return record(error.status(), error.cause(), error.what(), error.subject().c_str());
   } catch (...) {
-    return record(NEML2_ERROR_MEMORY, "Out of memory.", "");
+    return record(NEML2_ERROR_MEMORY, NEML2_CAUSE_NONE, "Out of memory.", "");
   }
 }
 
@@ -65,9 +71,10 @@ std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capac
   return NEML2_OK;
 }
 
-std::int32_t record_recoverable(std::int32_t status, const std::string& message, const std::vector<Error>& parts) {
+std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
+                                const std::vector<Error>& parts) {
   log::write(status == NEML2_NON_FINITE ? log::Channel::model : log::Channel::newton, log::Level::warning, message);
-  return record(status, message.c_str(), "", parts);
+  return record(status, cause, message.c_str(), "", parts);
 }
 
 }  // namespace neml2_capi::abi
@@ -81,6 +88,8 @@ const char* neml2_version(void) { return NEML2_CAPI_VERSION; }
 
 int32_t neml2_error_status(void) { return last_error().status; }
 
+int32_t neml2_error_cause(void) { return last_error().cause; }
+
 int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
   return copy_text(last_error().message, buffer, capacity, needed);
 }
@@ -89,28 +98,34 @@ int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
   return copy_text(last_error().subject, buffer, capacity, needed);
 }
 
-int64_t neml2_error_count(void) {
-  const LastError& last = last_error();
-  if (last.status == NEML2_OK) return 0;
-  return std::max<std::int64_t>(std::ssize(last.parts), 1);
-}
-
-int32_t neml2_error_part(int32_t* status, char* buffer, int64_t capacity, int64_t* needed, int64_t index) {
+int32_t neml2_error_count(int64_t* out) {
   return guarded([&] {
-    const LastError& last = last_error();
-    const std::int64_t count = neml2_error_count();
-    if (index < 0 || index >= count)
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The last failed call met ", count, " errors; there is none at ", index, "."));
-    const bool whole = last.parts.empty();
-    const std::string message = whole ? last.message : last.parts[static_cast<std::size_t>(index)].what();
-    if (status) *status = whole ? last.status : last.parts[static_cast<std::size_t>(index)].status();
-    return copy_text(message, buffer, capacity, needed);
+    required(out, "out") = count_of(last_error());
+    return NEML2_OK;
   });
 }
 
-int32_t neml2_error_record(int32_t status, const char* subject, const char* message) {
-  if (status == NEML2_OK)
-    return record(NEML2_ERROR_ARGUMENT, "NEML2_OK is no error to record; expected another status.", "status");
-  return record(status, message ? message : "", subject ? subject : "");
+int32_t neml2_error_get(int32_t* status, int32_t* cause, char* buffer, int64_t capacity, int64_t* needed,
+                        int64_t index) {
+  return guarded([&] {
+    const LastError& last = last_error();
+    if (index < 0 || index >= count_of(last))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The last failed call met ", count_of(last), " errors; there is none at ", index, "."));
+    const Error error = last.parts.empty() ? Error(last.status, last.subject, last.message, last.cause)
+                                           : last.parts[static_cast<std::size_t>(index)];
+    if (status) *status = error.status();
+    if (cause) *cause = error.cause();
+    return copy_text(error.what(), buffer, capacity, needed);
+  });
+}
+
+int32_t neml2_error_record(int32_t status, int32_t cause, const char* subject, const char* message) {
+  return guarded([&] {
+    if (status == NEML2_OK)
+      throw Error(NEML2_ERROR_ARGUMENT, "status", "NEML2_OK is no error to record; expected another status.");
+    if (cause < NEML2_CAUSE_NONE)
+      throw Error(NEML2_ERROR_ARGUMENT, "cause", join("A cause is 0 or greater; got ", cause, "."));
+    return record(status, cause, message ? message : "", subject ? subject : "");
+  });
 }

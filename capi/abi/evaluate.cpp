@@ -212,7 +212,7 @@ void require_host(const model::Model& model, const char* what) {
 std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::vector<Error>& parts) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  return record_recoverable(worst, tally.message(points), parts);
+  return record_recoverable(worst, tally.cause, tally.message(points), parts);
 }
 
 }  // namespace neml2_capi::abi
@@ -238,52 +238,27 @@ int32_t neml2_model_jvp(neml2_tensor** outputs, neml2_tensor** jvps, neml2_repor
   });
 }
 
-namespace {
-
-int32_t vjp(Kind kind, neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report, const neml2_model* model,
-            neml2_tensor* const* inputs, neml2_tensor* const* cotangents, neml2_tensor* const* parameters) {
+int32_t neml2_model_vjp(neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report,
+                        const neml2_model* model, int32_t kind, neml2_tensor* const* inputs,
+                        neml2_tensor* const* cotangents, neml2_tensor* const* parameters) {
   return guarded([&] {
     Request request{outputs, report, model, inputs, parameters};
+    request.kind = differentiation_kind(kind);
     request.cotangents = &required(cotangents, "cotangents");
     request.adjoints = &required(adjoints, "adjoints");
-    request.kind = kind;
     return evaluate(request);
   });
-}
-
-int32_t jacobian(Kind kind, neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
-                 const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* parameters) {
-  return guarded([&] {
-    Request request{outputs, report, model, inputs, parameters};
-    request.blocks = &required(blocks, "blocks");
-    request.kind = kind;
-    return evaluate(request);
-  });
-}
-
-}  // namespace
-
-int32_t neml2_model_vjp(neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report,
-                        const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* cotangents,
-                        neml2_tensor* const* parameters) {
-  return vjp(Kind::input, outputs, adjoints, report, model, inputs, cotangents, parameters);
 }
 
 int32_t neml2_model_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
-                             const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* parameters) {
-  return jacobian(Kind::input, outputs, blocks, report, model, inputs, parameters);
-}
-
-int32_t neml2_model_param_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml2_report** report,
-                                   const neml2_model* model, neml2_tensor* const* inputs,
-                                   neml2_tensor* const* parameters) {
-  return jacobian(Kind::parameter, outputs, blocks, report, model, inputs, parameters);
-}
-
-int32_t neml2_model_param_vjp(neml2_tensor** outputs, neml2_tensor** adjoints, neml2_report** report,
-                              const neml2_model* model, neml2_tensor* const* inputs, neml2_tensor* const* cotangents,
-                              neml2_tensor* const* parameters) {
-  return vjp(Kind::parameter, outputs, adjoints, report, model, inputs, cotangents, parameters);
+                             const neml2_model* model, int32_t kind, neml2_tensor* const* inputs,
+                             neml2_tensor* const* parameters) {
+  return guarded([&] {
+    Request request{outputs, report, model, inputs, parameters};
+    request.kind = differentiation_kind(kind);
+    request.blocks = &required(blocks, "blocks");
+    return evaluate(request);
+  });
 }
 
 int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t kind) {
@@ -301,7 +276,7 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
   });
 }
 
-int32_t neml2_report_unknown(neml2_tensor** out, const neml2_report* report, int64_t index) {
+int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report, int64_t index) {
   return guarded([&] {
     required(out, "out");
     const auto& unknowns = required(report, "report").unknowns;

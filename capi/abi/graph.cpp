@@ -1,6 +1,6 @@
 // Graph handles.
 #include "capi/abi/handles.h"
-#include "capi/abi/runtime.h"
+#include "capi/abi/source.h"
 #include "capi/graph/load.h"
 #include "capi/libtorch/stream.h"
 #include "capi/tensor/layout.h"
@@ -34,121 +34,107 @@ Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std
   return tensors;
 }
 
-aoti::Wanted wanted_on(const char* runtime, const char* device) {
-  aoti::Wanted wanted = runtime_named(runtime);
-  if (device) wanted.device = aoti::device_named(device);
+aoti::Wanted wanted_for(const neml2_source& source) {
+  const auto refuse = [](const char* field) {
+    throw Error(NEML2_ERROR_ARGUMENT, field,
+                join("The field '", field,
+                     "' is of artifacts; leave it 0 for a package, which is what it was "
+                     "compiled for."));
+  };
+  if (source.name) refuse("name");
+  if (source.scheduler) refuse("scheduler");
+  if (source.dtype != 0) refuse("dtype");
+  if (source.path && source.content)
+    throw Error(NEML2_ERROR_ARGUMENT, "content", "Both 'path' and 'content' are given; leave one of them NULL.");
+  aoti::Wanted wanted = runtime_of(source.runtime);
+  const Device device = device_of(source.device, source.device_index);
+  if (source.device != 0) wanted.device = device;
   return wanted;
+}
+
+// Of the two kinds that a graph has.
+bool is_input(std::int32_t kind) {
+  if (kind == NEML2_INPUT || kind == NEML2_OUTPUT) return kind == NEML2_INPUT;
+  throw Error(NEML2_ERROR_ARGUMENT, "kind",
+              join("A graph has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, "."));
 }
 
 }  // namespace
 
-int32_t neml2_graph_check(const char* path) {
+int32_t neml2_graph_check(int32_t* runtime, const neml2_source* source) {
   return guarded([&] {
-    aoti::check_package(&required(path, "path"));
+    const neml2_source given = read_sized(source, "source");
+    const aoti::Wanted wanted = wanted_for(given);
+    if (given.content)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "content", "Only files are checked: give the 'path' of the package.");
+    const aoti::Runtime taken = aoti::check_package(&required(given.path, "path"), wanted);
+    if (runtime) *runtime = static_cast<std::int32_t>(taken);
     return NEML2_OK;
   });
 }
 
-int32_t neml2_graph_check_with(const char** taken, const char* path, const char* runtime) {
-  return guarded([&] {
-    const aoti::Runtime found = aoti::check_package(&required(path, "path"), runtime_named(runtime));
-    if (taken) *taken = name_of(found);
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_load(neml2_graph** out, const char* path) { return neml2_graph_load_with(out, path, nullptr); }
-
-int32_t neml2_graph_load_with(neml2_graph** out, const char* path, const char* runtime) {
-  return neml2_graph_load_on(out, path, runtime, nullptr);
-}
-
-int32_t neml2_graph_load_bytes(neml2_graph** out, const void* content, int64_t size, const char* runtime,
-                               const char* device) {
+int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
   return guarded([&] {
     required(out, "out");
-    if (size < 0) throw Error(NEML2_ERROR_ARGUMENT, "size", join("The size must be 0 or more; got ", size, "."));
-    const char* bytes = &required(static_cast<const char*>(content), "content");
-    const std::string_view view(bytes, static_cast<std::size_t>(size));
-    *out = new neml2_graph{aoti::load_graph(view, wanted_on(runtime, device))};
+    const neml2_source given = read_sized(source, "source");
+    const aoti::Wanted wanted = wanted_for(given);
+    if (!given.content) {
+      *out = new neml2_graph{aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
+      return NEML2_OK;
+    }
+    if (given.content_size < 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "content_size",
+                  join("The size must be 0 or more; got ", given.content_size, "."));
+    const std::string_view bytes(static_cast<const char*>(given.content), static_cast<std::size_t>(given.content_size));
+    *out = new neml2_graph{aoti::load_graph(bytes, wanted)};
     return NEML2_OK;
   });
 }
 
-int32_t neml2_graph_load_on(neml2_graph** out, const char* path, const char* runtime, const char* device) {
-  return guarded([&] {
-    required(out, "out");
-    required(path, "path");
-    *out = new neml2_graph{aoti::load_graph(std::filesystem::path(path), wanted_on(runtime, device))};
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_device(int32_t* type, int32_t* index, const neml2_graph* graph) {
-  return guarded([&] {
-    const Device device = required(graph, "graph").value->device();
-    if (type) *type = static_cast<std::int32_t>(device.type);
-    if (index) *index = device.index;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_runtime(const char** out, const neml2_graph* graph) {
-  return guarded([&] {
-    required(out, "out") = name_of(required(graph, "graph").value->runtime());
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_arity(int64_t* ninputs, int64_t* noutputs, const neml2_graph* graph) {
+int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
-    if (ninputs) *ninputs = std::ssize(value.inputs());
-    if (noutputs) *noutputs = std::ssize(value.outputs());
+    neml2_graph_info info{};
+    info.in_spec = value.call_spec().in.c_str();
+    info.out_spec = value.call_spec().out.c_str();
+    info.device = static_cast<std::int32_t>(value.device().type);
+    info.device_index = value.device().index;
+    info.runtime = static_cast<std::int32_t>(value.runtime());
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
 
-int32_t neml2_graph_input(int32_t* dtype, int64_t* ndim, const int64_t** least, const int64_t** greatest,
-                          const neml2_graph* graph, int64_t index) {
+int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32_t kind) {
   return guarded([&] {
-    const aoti::InputSpec& input = at(required(graph, "graph").value->inputs(), index, "inputs");
-    if (dtype) *dtype = static_cast<std::int32_t>(input.dtype);
-    if (ndim) *ndim = input.least.size();
-    if (least) *least = input.least.data();
-    if (greatest) *greatest = input.greatest.data();
+    const aoti::Graph& value = *required(graph, "graph").value;
+    required(out, "out") = is_input(kind) ? std::ssize(value.inputs()) : std::ssize(value.outputs());
     return NEML2_OK;
   });
 }
 
-int32_t neml2_graph_input_layout(const char** name, int64_t* ndim, const int64_t** order, const neml2_graph* graph,
-                                 int64_t index) {
+int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2_graph* graph, int32_t kind,
+                                     int64_t index) {
   return guarded([&] {
-    const aoti::InputSpec& input = at(required(graph, "graph").value->inputs(), index, "inputs");
-    if (name) *name = input.name.c_str();
-    if (ndim) *ndim = input.order.size();
-    if (order) *order = input.order.data();
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_output(const char** name, int32_t* dtype, int64_t* ndim, const int64_t** sizes,
-                           const neml2_graph* graph, int64_t index) {
-  return guarded([&] {
-    const aoti::OutputSpec& output = at(required(graph, "graph").value->outputs(), index, "outputs");
-    if (name) *name = output.name.c_str();
-    if (dtype) *dtype = output.dtype ? static_cast<std::int32_t>(*output.dtype) : 0;
-    if (ndim) *ndim = output.sizes ? output.sizes->size() : -1;
-    if (sizes) *sizes = output.sizes ? output.sizes->data() : nullptr;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_graph_call_spec(const char** in_spec, const char** out_spec, const neml2_graph* graph) {
-  return guarded([&] {
-    const aoti::CallSpec& spec = required(graph, "graph").value->call_spec();
-    if (in_spec) *in_spec = spec.in.c_str();
-    if (out_spec) *out_spec = spec.out.c_str();
+    const aoti::Graph& value = *required(graph, "graph").value;
+    neml2_graph_variable_info info{};
+    info.kind = kind;
+    if (is_input(kind)) {
+      const aoti::InputSpec& input = at(value.inputs(), index, "inputs");
+      info.name = input.name.c_str();
+      info.ndim = input.least.size();
+      info.least = input.least.data();
+      info.greatest = input.greatest.data();
+      info.order = input.order.data();
+      info.dtype = static_cast<std::int32_t>(input.dtype);
+    } else {
+      const aoti::OutputSpec& output = at(value.outputs(), index, "outputs");
+      info.name = output.name.c_str();
+      info.ndim = output.sizes ? output.sizes->size() : -1;
+      info.least = info.greatest = output.sizes ? output.sizes->data() : nullptr;
+      info.dtype = output.dtype ? static_cast<std::int32_t>(*output.dtype) : 0;
+    }
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
@@ -194,8 +180,8 @@ int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const ne
   });
 }
 
-int32_t neml2_graph_constants_set(neml2_graph* graph, int64_t count, const char* const* names,
-                                  neml2_tensor* const* values, int32_t share) {
+int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* const* names,
+                                 neml2_tensor* const* values, int32_t share) {
   return guarded([&] {
     required(graph, "graph");
     if (count < 0)

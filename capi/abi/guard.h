@@ -15,9 +15,10 @@ namespace neml2_capi::abi {
 std::int32_t record_exception() noexcept;
 
 // Record that a call returned a positive status; `parts`, where several parts of it did, each with its own.
-std::int32_t record_recoverable(std::int32_t status, const std::string& message, const std::vector<Error>& parts = {});
+std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
+                                const std::vector<Error>& parts = {});
 
-// How many errors this thread has recorded, and the message of the last one.
+// How many errors this thread has recorded, and the last one.
 std::int64_t errors_recorded();
 const std::string& last_message();
 

@@ -30,7 +30,7 @@ std::vector<log::Channel> channels_named(const char* name) {
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
 
-int32_t neml2_log_set_level(const char* channel, int32_t level) {
+int32_t neml2_log_level_set(const char* channel, int32_t level) {
   return guarded([&] {
     const auto channels = channels_named(channel);
     if (level < NEML2_LOG_SILENT || level > NEML2_LOG_DEBUG)
@@ -42,30 +42,30 @@ int32_t neml2_log_set_level(const char* channel, int32_t level) {
   });
 }
 
-int32_t neml2_log_level(int32_t* level, const char* channel) {
+int32_t neml2_log_level_get(int32_t* out, const char* channel) {
   return guarded([&] {
-    required(level, "level");
+    required(out, "out");
     std::int32_t greatest = NEML2_LOG_SILENT;
     for (log::Channel each : channels_named(channel))
       greatest = std::max(greatest, static_cast<std::int32_t>(log::level_of(each)));
-    *level = greatest;
+    *out = greatest;
     return NEML2_OK;
   });
 }
 
-int32_t neml2_log_count(int64_t* count) {
+int32_t neml2_log_count(int64_t* out) {
   return guarded([&] {
-    required(count, "count") = log::count();
+    required(out, "out") = log::count();
     return NEML2_OK;
   });
 }
 
-int32_t neml2_log_next(int32_t* level, const char** channel, char* buffer, int64_t capacity) {
+int32_t neml2_log_next(int32_t* level, const char** channel, char* buffer, int64_t capacity, int64_t* needed) {
   return guarded([&] {
     required(level, "level");
     const auto record = log::take();
     *level = static_cast<std::int32_t>(record ? record->level : log::Level::silent);
     if (channel) *channel = record ? log::name_of(record->channel) : "";
-    return copy_text(record ? record->message : std::string(), buffer, capacity, nullptr);
+    return copy_text(record ? record->message : std::string(), buffer, capacity, needed);
   });
 }

@@ -1,6 +1,7 @@
-// Model handles: loading, variables, parameters and options.
+// Model handles: opening, variables, parameters and options.
 #include "capi/abi/handles.h"
-#include "capi/abi/runtime.h"
+#include "capi/abi/scheduler.h"
+#include "capi/abi/source.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -13,21 +14,14 @@ model::Kind kind_of(std::int32_t kind) {
   return static_cast<model::Kind>(kind);
 }
 
-const model::Variable& variable_of(const neml2_model* model, std::int32_t kind, std::int64_t index) {
-  const auto& variables = required(model, "model").value->variables(kind_of(kind));
-  if (index < 0 || index >= static_cast<std::int64_t>(variables.size()))
+// The entry at an index of a list.
+template <class List>
+const auto& entry_of(const List& list, std::int64_t index, const char* what) {
+  if (index < 0 || index >= std::ssize(list))
     throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The model has ", variables.size(), " variables of this kind; there is none at ", index, "."));
-  return variables[static_cast<std::size_t>(index)];
+                join("The model has ", list.size(), " ", what, "; there is none at ", index, "."));
+  return list[static_cast<std::size_t>(index)];
 }
-
-const char* device_of(const char* device) { return device ? device : "cpu"; }
-// What to load for: a device of libtorch's, or the processor.
-aoti::Wanted wanted_for(const char* device, const char* runtime) {
-  return {runtime_named(runtime), aoti::device_named(device_of(device))};
-}
-
-const char* dtype_of(const char* dtype) { return dtype ? dtype : "float64"; }
 
 }  // namespace
 
@@ -43,61 +37,42 @@ model::Kind differentiation_kind(std::int32_t kind) {
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
 
-int32_t neml2_model_load(neml2_model** out, const char* path, const char* device, const char* dtype) {
+int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
   return guarded([&] {
     required(out, "out");
-    required(path, "path");
-    *out = new neml2_model{model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)),
-                                              wanted_for(device, nullptr))};
+    const neml2_source given = read_sized(source, "source");
+    const aoti::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
+    if (given.scheduler) {
+      const auto dispatch = dispatch_of(given);
+      *out = new neml2_model{dispatch->primary(), dispatch};
+    } else {
+      *out = new neml2_model{model::Model::load(metadata_of(given, *wanted.device), wanted)};
+    }
     return NEML2_OK;
   });
 }
 
-int32_t neml2_model_load_stub(neml2_model** out, const char* stub, const char* name, const char* device,
-                              const char* dtype) {
+int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
+  return guarded([&] {
+    const model::Model& value = *required(model, "model").value;
+    neml2_model_info info{};
+    info.dtype = static_cast<std::int32_t>(value.dtype());
+    info.device = static_cast<std::int32_t>(value.device().type);
+    info.device_index = value.device().index;
+    info.runtime = static_cast<std::int32_t>(value.runtime());
+    write_sized(out, info);
+    return NEML2_OK;
+  });
+}
+
+int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    required(stub, "stub");
-    required(name, "name");
-    *out = new neml2_model{model::Model::load(
-        artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)), wanted_for(device, nullptr))};
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_load_with(neml2_model** out, const char* path, const char* name, const char* device,
-                              const char* dtype, const char* runtime) {
-  return guarded([&] {
-    required(out, "out");
-    required(path, "path");
-    runtime_named(runtime);  // before any file is read
-    const artifact::Metadata metadata =
-        name ? artifact::read_stub_metadata(path, name, device_of(device), dtype_of(dtype))
-             : artifact::read_metadata(path, device_of(device), dtype_of(dtype));
-    *out = new neml2_model{model::Model::load(metadata, wanted_for(device, runtime))};
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_runtime(const char** out, const neml2_model* model) {
-  return guarded([&] {
-    required(out, "out") = name_of(required(model, "model").value->runtime());
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_device(int32_t* type, int32_t* index, const neml2_model* model) {
-  return guarded([&] {
-    const Device device = required(model, "model").value->device();
-    if (type) *type = static_cast<std::int32_t>(device.type);
-    if (index) *index = device.index;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_dtype(int32_t* out, const neml2_model* model) {
-  return guarded([&] {
-    required(out, "out") = static_cast<std::int32_t>(required(model, "model").value->dtype());
+    const model::Dispatch* dispatch = required(model, "model").dispatch.get();
+    if (!dispatch)
+      throw Error(NEML2_ERROR_ARGUMENT, "model",
+                  "The model has no scheduler that counts: open it with one, neml2_source::scheduler.");
+    *out = dispatch->points_evaluated(index);
     return NEML2_OK;
   });
 }
@@ -109,38 +84,27 @@ int32_t neml2_model_variable_count(int64_t* out, const neml2_model* model, int32
   });
 }
 
-int32_t neml2_model_variable_find(int64_t* index, const neml2_model* model, int32_t kind, const char* name) {
+int32_t neml2_model_variable_find(int64_t* out, const neml2_model* model, int32_t kind, const char* name) {
   return guarded([&] {
-    required(index, "index") =
+    required(out, "out") =
         static_cast<std::int64_t>(required(model, "model").value->find(kind_of(kind), &required(name, "name")));
     return NEML2_OK;
   });
 }
 
-int32_t neml2_model_variable_name(const char** name, const char** type, const neml2_model* model, int32_t kind,
-                                  int64_t index) {
+int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model* model, int32_t kind, int64_t index) {
   return guarded([&] {
-    const model::Variable& variable = variable_of(model, kind, index);
-    if (name) *name = variable.name.c_str();
-    if (type) *type = variable.type.c_str();
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_variable_shape(int64_t* ndim, const int64_t** shape, int64_t* sub_ndim, const neml2_model* model,
-                                   int32_t kind, int64_t index) {
-  return guarded([&] {
-    const model::Variable& variable = variable_of(model, kind, index);
-    if (ndim) *ndim = variable.point_shape.size();
-    if (shape) *shape = variable.point_shape.data();
-    if (sub_ndim) *sub_ndim = variable.sub_ndim;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_variable_dtype(int32_t* out, const neml2_model* model, int32_t kind, int64_t index) {
-  return guarded([&] {
-    required(out, "out") = static_cast<std::int32_t>(variable_of(model, kind, index).dtype);
+    const auto& variables = required(model, "model").value->variables(kind_of(kind));
+    const model::Variable& variable = entry_of(variables, index, "variables of this kind");
+    neml2_variable_info info{};
+    info.name = variable.name.c_str();
+    info.type = variable.type.c_str();
+    info.ndim = variable.point_shape.size();
+    info.sub_ndim = variable.sub_ndim;
+    info.shape = variable.point_shape.data();
+    info.dtype = static_cast<std::int32_t>(variable.dtype);
+    info.kind = kind;
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
@@ -153,19 +117,19 @@ int32_t neml2_model_derivative_count(int64_t* out, const neml2_model* model, int
   });
 }
 
-int32_t neml2_model_derivative_info(int64_t* output, int64_t* variable, int32_t* batched, int64_t* ndim,
-                                    const int64_t** shape, const neml2_model* model, int32_t kind, int64_t index) {
+int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_model* model, int32_t kind,
+                                       int64_t index) {
   return guarded([&] {
     const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
-    if (index < 0 || index >= static_cast<std::int64_t>(all.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The model has ", all.size(), " derivatives of this kind; there is none at ", index, "."));
-    const model::Derivative& derivative = all[static_cast<std::size_t>(index)];
-    if (output) *output = static_cast<std::int64_t>(derivative.output);
-    if (variable) *variable = static_cast<std::int64_t>(derivative.input);
-    if (batched) *batched = derivative.batched;
-    if (ndim) *ndim = derivative.block.point_shape.size();
-    if (shape) *shape = derivative.block.point_shape.data();
+    const model::Derivative& derivative = entry_of(all, index, "derivatives of this kind");
+    neml2_derivative_info info{};
+    info.output = static_cast<std::int64_t>(derivative.output);
+    info.variable = static_cast<std::int64_t>(derivative.input);
+    info.ndim = derivative.block.point_shape.size();
+    info.shape = derivative.block.point_shape.data();
+    info.batched = derivative.batched;
+    info.kind = kind;
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
@@ -177,18 +141,11 @@ int32_t neml2_model_history_count(int64_t* out, const neml2_model* model) {
   });
 }
 
-int32_t neml2_model_history_info(int64_t* input, int64_t* age, int64_t* output, int64_t* current,
-                                 const neml2_model* model, int64_t index) {
+int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
     const auto all = required(model, "model").value->histories();
-    if (index < 0 || index >= static_cast<std::int64_t>(all.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The model has ", all.size(), " history inputs; there is none at ", index, "."));
-    const model::Model::History& history = all[static_cast<std::size_t>(index)];
-    if (input) *input = history.input;
-    if (age) *age = history.age;
-    if (output) *output = history.output;
-    if (current) *current = history.current;
+    const model::Model::History& history = entry_of(all, index, "history inputs");
+    write_sized(out, {0, history.input, history.age, history.output, history.current});
     return NEML2_OK;
   });
 }
@@ -227,19 +184,11 @@ int32_t neml2_model_option_count(int64_t* out, const neml2_model* model) {
   });
 }
 
-int32_t neml2_model_option_info(const char** name, double* least, double* greatest, const char** choices,
-                                const neml2_model* model, int64_t index) {
+int32_t neml2_model_option_inspect(neml2_option_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
     required(model, "model");
-    const auto& all = model::Options::all();
-    if (index < 0 || index >= static_cast<std::int64_t>(all.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("There are ", all.size(), " options; there is none at ", index, "."));
-    const model::Options::Info& info = all[static_cast<std::size_t>(index)];
-    if (name) *name = info.name;
-    if (least) *least = info.least;
-    if (greatest) *greatest = info.greatest;
-    if (choices) *choices = info.choices;
+    const model::Options::Info& option = entry_of(model::Options::all(), index, "options");
+    write_sized(out, {0, option.name, option.choices, option.least, option.greatest});
     return NEML2_OK;
   });
 }

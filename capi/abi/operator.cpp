@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "capi/abi/handles.h"
+#include "capi/abi/sized.h"
 #include "capi/graph/registered_operators.h"
 
 using namespace neml2_capi;
@@ -113,7 +114,8 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
                      ", which is no status for it: expected NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
                      "NEML2_ERROR_*"));
   const bool is_told = errors_recorded() != errors && neml2_error_status() == status;
-  throw Error(status, name, join("the operator ", name, " failed: ", is_told ? last_message() : "it did not say why"));
+  throw Error(status, name, join("the operator ", name, " failed: ", is_told ? last_message() : "it did not say why"),
+              is_told ? neml2_error_cause() : NEML2_CAUSE_NONE);
 }
 
 }  // namespace
@@ -136,18 +138,20 @@ int32_t neml2_operator_unregister(const char* name) {
   });
 }
 
-int32_t neml2_operator_call_size(int64_t* narguments, int64_t* noutputs, const neml2_operator_call* call) {
+int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
   return guarded([&] {
     const Invocation& value = required(call, "call").value;
-    if (narguments) *narguments = std::ssize(value.arguments());
-    if (noutputs) *noutputs = value.num_outputs();
+    if (kind != NEML2_INPUT && kind != NEML2_OUTPUT)
+      throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                  join("An operator has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, "."));
+    required(out, "out") = kind == NEML2_INPUT ? std::ssize(value.arguments()) : value.num_outputs();
     return NEML2_OK;
   });
 }
 
-int32_t neml2_operator_call_find(int64_t* index, const neml2_operator_call* call, const char* name) {
+int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, const char* name) {
   return guarded([&] {
-    required(index, "index");
+    required(out, "out");
     const std::string_view wanted = &required(name, "name");
     const Invocation& value = required(call, "call").value;
     std::string names;
@@ -155,7 +159,7 @@ int32_t neml2_operator_call_find(int64_t* index, const neml2_operator_call* call
       const std::string& known = parameter_of(value, i).name;
       add_name(names, known);
       if (known != wanted) continue;
-      *index = i;
+      *out = i;
       return NEML2_OK;
     }
     throw Error(NEML2_ERROR_NAME, name,
@@ -164,18 +168,19 @@ int32_t neml2_operator_call_find(int64_t* index, const neml2_operator_call* call
   });
 }
 
-int32_t neml2_operator_call_argument(const char** name, int32_t* kind, int64_t* count, const neml2_operator_call* call,
-                                     int64_t index) {
+int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     const Invocation::Given& argument = given(call, index);
-    if (name) *name = parameter_of(call->value, index).name.c_str();
-    if (kind) *kind = kind_of(argument);
-    if (count) *count = count_of(argument);
+    neml2_argument_info info{};
+    info.name = parameter_of(call->value, index).name.c_str();
+    info.count = count_of(argument);
+    info.kind = kind_of(argument);
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
 
-int32_t neml2_operator_call_tensors(neml2_tensor* const** out, const neml2_operator_call* call, int64_t index) {
+int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
     static neml2_tensor* const nothing = nullptr;
@@ -186,7 +191,7 @@ int32_t neml2_operator_call_tensors(neml2_tensor* const** out, const neml2_opera
   });
 }
 
-int32_t neml2_operator_call_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
+int32_t neml2_operator_call_get_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
     const bool is_there = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
@@ -195,7 +200,7 @@ int32_t neml2_operator_call_integers(const int64_t** out, const neml2_operator_c
   });
 }
 
-int32_t neml2_operator_call_reals(const double** out, const neml2_operator_call* call, int64_t index) {
+int32_t neml2_operator_call_get_reals(const double** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
     const bool is_there = is_given(call, index, NEML2_ARGUMENT_REAL, NEML2_ARGUMENT_REAL);
@@ -204,7 +209,7 @@ int32_t neml2_operator_call_reals(const double** out, const neml2_operator_call*
   });
 }
 
-int32_t neml2_operator_call_text(const char** out, const neml2_operator_call* call, int64_t index) {
+int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
     const bool is_there = is_given(call, index, NEML2_ARGUMENT_TEXT, NEML2_ARGUMENT_TEXT);
@@ -213,7 +218,7 @@ int32_t neml2_operator_call_text(const char** out, const neml2_operator_call* ca
   });
 }
 
-int32_t neml2_operator_call_output(neml2_operator_call* call, int64_t index, neml2_tensor** tensor) {
+int32_t neml2_operator_call_set_output(neml2_operator_call* call, int64_t index, neml2_tensor** tensor) {
   return guarded([&] {
     Invocation& value = required(call, "call").value;
     required(required(tensor, "tensor"), "tensor");

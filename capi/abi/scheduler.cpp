@@ -1,30 +1,17 @@
-// Schedulers: the devices that a model is loaded for, and what each is given.
-#include <algorithm>
+// Schedulers: the devices that a model is opened for, and what each is given.
+#include "capi/abi/scheduler.h"
+
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include "capi/abi/handles.h"
-#include "capi/abi/runtime.h"
-
-struct neml2_scheduler {
-  struct Device {
-    std::string name, runtime;
-    neml2_capi::threads::Scheduler::Device share;
-  };
-  std::vector<Device> devices;
-};
+#include "capi/abi/source.h"
 
 namespace neml2_capi::abi {
 namespace {
 
-const neml2_scheduler::Device& device_at(const neml2_scheduler* scheduler, std::int64_t index) {
-  const auto& devices = required(scheduler, "scheduler").devices;
-  if (index < 0 || index >= std::ssize(devices))
-    throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The scheduler has ", devices.size(), " devices; there is none at ", index, "."));
-  return devices[static_cast<std::size_t>(index)];
-}
+using Entry = neml2_scheduler::Entry;
 
 threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capacity, double priority) {
   if (batch_size < 0)
@@ -41,38 +28,42 @@ threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capaci
 }
 
 // No device twice. Of the CPU, which would contend with itself, once for each runtime that is named, to compare them.
-void require_apart(const neml2_scheduler& scheduler, Device device, const std::string& name,
-                   const std::string& runtime) {
-  for (const neml2_scheduler::Device& other : scheduler.devices) {
-    if (aoti::device_named(other.name) != device) continue;
-    const bool compared =
-        device.type == Device::Type::cpu && runtime != other.runtime && runtime != "auto" && other.runtime != "auto";
-    if (!compared)
-      throw Error(NEML2_ERROR_ARGUMENT, "device",
-                  join("The scheduler has the device ", other.name, " (runtime ", other.runtime, ") already; got ",
-                       name, " (runtime ", runtime, "). Give it once",
-                       device.type == Device::Type::cpu
-                           ? ", or, to compare runtimes, once for each of builtin, libtorch and tensors."
-                           : "."));
+void require_apart(const neml2_scheduler& scheduler, Device device, aoti::Runtime runtime) {
+  constexpr auto automatic = aoti::Runtime::automatic;
+  for (const Entry& other : scheduler.devices) {
+    if (other.device != device) continue;
+    const bool on_cpu = device.type == Device::Type::cpu;
+    if (on_cpu && runtime != other.runtime && runtime != automatic && other.runtime != automatic) continue;
+    throw Error(NEML2_ERROR_ARGUMENT, "device",
+                join("The scheduler has the device ", device.str(), " (runtime ", name_of(other.runtime),
+                     ") already; got it again (runtime ", name_of(runtime), "). Give it once",
+                     on_cpu ? ", or, to compare runtimes, once for each of builtin, libtorch and tensors." : "."));
   }
-}
-
-// Loads the model of each device, and what tells of it.
-std::vector<model::Dispatch::Device> load(const char* path, const char* name, const char* dtype,
-                                          const neml2_scheduler& scheduler) {
-  const char* type = dtype ? dtype : "float64";
-  std::vector<model::Dispatch::Device> devices;
-  for (const neml2_scheduler::Device& device : scheduler.devices) {
-    const artifact::Metadata metadata = name ? artifact::read_stub_metadata(path, name, device.name, type)
-                                             : artifact::read_metadata(path, device.name, type);
-    auto model = model::Model::load(metadata, {runtime_named(device.runtime.c_str()), aoti::device_named(device.name)});
-    std::string label = join(device.name, " (", name_of(model->runtime()), ")");
-    devices.push_back({std::move(label), std::move(model), device.share});
-  }
-  return devices;
 }
 
 }  // namespace
+
+std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source) {
+  const std::vector<Entry>& entries = source.scheduler->devices;
+  if (source.device != 0 || source.runtime != NEML2_RUNTIME_AUTO)
+    throw Error(NEML2_ERROR_ARGUMENT, source.device != 0 ? "device" : "runtime",
+                "A source with a scheduler has its devices and runtimes: leave 'device' and 'runtime' 0.");
+  if (entries.empty())
+    throw Error(NEML2_ERROR_ARGUMENT, "scheduler", "The scheduler has no devices: call neml2_scheduler_add() first.");
+  std::vector<model::Dispatch::Device> devices;
+  for (const Entry& entry : entries)
+    if (entries.size() > 1 && entry.share.batch_size == 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "batch_size",
+                  join("The batch size of ", entry.device.str(), " is 0, all points at once, and the scheduler has ",
+                       entries.size(), " devices: give the number of points of a sub-batch."));
+  for (const Entry& entry : entries) {
+    auto model = model::Model::load(metadata_of(source, entry.device), {entry.runtime, entry.device});
+    std::string label = join(entry.device.str(), " (", name_of(model->runtime()), ")");
+    devices.push_back({std::move(label), std::move(model), entry.share});
+  }
+  return std::make_shared<const model::Dispatch>(std::move(devices));
+}
+
 }  // namespace neml2_capi::abi
 
 using namespace neml2_capi;
@@ -86,14 +77,14 @@ int32_t neml2_scheduler_create(neml2_scheduler** out) {
   });
 }
 
-int32_t neml2_scheduler_add(neml2_scheduler* scheduler, const char* device, const char* runtime, int64_t batch_size,
-                            int64_t capacity, double priority) {
+int32_t neml2_scheduler_add(neml2_scheduler* scheduler, const neml2_device* device) {
   return guarded([&] {
     auto& devices = required(scheduler, "scheduler").devices;
-    const std::string name = &required(device, "device");
-    const std::string on = name_of(runtime_named(runtime));
-    require_apart(*scheduler, aoti::device_named(name), name, on);
-    devices.push_back({name, on, share_of(batch_size, capacity, priority)});
+    const neml2_device given = read_sized(device, "device");
+    const Entry entry{device_of(given.device, given.device_index), runtime_of(given.runtime),
+                      share_of(given.batch_size, given.capacity, given.priority)};
+    require_apart(*scheduler, entry.device, entry.runtime);
+    devices.push_back(entry);
     return NEML2_OK;
   });
 }
@@ -105,15 +96,21 @@ int32_t neml2_scheduler_count(int64_t* out, const neml2_scheduler* scheduler) {
   });
 }
 
-int32_t neml2_scheduler_info(const char** device, const char** runtime, int64_t* batch_size, int64_t* capacity,
-                             double* priority, const neml2_scheduler* scheduler, int64_t index) {
+int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* scheduler, int64_t index) {
   return guarded([&] {
-    const neml2_scheduler::Device& added = device_at(scheduler, index);
-    if (device) *device = added.name.c_str();
-    if (runtime) *runtime = added.runtime.c_str();
-    if (batch_size) *batch_size = added.share.batch_size;
-    if (capacity) *capacity = added.share.capacity;
-    if (priority) *priority = added.share.priority;
+    const auto& devices = required(scheduler, "scheduler").devices;
+    if (index < 0 || index >= std::ssize(devices))
+      throw Error(NEML2_ERROR_ARGUMENT, "index",
+                  join("The scheduler has ", devices.size(), " devices; there is none at ", index, "."));
+    const auto& [device, runtime, share] = devices[static_cast<std::size_t>(index)];
+    neml2_device info{};
+    info.batch_size = share.batch_size;
+    info.capacity = share.capacity;
+    info.priority = share.priority;
+    info.device = static_cast<std::int32_t>(device.type);
+    info.device_index = device.index;
+    info.runtime = static_cast<std::int32_t>(runtime);
+    write_sized(out, info);
     return NEML2_OK;
   });
 }
@@ -138,34 +135,3 @@ int32_t neml2_scheduler_keep_rank(neml2_scheduler* scheduler, int64_t local_rank
 }
 
 void neml2_scheduler_free(neml2_scheduler** scheduler) { release(scheduler); }
-
-int32_t neml2_model_load_scheduled(neml2_model** out, const char* path, const char* name, const char* dtype,
-                                   const neml2_scheduler* scheduler) {
-  return guarded([&] {
-    required(out, "out");
-    required(path, "path");
-    const auto& devices = required(scheduler, "scheduler").devices;
-    if (devices.empty())
-      throw Error(NEML2_ERROR_ARGUMENT, "scheduler", "The scheduler has no devices: call neml2_scheduler_add() first.");
-    for (const neml2_scheduler::Device& device : devices)
-      if (devices.size() > 1 && device.share.batch_size == 0)
-        throw Error(NEML2_ERROR_ARGUMENT, "batch_size",
-                    join("The batch size of ", device.name, " is 0, all points at once, and the scheduler has ",
-                         devices.size(), " devices: give the number of points of a sub-batch."));
-    const auto dispatch = std::make_shared<const model::Dispatch>(load(path, name, dtype, *scheduler));
-    *out = new neml2_model{dispatch->primary(), dispatch};
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_model_points_evaluated(int64_t* out, const neml2_model* model, int64_t index) {
-  return guarded([&] {
-    required(out, "out");
-    const model::Dispatch* dispatch = required(model, "model").dispatch.get();
-    if (!dispatch)
-      throw Error(NEML2_ERROR_ARGUMENT, "model",
-                  "The model has no scheduler that counts: load it with neml2_model_load_scheduled().");
-    *out = dispatch->points_evaluated(index);
-    return NEML2_OK;
-  });
-}

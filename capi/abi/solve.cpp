@@ -1,6 +1,8 @@
 // Solves: evaluations whose nonlinear systems the caller solves.
 #include "capi/abi/solve.h"
 
+#include "capi/abi/sized.h"
+
 namespace neml2_capi::abi {
 namespace {
 
@@ -61,15 +63,11 @@ void solve_with(std::int32_t (*solver)(void*, neml2_system*), void* context, nem
     const std::int32_t status = solver(context, system);
     if (status >= 0) continue;
     // The solver may just pass on what a function of this library returned.
-    std::string cause;
-    if (status == neml2_error_status()) {
-      std::int64_t needed = 0;
-      neml2_error_message(nullptr, 0, &needed);
-      cause.resize(static_cast<std::size_t>(needed));
-      neml2_error_message(cause.data(), needed, nullptr);
-      cause = join(" The last error of this thread: ", cause.c_str());
-    }
-    throw Error(status, "solver", join("The solver returned ", status, "; the evaluation was given up.", cause));
+    const bool is_told = status == neml2_error_status();
+    throw Error(status, "solver",
+                join("The solver returned ", status, "; the evaluation was given up.",
+                     is_told ? join(" The last error of this thread: ", last_message()) : ""),
+                is_told ? neml2_error_cause() : NEML2_CAUSE_NONE);
   }
 }
 
@@ -106,9 +104,9 @@ int32_t neml2_solve_end(neml2_tensor** outputs, neml2_report** report, neml2_sol
 
 void neml2_solve_free(neml2_solve** solve) { release(solve); }
 
-int32_t neml2_model_forward_with(neml2_tensor** outputs, neml2_report** report, const neml2_model* model,
-                                 neml2_tensor* const* inputs, neml2_tensor* const* parameters,
-                                 int32_t (*solver)(void* context, neml2_system* system), void* context) {
+int32_t neml2_solve_run(neml2_tensor** outputs, neml2_report** report, const neml2_model* model,
+                        neml2_tensor* const* inputs, neml2_tensor* const* parameters,
+                        int32_t (*solver)(void* context, neml2_system* system), void* context) {
   return guarded([&] {
     required(outputs, "outputs");
     if (!solver) throw Error(NEML2_ERROR_ARGUMENT, "solver", "The argument 'solver' is NULL; it must be a function.");
@@ -118,29 +116,23 @@ int32_t neml2_model_forward_with(neml2_tensor** outputs, neml2_report** report, 
   });
 }
 
-int32_t neml2_system_size(int64_t* npoints, int64_t* n, int64_t* nunknowns, const neml2_system* system) {
+int32_t neml2_system_inspect(neml2_system_info* out, const neml2_system* system) {
   return guarded([&] {
     const FlatSystem& flat = system_of(system);
-    if (npoints) *npoints = flat.points();
-    if (n) *n = flat.size();
-    if (nunknowns) *nunknowns = static_cast<std::int64_t>(flat.places().size());
+    write_sized(out, {0, flat.points(), flat.size(), std::ssize(flat.places())});
     return NEML2_OK;
   });
 }
 
-int32_t neml2_system_layout(int64_t* unknown, int64_t* offset, int64_t* pieces, int64_t* piece_stride,
-                            int64_t* piece_size, const neml2_system* system, int64_t index) {
+int32_t neml2_system_unknown_inspect(neml2_unknown_info* out, const neml2_system* system, int64_t index) {
   return guarded([&] {
     const auto& places = system_of(system).places();
-    if (index < 0 || index >= static_cast<std::int64_t>(places.size()))
+    if (index < 0 || index >= std::ssize(places))
       throw Error(NEML2_ERROR_ARGUMENT, "index",
                   join("The system has ", places.size(), " unknowns; there is none at ", index, "."));
     const FlatSystem::Place& place = places[static_cast<std::size_t>(index)];
-    if (unknown) *unknown = static_cast<std::int64_t>(place.unknown);
-    if (offset) *offset = place.offset;
-    if (pieces) *pieces = place.pieces;
-    if (piece_stride) *piece_stride = place.piece_stride;
-    if (piece_size) *piece_size = place.piece_size;
+    const auto unknown = static_cast<std::int64_t>(place.unknown);
+    write_sized(out, {0, unknown, place.offset, place.pieces, place.piece_stride, place.piece_size});
     return NEML2_OK;
   });
 }

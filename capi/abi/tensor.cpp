@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/abi/handles.h"
+#include "capi/abi/sized.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -109,35 +110,19 @@ int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
   });
 }
 
-int32_t neml2_tensor_dtype(int32_t* out, const neml2_tensor* tensor) {
-  return guarded([&] {
-    required(out, "out") = static_cast<std::int32_t>(required(tensor, "tensor").value.dtype());
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_tensor_shape(int64_t* ndim, const int64_t** shape, const int64_t** strides, const neml2_tensor* tensor) {
+int32_t neml2_tensor_inspect(neml2_tensor_info* out, const neml2_tensor* tensor) {
   return guarded([&] {
     const Tensor& value = required(tensor, "tensor").value;
-    if (ndim) *ndim = value.ndim();
-    if (shape) *shape = value.sizes().data();
-    if (strides) *strides = value.strides().data();
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_tensor_device(int32_t* type, int32_t* index, const neml2_tensor* tensor) {
-  return guarded([&] {
-    const Device device = required(tensor, "tensor").value.device();
-    if (type) *type = static_cast<std::int32_t>(device.type);
-    if (index) *index = device.index;
-    return NEML2_OK;
-  });
-}
-
-int32_t neml2_tensor_data(void** out, const neml2_tensor* tensor) {
-  return guarded([&] {
-    required(out, "out") = required(tensor, "tensor").value.data();
+    neml2_tensor_info info{};
+    info.data = value.data();
+    info.ndim = value.ndim();
+    info.shape = value.sizes().data();
+    info.strides = value.strides().data();
+    info.dtype = static_cast<std::int32_t>(value.dtype());
+    info.device = static_cast<std::int32_t>(value.device().type);
+    info.device_index = value.device().index;
+    info.row_major = value.is_row_major();
+    write_sized(out, info);
     return NEML2_OK;
   });
 }

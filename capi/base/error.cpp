@@ -25,7 +25,8 @@ std::string message_of(const std::vector<Error>& errors) {
 }  // namespace
 
 AggregateError::AggregateError(std::vector<Error> errors)
-    : Error(worst_of(errors).status(), worst_of(errors).subject(), message_of(errors)), errors_(std::move(errors)) {}
+    : Error(worst_of(errors).status(), worst_of(errors).subject(), message_of(errors), worst_of(errors).cause()),
+      errors_(std::move(errors)) {}
 
 Error current_error() {
   try {

@@ -15,15 +15,18 @@ namespace neml2_capi {
 
 class Error : public std::runtime_error {
  public:
-  // `status` is one of NEML2_ERROR_*; `subject` names the variable, option, segment or file concerned.
-  Error(std::int32_t status, std::string subject, const std::string& message)
-      : std::runtime_error(message), status_(status), subject_(std::move(subject)) {}
+  // `status` is one of NEML2_ERROR_*; `subject` names the variable, option, segment or file concerned; `cause` is one of
+  // NEML2_CAUSE_*, or a number of the host's.
+  Error(std::int32_t status, std::string subject, const std::string& message, std::int32_t cause = NEML2_CAUSE_NONE)
+      : std::runtime_error(message), status_(status), cause_(cause), subject_(std::move(subject)) {}
 
   std::int32_t status() const noexcept { return status_; }
+  std::int32_t cause() const noexcept { return cause_; }
   const std::string& subject() const noexcept { return subject_; }
 
  private:
   std::int32_t status_;
+  std::int32_t cause_;
   std::string subject_;
 };
 

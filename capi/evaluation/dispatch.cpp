@@ -98,7 +98,7 @@ class Dispatch::Spread {
     const std::lock_guard lock(mutex_);
     if (whole_.unknowns) gather_unknowns(unknowns, of);
     if (const std::int32_t worst = tally.worst(); worst != NEML2_OK)
-      failed_.push_back({of, Error(worst, "", tally.message(of.count))});
+      failed_.push_back({of, Error(worst, "", tally.message(of.count), tally.cause)});
     tally_.add(tally);
   }
 
@@ -129,7 +129,8 @@ class Dispatch::Spread {
     const auto& [of, error] = failed;
     return {error.status(), error.subject(),
             join("points ", of.begin, " to ", of.begin + of.count - 1, " on ", dispatch_.devices_[of.device].name, ": ",
-                 error.what())};
+                 error.what()),
+            error.cause()};
   }
 
   // Sums over all points are made in the end, of a value for each.

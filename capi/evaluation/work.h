@@ -160,7 +160,7 @@ class Model::Work final : public threads::Job {
       } catch (const Error& error) {
         if (error.status() < NEML2_OK) throw;
         found = model_.fail(evaluation_, error.status(), chunk);
-        tally.note(error.what(), point);
+        tally.note(error.what(), point, error.cause());
       }
       write(chunk, point, found, tally);
     }

@@ -160,7 +160,7 @@ class BuiltinGraph final : public LoadedGraph {
     try {
       std::rethrow_exception(context.failure);
     } catch (const Error& error) {
-      throw Error(error.status(), error.subject(), join(package(), ": ", error.what()));
+      throw Error(error.status(), error.subject(), join(package(), ": ", error.what()), error.cause());
     }
   }
 

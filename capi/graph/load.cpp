@@ -86,7 +86,8 @@ void bind_to_either(Contents& contents, std::string_view object) {
       bind_to_libtorch(contents, object);
     } catch (const Error& other) {
       contents.object = with_builtin;
-      throw Error(error.status(), error.subject(), join(error.what(), ". Nor can libtorch run it: ", other.what()));
+      throw Error(error.status(), error.subject(), join(error.what(), ". Nor can libtorch run it: ", other.what()),
+                  other.cause());
     }
   }
 }
@@ -114,7 +115,8 @@ void require_libtorch(Device device) {
   } catch (const Error& error) {
     if (device.type == Device::Type::cpu) throw;
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package was compiled for the device \"cuda\", which needs libtorch: ", error.what()));
+                join("the package was compiled for the device \"cuda\", which needs libtorch: ", error.what()),
+                error.cause());
   }
 }
 
@@ -178,7 +180,7 @@ auto naming_package(const std::string& package, Read&& read, const Wanted& wante
     return read(archive::Archive(source...), package, wanted);
   } catch (const Error& error) {
     if (!error.subject().empty()) throw;
-    throw Error(error.status(), package, join(package, ": ", error.what()));
+    throw Error(error.status(), package, join(package, ": ", error.what()), error.cause());
   } catch (const std::length_error& error) {
     throw Error(NEML2_ERROR_UNSUPPORTED, package, join(package, ": ", error.what()));
   }

@@ -66,7 +66,10 @@ auto naming_package(const std::string& package, Call&& call) {
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) {
-    throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": ", error.what()));
+    const std::string_view words = error.what();  // libtorch has no numbers for its errors
+    const bool singular = words.find("singular") != std::string_view::npos;
+    throw Error(NEML2_ERROR_RUNTIME, package, join(package, ": ", words),
+                singular ? NEML2_CAUSE_MATRIX_SINGULAR : NEML2_CAUSE_NONE);
   }
 }
 

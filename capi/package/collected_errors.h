@@ -19,7 +19,7 @@ class CollectedErrors {
     try {
       check();
     } catch (const Error& error) {
-      add(error.status(), error.what());
+      add(error.status(), error.what(), error.cause());
     } catch (const std::length_error& error) {
       add(NEML2_ERROR_UNSUPPORTED, error.what());
     }
@@ -28,18 +28,20 @@ class CollectedErrors {
 
   // One error of the first status, with a line for each.
   void raise_if_any() const {
-    if (!empty()) throw Error(status_, package_, text_);
+    if (!empty()) throw Error(status_, package_, text_, cause_);
   }
 
  private:
-  void add(std::int32_t status, const char* what) {
+  void add(std::int32_t status, const char* what, std::int32_t cause = NEML2_CAUSE_NONE) {
     if (empty()) status_ = status;
+    if (cause_ == NEML2_CAUSE_NONE) cause_ = cause;
     text_ += join(empty() ? "" : "\n", package_, ": ", what);
   }
 
   std::string package_;
   std::string text_;
   std::int32_t status_ = NEML2_OK;
+  std::int32_t cause_ = NEML2_CAUSE_NONE;
 };
 
 }  // namespace neml2_capi::aoti

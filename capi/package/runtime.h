@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "capi/tensor/tensor.h"
 
@@ -22,8 +21,5 @@ struct Wanted {
   Wanted(Runtime runtime) : runtime(runtime) {}
   Wanted(Runtime runtime, Device device) : runtime(runtime), device(device) {}
 };
-
-// The device of a text: "cpu", "cuda", "cuda:1". Throws NEML2_ERROR_UNSUPPORTED.
-Device device_named(const std::string& name);
 
 }  // namespace neml2_capi::aoti

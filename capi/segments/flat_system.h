@@ -14,7 +14,7 @@ namespace neml2_capi::model {
 // Vectors are row-major (points, size): the groups of unknowns side by side. Input and output may be one array.
 class FlatSystem {
  public:
-  // Where an unknown stands: see neml2_system_layout().
+  // Where an unknown stands: see neml2_unknown_info.
   struct Place {
     std::size_t unknown;
     std::int64_t offset, pieces, piece_stride, piece_size;

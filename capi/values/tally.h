@@ -16,6 +16,7 @@ struct Tally {
   // Why a user's operator failed, at the first of the points where one did.
   std::string reason;
   std::int64_t reason_at = 0;
+  std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
 
   // Of one point, or of so many from it on.
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
@@ -31,10 +32,11 @@ struct Tally {
     else
       for (std::int32_t each : status) add(each, begin++);
   }
-  void note(const char* why, std::int64_t point) {
+  void note(const char* why, std::int64_t point, std::int32_t because) {
     if (!reason.empty() && reason_at <= point) return;
     reason = why;
     reason_at = point;
+    cause = because;
   }
   // Count the points from `begin` on, instead of from 0.
   void shift(std::int64_t begin) {
@@ -43,7 +45,7 @@ struct Tally {
   }
   // Those of other points.
   void add(const Tally& other) {
-    if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at);
+    if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
     for (int status = 0; status < 4; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];

@@ -33,15 +33,16 @@ static void print_tensor(const double *tensor) {
 
 static int elasticity(const char *root) {
   /* Mandel notation: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy */
-  const double strain[6] = {1e-3, -3e-4, -3e-4, 2e-4, -1e-4, 5e-5};
+  double strain[6] = {1e-3, -3e-4, -3e-4, 2e-4, -1e-4, 5e-5};
   double stress[6];
+  neml2_source source = {.size = sizeof source, .path = root};
   neml2_model *model = NULL;
   neml2_call *call = NULL;
 
-  int32_t status = neml2_model_load(&model, root, NULL, NULL);
+  int32_t status = neml2_model_open(&model, &source);
   if (status == NEML2_OK) status = neml2_call_create(&call, model);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6);
-  if (status == NEML2_OK) status = neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6);
   if (status == NEML2_OK) status = neml2_call_run(call, 1);
 
   if (status != NEML2_OK) failed("elasticity");
@@ -72,17 +73,18 @@ static int32_t bind(neml2_call *call, block *b) {
                {"X2", "X2~1", X2}};
 
   /* A point stride of 0: one value for all points. */
-  int32_t status = neml2_call_bind_input(call, "t", &b->time, NEML2_FLOAT64, 0);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "t~1", &b->old_time, NEML2_FLOAT64, 0);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain", b->strain, NEML2_FLOAT64, 6);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain~1", b->old_strain, NEML2_FLOAT64, 6);
+  int32_t status = neml2_call_bind(call, NEML2_INPUT, "t", &b->time, NEML2_FLOAT64, 0);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "t~1", &b->old_time, NEML2_FLOAT64, 0);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "strain", b->strain, NEML2_FLOAT64, 6);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "strain~1", b->old_strain, NEML2_FLOAT64, 6);
 
   /* From one point to the next it is a whole state, whatever the size of the variable. */
   for (int i = 0; i < 4 && status == NEML2_OK; ++i) {
-    status =
-        neml2_call_bind_input(call, state[i].old_name, b->old_state[0] + state[i].offset, NEML2_FLOAT64, STATE_SIZE);
+    status = neml2_call_bind(call, NEML2_INPUT, state[i].old_name, b->old_state[0] + state[i].offset, NEML2_FLOAT64,
+                             STATE_SIZE);
     if (status == NEML2_OK)
-      status = neml2_call_bind_output(call, state[i].name, b->state[0] + state[i].offset, NEML2_FLOAT64, STATE_SIZE);
+      status =
+          neml2_call_bind(call, NEML2_OUTPUT, state[i].name, b->state[0] + state[i].offset, NEML2_FLOAT64, STATE_SIZE);
   }
   if (status == NEML2_OK) status = neml2_call_bind_report(call, NEML2_REPORT_STATUS, b->status, 1);
   return status;
@@ -131,10 +133,11 @@ static int viscoplasticity(const char *root) {
   const double pi = 3.14159265358979323846;
   const double amplitude[POINTS] = {1, 0.5, 0.25};
   static block b; /* all histories start from zero */
+  neml2_source source = {.size = sizeof source, .path = root};
   neml2_model *model = NULL;
   neml2_call *call = NULL;
 
-  int32_t status = neml2_model_load(&model, root, NULL, NULL);
+  int32_t status = neml2_model_open(&model, &source);
   if (status == NEML2_OK) status = neml2_call_create(&call, model);
   if (status == NEML2_OK) status = bind(call, &b);
 

@@ -6,6 +6,7 @@
  * "cpu" unless some are named, each of the ranks of a node keeps one. Where points of one rank fail, all cut the step.
  * Rank 0 gathers the states: it prints the bending moment, and writes the states of all points to FILE, as doubles.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,15 +106,16 @@ static int32_t bind(neml2_call *call, points *p) {
                    {"equivalent_plastic_strain", "equivalent_plastic_strain~1", PLASTIC_STRAIN},
                    {"X1", "X1~1", X1},
                    {"X2", "X2~1", X2}};
-  int32_t status = neml2_call_bind_input(call, "t", &p->time, NEML2_FLOAT64, 0);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "t~1", &p->old_time, NEML2_FLOAT64, 0);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain", p->strain, NEML2_FLOAT64, 6);
-  if (status == NEML2_OK) status = neml2_call_bind_input(call, "strain~1", p->old_strain, NEML2_FLOAT64, 6);
+  int32_t status = neml2_call_bind(call, NEML2_INPUT, "t", &p->time, NEML2_FLOAT64, 0);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "t~1", &p->old_time, NEML2_FLOAT64, 0);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "strain", p->strain, NEML2_FLOAT64, 6);
+  if (status == NEML2_OK) status = neml2_call_bind(call, NEML2_INPUT, "strain~1", p->old_strain, NEML2_FLOAT64, 6);
   for (int i = 0; i < 4 && status == NEML2_OK; ++i) {
     const int offset = variables[i].offset;
-    status = neml2_call_bind_input(call, variables[i].old_name, p->old_state + offset, NEML2_FLOAT64, STATE_SIZE);
+    status =
+        neml2_call_bind(call, NEML2_INPUT, variables[i].old_name, p->old_state + offset, NEML2_FLOAT64, STATE_SIZE);
     if (status == NEML2_OK)
-      status = neml2_call_bind_output(call, variables[i].name, p->state + offset, NEML2_FLOAT64, STATE_SIZE);
+      status = neml2_call_bind(call, NEML2_OUTPUT, variables[i].name, p->state + offset, NEML2_FLOAT64, STATE_SIZE);
   }
   if (status == NEML2_OK) status = neml2_call_bind_report(call, NEML2_REPORT_STATUS, p->status, 1);
   return status;
@@ -188,16 +190,20 @@ static void gather(const points *p, double *states, int ranks) {
  * fails on all. */
 static int32_t open_model(neml2_model **model, neml2_call **call, points *p, const char *root, int ndevices,
                           char **devices) {
-  static char cpu[] = "cpu", *only_cpu[] = {cpu};
+  neml2_source source = {.size = sizeof source, .path = root};
   neml2_scheduler *scheduler = NULL;
   int32_t status = neml2_scheduler_create(&scheduler);
-  if (ndevices == 0) devices = only_cpu, ndevices = 1;
-  for (int i = 0; i < ndevices && status == NEML2_OK; ++i)
-    status = neml2_scheduler_add(scheduler, devices[i], NULL, 4096, 0, 1.0);
+  for (int i = 0; i < (ndevices > 0 ? ndevices : 1) && status == NEML2_OK; ++i) {
+    neml2_device device = {.size = sizeof device, .batch_size = 4096}; /* the CPU, or what "cuda:1" says */
+    if (ndevices > 0 && sscanf(devices[i], "cuda:%" SCNd32, &device.device_index) == 1)
+      device.device = NEML2_DEVICE_CUDA;
+    status = neml2_scheduler_add(scheduler, &device);
+  }
   status = neml2_mpi_worst_status(status, MPI_COMM_WORLD);
   if (status == NEML2_OK) status = neml2_mpi_keep_rank(scheduler, MPI_COMM_WORLD);
   if (status == NEML2_OK) {
-    status = neml2_model_load_scheduled(model, root, NULL, NULL, scheduler);
+    source.scheduler = scheduler;
+    status = neml2_model_open(model, &source);
     if (status == NEML2_OK) status = neml2_call_create(call, *model);
     if (status == NEML2_OK) status = bind(*call, p);
     status = neml2_mpi_worst_status(status, MPI_COMM_WORLD);

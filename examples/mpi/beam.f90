@@ -8,7 +8,7 @@
 module beam
   use, intrinsic :: iso_fortran_env, only: int32, output_unit, real64
   use mpi_f08, only: MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Gatherv, MPI_INTEGER, MPI_Reduce, MPI_SUM
-  use neml2_capi, only: neml2_call, neml2_model, neml2_ok, neml2_scheduler
+  use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_device_cuda, neml2_model, neml2_ok, neml2_scheduler
   use neml2_capi_mpi, only: neml2_mpi_keep_rank, neml2_mpi_worst_status
   implicit none(type, external)
   private
@@ -103,15 +103,20 @@ contains
     integer(int32), intent(out) :: stat
     character(:), allocatable, intent(out) :: errmsg
     type(neml2_scheduler) :: scheduler
+    integer(int32) :: device, number
     integer :: i
     call scheduler%create(stat)
     do i = 1, size(devices)
-      if (stat == neml2_ok) call scheduler%add(trim(devices(i)), 4096, stat=stat)
+      ! "cpu", or "cuda:1"
+      device = merge(neml2_device_cuda, neml2_device_cpu, index(devices(i), "cuda") == 1)
+      number = 0
+      if (index(devices(i), ":") > 0) read (devices(i)(index(devices(i), ":") + 1:), *) number
+      if (stat == neml2_ok) call scheduler%add(device, 4096, stat=stat, device_index=number)
     end do
     call neml2_mpi_worst_status(stat, MPI_COMM_WORLD, errmsg)
     if (stat == neml2_ok) call neml2_mpi_keep_rank(scheduler, MPI_COMM_WORLD, stat, errmsg)
     if (stat /= neml2_ok) return
-    call model%load_scheduled(root, scheduler, stat)
+    call model%load(root, stat, scheduler=scheduler)
     if (stat == neml2_ok) call evaluation%create(model, stat)
     if (stat == neml2_ok) call bind(evaluation, p, stat)
     call neml2_mpi_worst_status(stat, MPI_COMM_WORLD, errmsg)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from neml2_capi._ffi.library import ffi, lib
@@ -53,6 +52,8 @@ class Error(RuntimeError):
     #: The variable, parameter, option, segment or file that the error is about; "" where there is
     #: none.
     subject: str
+    #: What the status does not tell: one of NEML2_CAUSE_* of neml2_capi.h, mostly NEML2_CAUSE_NONE.
+    cause: int = lib.NEML2_CAUSE_NONE
 
     def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
         super().__init__(message)
@@ -201,6 +202,8 @@ class Failure(NamedTuple):
     status: int
     subject: str
     message: str
+    #: NEML2_CAUSE_*, or the number of an exception here.
+    cause: int
     #: Each of several errors; else empty.
     errors: tuple[Error, ...]
 
@@ -208,14 +211,14 @@ class Failure(NamedTuple):
         """The error of a call that could not be made."""
         if self.errors:
             return self._with_errors(AggregateFatalError(self.message, self.status, self.subject))
-        return _fatal(self.message, self.status, self.subject)
+        return _fatal(self.message, self.status, self.cause, self.subject)
 
     def unconverged(self, subject: str = "", **known: Any) -> ConvergenceError:
         """That of a call in which points failed; `known` is what a ConvergenceError has."""
         if self.errors:
             several = AggregateConvergenceError(self.message, self.status, subject, **known)
             return self._with_errors(several)
-        return caused(ConvergenceError(self.message, self.status, subject, **known))
+        return caused(ConvergenceError(self.message, self.status, subject, **known), self.cause)
 
     def _with_errors(self, error: _A) -> _A:
         error.errors = self.errors
@@ -223,9 +226,9 @@ class Failure(NamedTuple):
         return error
 
 
-def _fatal(message: str, status: int, subject: str = "") -> FatalError:
+def _fatal(message: str, status: int, cause: int, subject: str = "") -> FatalError:
     kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
-    return caused(kind(message, status, subject))
+    return caused(kind(message, status, subject), cause)
 
 
 def check(status: int) -> int:
@@ -251,24 +254,28 @@ def complete(status: int) -> None:
         raise failure.unconverged()
 
 
-# Exceptions in functions that the library called, with what it was told of each: few are waiting.
-_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
+# Exceptions in functions that the library called, by the numbers that it was told: few are waiting.
+_CAUSES: OrderedDict[int, BaseException] = OrderedDict()
+_NUMBERS = iter(range(lib.NEML2_CAUSE_OF_HOST, 2**31))
 
 
-def remember_cause(told: str, cause: BaseException) -> None:
-    """Keep an exception for the error whose message has what the library was told of it."""
-    _causes.append((told, cause))
+def remember_cause(cause: BaseException) -> int:
+    """Keep an exception for the error that it causes; the number to tell the library."""
+    number: int = next(_NUMBERS)
+    _CAUSES[number] = cause
+    while len(_CAUSES) > 16:
+        _CAUSES.popitem(last=False)
+    return number
 
 
-def caused(error: _E) -> _E:
-    """`error`, with its cause where that is known; an interrupt is raised in its place."""
-    for told, cause in list(_causes):
-        if told and told in str(error):
-            error.__cause__ = cause
-            with suppress(ValueError):  # another thread may have been faster
-                _causes.remove((told, cause))
-    if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
-        raise error.__cause__
+def caused(error: _E, cause: int) -> _E:
+    """`error`, with the exception of that number, if any; an interrupt is raised in its place."""
+    error.cause = cause
+    known = _CAUSES.pop(cause, None)
+    if known is not None:
+        error.__cause__ = known
+    if known is not None and not isinstance(known, Exception):
+        raise known
     return error
 
 
@@ -291,23 +298,25 @@ def last_message() -> str:
 
 def last_failure(status: int) -> Failure:
     """All that the library said of it; `status` is what it returned."""
-    count = lib.neml2_error_count()
-    parts = [_part(index) for index in range(count)] if count > 1 else []
-    return Failure(status, read_text(lib.neml2_error_subject), last_message(), tuple(parts))
+    found = ffi.new("int64_t *")
+    lib.neml2_error_count(found)
+    parts = [_part(index) for index in range(found[0])] if found[0] > 1 else []
+    subject = read_text(lib.neml2_error_subject)
+    return Failure(status, subject, last_message(), lib.neml2_error_cause(), tuple(parts))
 
 
 def _part(index: int) -> Error:
     """One of several errors."""
-    status = ffi.new("int32_t *")
+    status, cause = ffi.new("int32_t *"), ffi.new("int32_t *")
 
     def read(buffer: Any, capacity: int, needed: Any) -> int:
-        outcome: int = lib.neml2_error_part(status, buffer, capacity, needed, index)
+        outcome: int = lib.neml2_error_get(status, cause, buffer, capacity, needed, index)
         return outcome
 
     message = read_text(read)
     if status[0] < 0:
-        return _fatal(message, status[0])
-    return caused(ConvergenceError(message, status[0]))
+        return _fatal(message, status[0], cause[0])
+    return caused(ConvergenceError(message, status[0]), cause[0])
 
 
 def read_text(read: Any, *arguments: Any) -> str:

@@ -45,7 +45,7 @@ def follow() -> None:
         least = max(logger.getEffectiveLevel(), logger.manager.disable + 1)
         enabled = (ours for ours, theirs in _LEVELS.items() if theirs >= least)
         level = max(enabled, default=lib.NEML2_LOG_SILENT)
-        lib.neml2_log_set_level(name.encode(), level)
+        lib.neml2_log_level_set(name.encode(), level)
         if level > lib.NEML2_LOG_WARNING and name != "driver":
             listening.add(name)
         else:
@@ -58,7 +58,8 @@ def drain(but: str | None = None) -> None:
     `but` is the text of a warning of Newton's method that is left out: the call will be repeated.
     """
     with _turn:
-        while lib.neml2_log_next(_level, _channel, _message, len(_message)) == lib.NEML2_OK:
+        taken = (_level, _channel, _message, len(_message), ffi.NULL)
+        while lib.neml2_log_next(*taken) == lib.NEML2_OK:
             if _level[0] == lib.NEML2_LOG_SILENT:  # there is none
                 return
             level = _LEVELS[_level[0]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from neml2_capi._ffi.errors import check
-from neml2_capi._ffi.library import ffi, lib, text
+from neml2_capi._ffi.inspection import counted, inspected
+from neml2_capi._ffi.library import lib, text
 
 #: The choices of a text that can be anything.
 ANY_TEXT = ("*",)
@@ -21,13 +21,9 @@ class Option(NamedTuple):
 
 def read_options(model: Any) -> dict[str, Option]:
     """The options of a model handle by name."""
-    count = ffi.new("int64_t *")
-    check(lib.neml2_model_option_count(count, model))
-    return dict(_read(model, index) for index in range(count[0]))
+    return dict(_read(model, index) for index in counted(lib.neml2_model_option_count, model))
 
 
 def _read(model: Any, index: int) -> tuple[str, Option]:
-    name, choices = ffi.new("const char **"), ffi.new("const char **")
-    bounds = ffi.new("double[2]")
-    check(lib.neml2_model_option_info(name, bounds, bounds + 1, choices, model, index))
-    return text(name[0]), Option(bounds[0], bounds[1], tuple(text(choices[0]).split()))
+    info = inspected("neml2_option_info", lib.neml2_model_option_inspect, model, index)
+    return text(info.name), Option(info.least, info.greatest, tuple(text(info.choices).split()))

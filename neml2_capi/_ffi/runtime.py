@@ -10,6 +10,8 @@ from typing import Any
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import c_string, ffi, lib, text
 
+#: Causes of errors where the library was not told what is known here.
+_CURABLE = (lib.NEML2_CAUSE_LIBTORCH_MISSING, lib.NEML2_CAUSE_SCHEMA_UNKNOWN)
 # What the library was told: the folder of torch, and schemas of operators.
 _told: set[str] = set()
 
@@ -30,12 +32,7 @@ def _suggest() -> bool:
     return True
 
 
-def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = "") -> None:
-    """Call a function of the library that takes a runtime last, as load_for() does."""
-    load_for([runtime], lambda: function(*arguments, c_string(runtime)), package)
-
-
-def load_for(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes = "") -> None:
+def load(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes = "") -> None:
     """Make a call of the library that loads for these runtimes.
 
     libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
@@ -44,24 +41,18 @@ def load_for(runtimes: Iterable[str], call: Callable[[], int], package: str | by
     if not {"libtorch", "tensors"}.isdisjoint(runtimes):
         _suggest()
     status = call()
+    curable = status == lib.NEML2_ERROR_UNSUPPORTED and lib.neml2_error_cause() in _CURABLE
     # There may be something that the library has not been told.
-    if status == lib.NEML2_ERROR_UNSUPPORTED and _suggest() | _declare_operators(package):
+    if curable and _suggest() | _declare_operators(package):
         status = call()
     check(status)
-
-
-def runtime_of(function: Any, owner: Any) -> str:
-    """What neml2_model_runtime() or neml2_graph_runtime() say of what `owner` has."""
-    name = ffi.new("const char **")
-    check(function(name, owner[0]))
-    return text(name[0])
 
 
 def libtorch() -> tuple[str, str]:
     """The file and the version of the libtorch that would be taken; FatalError where none can."""
     _suggest()
     path, version = ffi.new("const char **"), ffi.new("const char **")
-    check(lib.neml2_libtorch_find(path, version))
+    check(lib.neml2_libtorch_open(path, version))
     return text(path[0]), text(version[0])
 
 

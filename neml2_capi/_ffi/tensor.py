@@ -39,11 +39,9 @@ CODES = {dtype: code for code, dtype in _NUMPY.items()}
 # The devices of DLPack whose memory the processor reads: CPU, CUDA host, ROCm host, CUDA managed.
 _HOST = (1, 3, 11, 13)
 
-_INT32 = ffi.typeof("int32_t *")
-_INT64 = ffi.typeof("int64_t *")
 _INTPTR = ffi.typeof("intptr_t")
-_AXES = ffi.typeof("const int64_t *[2]")
-_ADDRESS = ffi.typeof("void **")
+_INFO = ffi.typeof("neml2_tensor_info *")
+_SIZE = {"size": ffi.sizeof("neml2_tensor_info")}
 _BYTES = ffi.typeof("char *")
 _VOID = ffi.typeof("void *")
 
@@ -413,21 +411,21 @@ class Layout(NamedTuple):
 
 def layout(owner: Any) -> Layout:
     """The layout of the tensor of `owner`."""
-    tensor = owner[0]
-    code, ndim, axes, data = ffi.new(_INT32), ffi.new(_INT64), ffi.new(_AXES), ffi.new(_ADDRESS)
-    check(lib.neml2_tensor_dtype(code, tensor))
-    check(lib.neml2_tensor_shape(ndim, axes, axes + 1, tensor))
-    check(lib.neml2_tensor_data(data, tensor))
-    size = ndim[0]
-    shape, strides = tuple(ffi.unpack(axes[0], size)), tuple(ffi.unpack(axes[1], size))
-    return Layout(code[0], shape, strides, int(ffi.cast(_INTPTR, data[0])))
+    info = _inspected(owner)
+    shape, strides = ffi.unpack(info.shape, info.ndim), ffi.unpack(info.strides, info.ndim)
+    return Layout(info.dtype, tuple(shape), tuple(strides), int(ffi.cast(_INTPTR, info.data)))
 
 
 def device_of(owner: Any) -> tuple[int, int]:
     """The device of the tensor of `owner`, by the numbers of DLPack."""
-    kind, index = ffi.new(_INT32), ffi.new(_INT32)
-    check(lib.neml2_tensor_device(kind, index, owner[0]))
-    return kind[0], index[0]
+    info = _inspected(owner)
+    return info.device, info.device_index
+
+
+def _inspected(owner: Any) -> Any:
+    info = ffi.new(_INFO, _SIZE)
+    check(lib.neml2_tensor_inspect(info, owner[0]))
+    return info
 
 
 def is_on_host(owner: Any) -> bool:

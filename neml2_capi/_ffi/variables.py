@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from neml2_capi._ffi.errors import check, unknown_name
-from neml2_capi._ffi.library import ffi, lib, text
+from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.inspection import counted, inspected
+from neml2_capi._ffi.library import lib, text
 from neml2_capi._ffi.tensor import DTYPE_NAMES, Label
 
 
@@ -120,9 +121,8 @@ class Variables(Sequence[Variable]):
 
 def read_variables(model: Any, kind: int) -> Variables:
     """The variables of one kind, NEML2_INPUT for example, of a model handle."""
-    count = ffi.new("int64_t *")
-    check(lib.neml2_model_variable_count(count, model, kind))
-    return Variables(_KINDS[kind], (_read(model, kind, index) for index in range(count[0])))
+    positions = counted(lib.neml2_model_variable_count, model, kind)
+    return Variables(_KINDS[kind], (_read(model, kind, index) for index in positions))
 
 
 _KINDS = {
@@ -134,19 +134,14 @@ _KINDS = {
 
 
 def _read(model: Any, kind: int, index: int) -> Variable:
-    name, type_ = ffi.new("const char **"), ffi.new("const char **")
-    check(lib.neml2_model_variable_name(name, type_, model, kind, index))
-    ndim, shape, sub_ndim = ffi.new("int64_t *"), ffi.new("const int64_t **"), ffi.new("int64_t *")
-    check(lib.neml2_model_variable_shape(ndim, shape, sub_ndim, model, kind, index))
-    dtype = ffi.new("int32_t *")
-    check(lib.neml2_model_variable_dtype(dtype, model, kind, index))
-    sizes = tuple(shape[0][0 : ndim[0]])
+    info = inspected("neml2_variable_info", lib.neml2_model_variable_inspect, model, kind, index)
+    sizes = tuple(info.shape[0 : info.ndim])
     return Variable(
-        name=text(name[0]),
-        type=text(type_[0]),
-        base_shape=sizes[sub_ndim[0] :],
-        sub_batch_shape=sizes[: sub_ndim[0]],
-        dtype=DTYPE_NAMES[dtype[0]],
+        name=text(info.name),
+        type=text(info.type),
+        base_shape=sizes[info.sub_ndim :],
+        sub_batch_shape=sizes[: info.sub_ndim],
+        dtype=DTYPE_NAMES[info.dtype],
     )
 
 
@@ -155,21 +150,17 @@ def read_derivatives(
 ) -> tuple[Derivative, ...]:
     """The derivatives of a model with respect to `variables`, its inputs or its parameters."""
     kind = lib.NEML2_PARAMETER if variables.kind == "parameter" else lib.NEML2_INPUT
-    count = ffi.new("int64_t *")
-    check(lib.neml2_model_derivative_count(count, model, kind))
-    numbers, batched = ffi.new("int64_t[3]"), ffi.new("int32_t *")
-    shape = ffi.new("const int64_t **")
     derivatives = []
-    for index in range(count[0]):
-        where = (numbers, numbers + 1, batched, numbers + 2, shape)
-        check(lib.neml2_model_derivative_info(*where, model, kind, index))
-        output, variable, ndim = numbers
+    for index in counted(lib.neml2_model_derivative_count, model, kind):
+        info = inspected(
+            "neml2_derivative_info", lib.neml2_model_derivative_inspect, model, kind, index
+        )
         derivatives.append(
             Derivative(
-                outputs.names[output],
-                variables.names[variable],
-                tuple(shape[0][0:ndim]),
-                bool(batched[0]),
+                outputs.names[info.output],
+                variables.names[info.variable],
+                tuple(info.shape[0 : info.ndim]),
+                bool(info.batched),
             )
         )
     return tuple(derivatives)
@@ -177,20 +168,15 @@ def read_derivatives(
 
 def read_histories(model: Any, inputs: Variables, outputs: Variables) -> tuple[History, ...]:
     """The history inputs of a model."""
-    count = ffi.new("int64_t *")
-    check(lib.neml2_model_history_count(count, model))
-    numbers = ffi.new("int64_t[4]")
     histories = []
-    for index in range(count[0]):
-        where = (numbers + position for position in range(4))
-        check(lib.neml2_model_history_info(*where, model, index))
-        given, age, output, current = numbers
+    for index in counted(lib.neml2_model_history_count, model):
+        info = inspected("neml2_history_info", lib.neml2_model_history_inspect, model, index)
         histories.append(
             History(
-                inputs.names[given],
-                age,
-                outputs.names[output] if output >= 0 else None,
-                inputs.names[current] if current >= 0 else None,
+                inputs.names[info.input],
+                info.age,
+                outputs.names[info.output] if info.output >= 0 else None,
+                inputs.names[info.current] if info.current >= 0 else None,
             )
         )
     return tuple(histories)

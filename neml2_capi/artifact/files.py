@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from neml2_capi._ffi.errors import Error, read_text
-from neml2_capi._ffi.library import c_string, lib
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.source import NativeSource
 
-#: The form of an artifact that the library reads from every schema, see neml2_artifact_describe().
+#: The form of an artifact that the library reads from every schema, see neml2_source_describe().
 Description = dict[str, Any]
 
 DTYPES = ("float64", "float32")
@@ -21,8 +22,8 @@ DTYPES = ("float64", "float32")
 
 def describe(path: Path, dtype: str = "float64") -> Description:
     """What the artifact holds, by the names inside; FatalError where it cannot be read."""
-    arguments = (c_string(path), b"cpu", dtype.encode())
-    document: Description = json.loads(read_text(lib.neml2_artifact_describe, *arguments))
+    source = NativeSource(path, dtype=dtype)
+    document: Description = json.loads(read_text(lib.neml2_source_describe, source.pointer))
     return document
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neml2_capi._ffi.errors import Error
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.inspection import RUNTIME_NAMES
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.runtime import libtorch, load
+from neml2_capi._ffi.source import NativeSource
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ def choose(package: Path) -> Choice:
 
 def taken(package: Path, runtime: str) -> str:
     """The runtime that a load for `runtime` would take; Error with all that is wrong."""
-    name = ffi.new("const char **")
-    load(lib.neml2_graph_check_with, runtime, name, c_string(package))
-    return text(name[0])
+    number, source = ffi.new("int32_t *"), NativeSource(package, runtime=runtime)
+    load([runtime], lambda: lib.neml2_graph_check(number, source.pointer))
+    return RUNTIME_NAMES[number[0]]
 
 
 def _first_line(error: Error, package: Path) -> str:

@@ -1,4 +1,4 @@
-"""What an artifact holds, as neml2_artifact_describe() says it; capi/artifact/metadata.h explains.
+"""What an artifact holds, as neml2_source_describe() says it; capi/artifact/metadata.h explains.
 
 Names are those inside the model, except in `Aliases`, which has those at its boundary.
 """
@@ -13,7 +13,8 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from neml2_capi._ffi.errors import read_text
-from neml2_capi._ffi.library import c_string, lib
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.source import NativeSource
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,8 @@ class Artifact:
 
 def describe(path: str | os.PathLike[str], device: str | None, dtype: str | None) -> str:
     """The artifact at `path` as a JSON document; FatalError where there is none to read."""
-    arguments = (c_string(path), c_string(device), c_string(dtype))
-    return read_text(lib.neml2_artifact_describe, *arguments)
+    source = NativeSource(path, device=device, dtype=dtype)
+    return read_text(lib.neml2_source_describe, source.pointer)
 
 
 def parse(document: str) -> Artifact:

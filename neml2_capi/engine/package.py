@@ -122,7 +122,7 @@ class Package:
         try:
             returned = self.graph.flat(*given)
         except FatalError as error:
-            if error.status != lib.NEML2_ERROR_RUNTIME or "singular" not in str(error):
+            if error.cause != lib.NEML2_CAUSE_MATRIX_SINGULAR:
                 raise
             if len(rows) > 1:  # the error does not say which
                 for row in rows:

@@ -14,7 +14,8 @@ import torch
 from torch.export import Dim
 
 from neml2_capi._ffi.errors import FatalError, check
-from neml2_capi._ffi.library import c_string, ffi, lib
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.source import NativeSource
 from neml2_capi.export.targets import inductor_options
 
 #: The most points of one run of a package; its source states it.
@@ -108,7 +109,7 @@ def _require_any_batch(program: Any) -> None:
 
 def _tell_what_is_missing(path: Path) -> None:
     try:
-        check(lib.neml2_graph_check_with(ffi.NULL, c_string(path), b"builtin"))
+        check(lib.neml2_graph_check(ffi.NULL, NativeSource(path, runtime="builtin").pointer))
     except FatalError as error:
         warnings.warn(
             f"{path} was compiled, but it does not run here without libtorch: {error}",

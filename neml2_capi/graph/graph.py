@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.arguments import Arguments, free, results, take
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.inspection import RUNTIME_NAMES, counted, inspected
 from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
 from neml2_capi._ffi.library import absolute, c_string, ffi, lib, text
-from neml2_capi._ffi.runtime import load, runtime_of
+from neml2_capi._ffi.runtime import load
+from neml2_capi._ffi.source import NativeSource
 from neml2_capi._ffi.tensor import (
     DTYPE_NAMES,
     Array,
@@ -125,29 +127,22 @@ class Graph(Handle):
         """
         owner = owned("graph")
         self._package: str | bytes
-        place: tuple[Any, ...]
-        if isinstance(package, (bytes, bytearray, memoryview)):
-            self._package = bytes(package)
-            place = ffi.from_buffer(self._package), len(self._package)
-            function = lib.neml2_graph_load_bytes
-        else:
-            self._package = absolute(package)
-            place = (c_string(self._package),)
-            function = lib.neml2_graph_load_on
         self._wanted, self._guards = runtime, guards
         self._wanted_device = str(device) if device else None
-        where = c_string(self._wanted_device)
-
-        def open_on(runtime: Any) -> Any:
-            return function(owner, *place, runtime, where)
-
-        load(open_on, runtime, package=self._package)
+        where: dict[str, Any] = {"runtime": runtime, "device": self._wanted_device}
+        if isinstance(package, (bytes, bytearray, memoryview)):
+            self._package = bytes(package)
+            source = NativeSource(content=self._package, **where)
+        else:
+            self._package = absolute(package)
+            source = NativeSource(self._package, **where)
+        load([runtime], lambda: lib.neml2_graph_open(owner, source.pointer), self._package)
         super().__init__(owner)
-        owner = self._open()
-        ninputs, noutputs = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.neml2_graph_arity(ninputs, noutputs, owner[0]))
-        self._inputs = tuple(_input(owner[0], index) for index in range(ninputs[0]))
-        self._outputs = tuple(_output(owner[0], index) for index in range(noutputs[0]))
+        graph = self._open()[0]
+        inputs = counted(lib.neml2_graph_variable_count, graph, lib.NEML2_INPUT)
+        outputs = counted(lib.neml2_graph_variable_count, graph, lib.NEML2_OUTPUT)
+        self._inputs = tuple(_input(graph, index) for index in inputs)
+        self._outputs = tuple(_output(graph, index) for index in outputs)
         self._build = structure(self.call_spec[1], len(self._outputs))
         self._replaced: set[str] = set()
 
@@ -177,21 +172,23 @@ class Graph(Handle):
 
         Empty where the package has none.
         """
-        owner, texts = self._open(), ffi.new("const char *[2]")
-        check(lib.neml2_graph_call_spec(texts, texts + 1, owner[0]))
-        return text(texts[0]), text(texts[1])
+        info = self._inspected()
+        return text(info.in_spec), text(info.out_spec)
 
     @property
     def runtime(self) -> str:
         """What the graph runs on: "builtin" or "libtorch"."""
-        return runtime_of(lib.neml2_graph_runtime, self._open())
+        return RUNTIME_NAMES[self._inspected().runtime]
 
     @property
     def device(self) -> str:
         """Where inputs and outputs are: "cpu", or "cuda:0"."""
-        owner, kind, index = self._open(), ffi.new("int32_t *"), ffi.new("int32_t *")
-        check(lib.neml2_graph_device(kind, index, owner[0]))
-        return device_text((kind[0], index[0]))
+        info = self._inspected()
+        return device_text((info.device, info.device_index))
+
+    def _inspected(self) -> Any:
+        owner = self._open()
+        return inspected("neml2_graph_info", lib.neml2_graph_inspect, owner[0])
 
     @property
     def num_outputs(self) -> int:
@@ -341,7 +338,7 @@ class Graph(Handle):
                     )
                 given.fill(index, value, label, "float64")
             names = [ffi.new("char[]", c_string(name)) for name in values]
-            check(lib.neml2_graph_constants_set(owner[0], size, names, given.handles, int(share)))
+            check(lib.neml2_graph_constant_set(owner[0], size, names, given.handles, int(share)))
         self._replaced.update(values)
 
     def __repr__(self) -> str:
@@ -350,30 +347,30 @@ class Graph(Handle):
 
 
 def _input(graph: Any, index: int) -> GraphInput:
-    dtype, ndim = ffi.new("int32_t *"), ffi.new("int64_t *")
-    least, greatest = ffi.new("const int64_t **"), ffi.new("const int64_t **")
-    name, order = ffi.new("const char **"), ffi.new("const int64_t **")
-    check(lib.neml2_graph_input(dtype, ndim, least, greatest, graph, index))
-    check(lib.neml2_graph_input_layout(name, ffi.NULL, order, graph, index))
+    info = _variable(graph, lib.NEML2_INPUT, index)
+    axes = slice(0, info.ndim)
     return GraphInput(
-        dtype=DTYPE_NAMES[dtype[0]],
-        least=tuple(least[0][0 : ndim[0]]),
-        greatest=tuple(greatest[0][0 : ndim[0]]),
-        name=text(name[0]),
-        order=tuple(order[0][0 : ndim[0]]),
+        dtype=DTYPE_NAMES[info.dtype],
+        least=tuple(info.least[axes]),
+        greatest=tuple(info.greatest[axes]),
+        name=text(info.name),
+        order=tuple(info.order[axes]),
     )
 
 
 def _output(graph: Any, index: int) -> GraphOutput:
-    name, sizes = ffi.new("const char **"), ffi.new("const int64_t **")
-    dtype, ndim = ffi.new("int32_t *"), ffi.new("int64_t *")
-    check(lib.neml2_graph_output(name, dtype, ndim, sizes, graph, index))
-    shape = [None if size < 0 else size for size in sizes[0][0 : ndim[0]]] if sizes[0] else None
+    info = _variable(graph, lib.NEML2_OUTPUT, index)
+    sizes = info.least[0 : info.ndim] if info.least else None
     return GraphOutput(
-        name=text(name[0]),
-        dtype=DTYPE_NAMES.get(dtype[0]),
-        shape=None if shape is None else tuple(shape),
+        name=text(info.name),
+        dtype=DTYPE_NAMES.get(info.dtype),
+        shape=None if sizes is None else tuple(None if size < 0 else size for size in sizes),
     )
+
+
+def _variable(graph: Any, kind: int, index: int) -> Any:
+    function = lib.neml2_graph_variable_inspect
+    return inspected("neml2_graph_variable_info", function, graph, kind, index)
 
 
 def _independent(owner: Any, borrowed: list[range], kind: Kind) -> Any:

@@ -108,7 +108,7 @@ class Calls:
     def _new_call(self) -> _Call:
         """FatalError where the model is closed."""
         owner = self._backend.new_call()
-        check(lib.neml2_call_set_block_order(owner[0], lib.NEML2_INPUT_FIRST))
+        check(lib.neml2_call_block_order_set(owner[0], lib.NEML2_INPUT_FIRST))
         if not self._copies:
             return _Call(owner, [-1] * len(self._bindings), [])
         arrays = [np.zeros(result.shape, self._dtype) for result in self._results]

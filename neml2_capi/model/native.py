@@ -12,11 +12,13 @@ from typing import Any
 
 from neml2_capi._ffi.errors import check, read_text
 from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
 from neml2_capi._ffi.kinds import TORCH, Kind
-from neml2_capi._ffi.library import c_string, ffi, lib
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import drain
 from neml2_capi._ffi.options import read_options
-from neml2_capi._ffi.runtime import load, load_for, runtime_of
+from neml2_capi._ffi.runtime import load
+from neml2_capi._ffi.source import NativeSource
 from neml2_capi._ffi.tensor import DTYPE_NAMES, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model import tensors
@@ -60,7 +62,9 @@ class Native(Handle):
     @property
     def runtime(self) -> str:
         """The name of what the compiled graphs call."""
-        return runtime_of(lib.neml2_model_runtime, self._open())
+        owner = self._open()
+        info = inspected("neml2_model_info", lib.neml2_model_inspect, owner[0])
+        return RUNTIME_NAMES[info.runtime]
 
     @property
     def options(self) -> Options:
@@ -82,7 +86,7 @@ class Native(Handle):
     def points_evaluated(self, device: int) -> int:
         """Return how many points a device of the scheduler has evaluated."""
         owner, count = self._open(), ffi.new("int64_t *")
-        check(lib.neml2_model_points_evaluated(count, owner[0], device))
+        check(lib.neml2_model_points(count, owner[0], device))
         return int(count[0])
 
     def parameter(self, index: int) -> Any:
@@ -130,11 +134,12 @@ class Native(Handle):
         directions: Mapping[str, Any] | None = None,
     ) -> Evaluation:
         """Evaluate over tensors, and remember how it went."""
-        repeatable = overrides is None and self._repeatable
-        pools = self._repeats.pools(operation) if repeatable else None
+        # Another thread may close the model meanwhile, and have it forget.
+        repeats = self._repeats if overrides is None and self._repeatable else None
+        pools = repeats.pools(operation) if repeats else None
         evaluation = tensors.evaluate(self, operation, inputs, overrides, directions)
-        if pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
-            self._repeats.learn(pools, self, operation, inputs, directions, evaluation)
+        if repeats and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
+            repeats.learn(pools, self, operation, inputs, directions, evaluation)
         return evaluation
 
     def new_call(self) -> Any:
@@ -151,17 +156,22 @@ class Native(Handle):
 
 
 def _loaded(source: Source) -> Any:
+    """The owner of a new neml2_model."""
     owner = owned("model")
     if source.devices is None:
-        *target, runtime = source[:-1]
-        load(lib.neml2_model_load_with, runtime, owner, *map(c_string, target))
+        given = NativeSource(
+            source.path,
+            name=source.name,
+            dtype=source.dtype,
+            device=source.device,
+            runtime=source.runtime,
+        )
+        load([source.runtime], lambda: lib.neml2_model_open(owner, given.pointer))
         return owner
     scheduler = Scheduler(source.devices)._open()
-    names = [c_string(name) for name in (source.path, source.name, source.dtype)]
-    load_for(
-        [device.runtime for device in source.devices],
-        lambda: lib.neml2_model_load_scheduled(owner, *names, scheduler[0]),
-    )
+    given = NativeSource(source.path, name=source.name, dtype=source.dtype, scheduler=scheduler[0])
+    runtimes = [device.runtime for device in source.devices]
+    load(runtimes, lambda: lib.neml2_model_open(owner, given.pointer))
     return owner
 
 
@@ -169,9 +179,7 @@ def _read_signature(model: Any) -> Signature:
     inputs = read_variables(model, lib.NEML2_INPUT)
     outputs = read_variables(model, lib.NEML2_OUTPUT)
     parameters = read_variables(model, lib.NEML2_PARAMETER)
-    dtype, device = ffi.new("int32_t *"), ffi.new("int32_t[2]")
-    check(lib.neml2_model_dtype(dtype, model))
-    check(lib.neml2_model_device(device, device + 1, model))
+    info = inspected("neml2_model_info", lib.neml2_model_inspect, model)
     return Signature(
         inputs=inputs,
         outputs=outputs,
@@ -180,6 +188,6 @@ def _read_signature(model: Any) -> Signature:
         derivatives=read_derivatives(model, outputs, inputs),
         parameter_derivatives=read_derivatives(model, outputs, parameters),
         histories=read_histories(model, inputs, outputs),
-        dtype=DTYPE_NAMES[dtype[0]],
-        device=(device[0], device[1]),
+        dtype=DTYPE_NAMES[info.dtype],
+        device=(info.device, info.device_index),
     )

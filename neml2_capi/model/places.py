@@ -37,34 +37,34 @@ class Places:
         return place
 
     def inputs(self, name: str) -> Place:
-        return self._of("inputs", self._model.inputs, name, lib.neml2_call_bind_input)
+        return self._of("inputs", self._model.inputs, name, lib.NEML2_INPUT)
 
     def outputs(self, name: str) -> Place:
-        return self._of("outputs", self._model.outputs, name, lib.neml2_call_bind_output)
+        return self._of("outputs", self._model.outputs, name, lib.NEML2_OUTPUT)
 
     def parameters(self, name: str) -> Place:
         parameters = self._model.parameters
         full = parameters.names[parameters.resolve(name)]
-        return self._of("parameters", parameters, full, lib.neml2_call_bind_parameter)
+        return self._of("parameters", parameters, full, lib.NEML2_PARAMETER)
 
     def tangents(self, name: str) -> Place:
         inputs = self._model.inputs
-        return self._of("tangents", inputs, name, lib.neml2_call_bind_tangent, "tangent of ")
+        return self._of("tangents", inputs, name, lib.NEML2_TANGENT, "tangent of ")
 
     def cotangents(self, name: str) -> Place:
         outputs = self._model.outputs
-        return self._of("cotangents", outputs, name, lib.neml2_call_bind_cotangent, "cotangent of ")
+        return self._of("cotangents", outputs, name, lib.NEML2_COTANGENT, "cotangent of ")
 
     def jvps(self, name: str) -> Place:
         outputs = self._model.outputs
-        place = self._of("jvps", outputs, name, lib.neml2_call_bind_jvp, "derivative of ")
+        place = self._of("jvps", outputs, name, lib.NEML2_JVP, "derivative of ")
         return self._compiled(place, name in (d.output for d in self._model.derivatives))
 
     def adjoints(self, name: str) -> Place:
         kind, variables, derivatives = self._differentiated(name)
         full = variables.names[variables.resolve(name)]
-        place = self._of("adjoints", variables, full, lib.neml2_call_bind_adjoint, "adjoint of ")
-        place = place._replace(repeats=True, leading=(kind, *place.leading))
+        role = lib.NEML2_ADJOINT if kind == lib.NEML2_INPUT else lib.NEML2_PARAMETER_ADJOINT
+        place = self._of("adjoints", variables, full, role, "adjoint of ")._replace(repeats=True)
         return self._compiled(place, full in (d.variable for d in derivatives))
 
     def derivatives(self, output: str, name: str) -> Place:
@@ -80,7 +80,7 @@ class Places:
             written=True,
             repeats=False,
             function=lib.neml2_call_bind_derivative,
-            leading=(c_string(output), kind, c_string(variable)),
+            leading=(kind, c_string(output), c_string(variable)),
         )
         return self._compiled(place, (output, variable) in shapes)
 
@@ -100,18 +100,18 @@ class Places:
         )
 
     def _of(
-        self, group: str, variables: Variables, name: str, function: Any, role: str = ""
+        self, group: str, variables: Variables, name: str, role: int, prefix: str = ""
     ) -> Place:
         variable = _find(variables, name)
         return Place(
             (group, name),
-            Label(role + variables.kind, name),
+            Label(prefix + variables.kind, name),
             variable.sub_batch_shape + variable.base_shape,
             np.dtype(variable.dtype),
             written=group in WRITTEN,
             repeats=group in READ,
-            function=function,
-            leading=(c_string(name),),
+            function=lib.neml2_call_bind,
+            leading=(role, c_string(name)),
         )
 
     def _differentiated(self, name: str) -> tuple[int, Variables, Iterable[Derivative]]:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.handle import Handle, owned
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.inspection import (
+    RUNTIME_NAMES,
+    counted,
+    device_code,
+    inspected,
+    runtime_code,
+    sized,
+)
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import device_text
 
 if TYPE_CHECKING:
     from neml2_capi._toml import Node
@@ -91,23 +100,24 @@ class Scheduler(Handle):
     def _add(self, device: Device) -> None:
         if not isinstance(device, Device):
             raise _not_a("Device", device, "devices")
-        check(
-            lib.neml2_scheduler_add(
-                self._open()[0],
-                c_string(str(device.device)),
-                c_string(device.runtime),
-                _whole(device.batch_size, "batch_size"),
-                _whole(device.capacity, "capacity"),
-                float(device.priority),
-            )
+        kind, index = device_code(device.device)
+        given = sized(
+            "neml2_device",
+            batch_size=_whole(device.batch_size, "batch_size"),
+            capacity=_whole(device.capacity, "capacity"),
+            priority=float(device.priority),
+            device=kind,
+            device_index=index,
+            runtime=runtime_code(device.runtime),
         )
+        check(lib.neml2_scheduler_add(self._open()[0], given))
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices, with the capacities that they have."""
-        owner, count = self._open(), ffi.new("int64_t *")
-        check(lib.neml2_scheduler_count(count, owner[0]))
-        return tuple(_read(owner, index) for index in range(count[0]))
+        owner = self._open()
+        positions = counted(lib.neml2_scheduler_count, owner[0])
+        return tuple(_read(owner, index) for index in positions)
 
     def keep_rank(self, local_rank: int, local_size: int) -> Scheduler:
         """Keep one device, for a process of many on one node, as MPI's.
@@ -222,10 +232,10 @@ def _device(node: Node) -> Device:
 
 
 def _read(owner: Any, index: int) -> Device:
-    names, sizes = ffi.new("const char *[2]"), ffi.new("int64_t[2]")
-    priority = ffi.new("double *")
-    check(lib.neml2_scheduler_info(names, names + 1, sizes, sizes + 1, priority, owner[0], index))
-    return Device(text(names[0]), sizes[0], sizes[1], priority[0], text(names[1]))
+    info = inspected("neml2_device", lib.neml2_scheduler_inspect, owner[0], index)
+    device = device_text((info.device, info.device_index))
+    runtime = RUNTIME_NAMES[info.runtime]
+    return Device(device, info.batch_size, info.capacity, info.priority, runtime)
 
 
 def _whole(value: Any, name: str) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from neml2_capi._ffi.arguments import Arguments, free, results, take
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle
+from neml2_capi._ffi.inspection import inspected
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.model.evaluation import Evaluation, kind_of_results
@@ -131,10 +132,9 @@ class System:
 
     def __init__(self, solve: Solve, handle: Any) -> None:
         self._solve, self._handle = solve, handle
-        sizes = ffi.new("int64_t[3]")
-        check(lib.neml2_system_size(sizes, sizes + 1, sizes + 2, handle))
-        self.points, self.size, count = sizes
-        self._places = [_read_place(handle, index) for index in range(count)]
+        info = inspected("neml2_system_info", lib.neml2_system_inspect, handle)
+        self.points, self.size = info.npoints, info.n
+        self._places = [_read_place(handle, index) for index in range(info.nunknowns)]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a System cannot be copied or pickled: it is there until the solve goes on")
@@ -325,11 +325,9 @@ class _Place(NamedTuple):
 
 
 def _read_place(system: Any, index: int) -> _Place:
-    n = ffi.new("int64_t[5]")
-    check(lib.neml2_system_layout(n, n + 1, n + 2, n + 3, n + 4, system, index))
-    unknown, offset, pieces, stride, size = n
-    starts = offset + stride * np.arange(pieces)
-    return _Place(unknown, (starts[:, np.newaxis] + np.arange(size)).ravel())
+    info = inspected("neml2_unknown_info", lib.neml2_system_unknown_inspect, system, index)
+    starts = info.offset + info.piece_stride * np.arange(info.pieces)
+    return _Place(info.unknown, (starts[:, np.newaxis] + np.arange(info.piece_size)).ravel())
 
 
 def _out(array: Array) -> Any:

@@ -15,7 +15,6 @@ from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
 from neml2_capi._ffi.variables import Variables
 from neml2_capi.model.evaluation import (
-    OPERATIONS,
     Evaluation,
     Operation,
     check_mapping,
@@ -27,7 +26,15 @@ from neml2_capi.model.reports import REPORTS
 if TYPE_CHECKING:
     from neml2_capi.model.backend import Backend
 
-_FUNCTIONS = {each.name: getattr(lib, f"neml2_model_{each.name}") for each in OPERATIONS}
+# Each operation's function; and of what derivatives are with respect to, where that is a choice.
+_FUNCTIONS = {
+    "forward": (lib.neml2_model_forward, ()),
+    "jvp": (lib.neml2_model_jvp, ()),
+    "vjp": (lib.neml2_model_vjp, (lib.NEML2_INPUT,)),
+    "jacobian": (lib.neml2_model_jacobian, (lib.NEML2_INPUT,)),
+    "param_vjp": (lib.neml2_model_vjp, (lib.NEML2_PARAMETER,)),
+    "param_jacobian": (lib.neml2_model_jacobian, (lib.NEML2_PARAMETER,)),
+}
 
 
 def evaluate(
@@ -55,13 +62,12 @@ def evaluate(
         arguments: list[Any] = [outputs]
         if operation.results:
             arguments.append(others)
-        arguments += [report.owner, handle[0], given.handles]
+        function, kind = _FUNCTIONS[operation.name]
+        arguments += [report.owner, handle[0], *kind, given.handles]
         if operation.directions:
             arguments.append(directed.handles)
         try:
-            status = _FUNCTIONS[operation.name](
-                *arguments, replaced.handles if overrides is not None else ffi.NULL
-            )
+            status = function(*arguments, replaced.handles if overrides is not None else ffi.NULL)
             check(status)
             report.hand_out = hand_out = kind_of_results(backend.kind, kinds.kind).hand_out
             return Evaluation(
@@ -101,7 +107,7 @@ class NativeReport:
         values = {}
         for index, name in enumerate(self._backend.signature.unknowns.names):
             tensor = owned("tensor")
-            check(lib.neml2_report_unknown(tensor, self.owner[0], index))
+            check(lib.neml2_report_get_unknown(tensor, self.owner[0], index))
             values[name] = self.hand_out(tensor)
         return values
 

@@ -6,5 +6,5 @@
 int main(void) {
   neml2_model *model = 0;
   neml2_model_free(&model);
-  return neml2_abi_version() / 1000 == NEML2_ABI_VERSION / 1000 ? NEML2_OK : 1;
+  return neml2_abi_version() == NEML2_ABI_VERSION ? NEML2_OK : 1;
 }

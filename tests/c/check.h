@@ -10,6 +10,14 @@
 
 #include "neml2_capi.h"
 
+#ifndef __cplusplus
+/* Structures for one call, with their size: SOURCE(.path = "elasticity"). */
+#define SIZED(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
+#define SOURCE(...) SIZED(neml2_source, __VA_ARGS__)
+#define DEVICE(...) SIZED(neml2_device, __VA_ARGS__)
+#define INFO(type) (&(type){.size = sizeof(type)})
+#endif
+
 static int check_failures;
 
 static inline const char *check_message(void) {
@@ -81,5 +89,42 @@ static inline void check_near(const char *file, int line, const char *what, int6
   } while (0)
 
 #define CHECK_RESULT() (check_failures ? EXIT_FAILURE : EXIT_SUCCESS)
+
+#ifndef __cplusplus
+/* What the library says of something, by value. */
+#define CHECK_INSPECTS(name, type, inspect, parameters, ...) \
+  static inline type name parameters {                       \
+    type info = {.size = sizeof info};                       \
+    REQUIRE_OK(inspect(&info, __VA_ARGS__));                 \
+    return info;                                             \
+  }
+CHECK_INSPECTS(model_info, neml2_model_info, neml2_model_inspect, (const neml2_model *model), model)
+CHECK_INSPECTS(variable_info, neml2_variable_info, neml2_model_variable_inspect,
+               (const neml2_model *model, int32_t kind, int64_t index), model, kind, index)
+CHECK_INSPECTS(derivative_info, neml2_derivative_info, neml2_model_derivative_inspect,
+               (const neml2_model *model, int32_t kind, int64_t index), model, kind, index)
+CHECK_INSPECTS(history_info, neml2_history_info, neml2_model_history_inspect, (const neml2_model *model, int64_t index),
+               model, index)
+CHECK_INSPECTS(option_info, neml2_option_info, neml2_model_option_inspect, (const neml2_model *model, int64_t index),
+               model, index)
+CHECK_INSPECTS(tensor_info, neml2_tensor_info, neml2_tensor_inspect, (const neml2_tensor *tensor), tensor)
+CHECK_INSPECTS(system_info, neml2_system_info, neml2_system_inspect, (const neml2_system *system), system)
+CHECK_INSPECTS(unknown_info, neml2_unknown_info, neml2_system_unknown_inspect,
+               (const neml2_system *system, int64_t index), system, index)
+CHECK_INSPECTS(graph_info, neml2_graph_info, neml2_graph_inspect, (const neml2_graph *graph), graph)
+CHECK_INSPECTS(graph_variable_info, neml2_graph_variable_info, neml2_graph_variable_inspect,
+               (const neml2_graph *graph, int32_t kind, int64_t index), graph, kind, index)
+CHECK_INSPECTS(argument_info, neml2_argument_info, neml2_operator_call_inspect,
+               (const neml2_operator_call *call, int64_t index), call, index)
+CHECK_INSPECTS(device_info, neml2_device, neml2_scheduler_inspect, (const neml2_scheduler *scheduler, int64_t index),
+               scheduler, index)
+#endif
+
+/* How many errors the last failed call met. */
+static inline int64_t error_count(void) {
+  int64_t count = -1;
+  REQUIRE_OK(neml2_error_count(&count));
+  return count;
+}
 
 #endif

@@ -25,7 +25,7 @@ static inline const char *artifact(const char *name) {
 
 static inline neml2_model *load(const char *root) {
   neml2_model *model = NULL;
-  REQUIRE_OK(neml2_model_load(&model, root, NULL, NULL));
+  REQUIRE_OK(neml2_model_open(&model, SOURCE(.path = root)));
   return model;
 }
 
@@ -44,7 +44,7 @@ static inline neml2_tensor *tensor_over(const double *data, int64_t ndim, const 
 
 static inline double *tensor_values(const neml2_tensor *tensor) {
   void *data = NULL;
-  REQUIRE_OK(neml2_tensor_data(&data, tensor));
+  data = tensor_info(tensor).data;
   return data;
 }
 
@@ -72,8 +72,8 @@ static inline void check_elasticity(const char *file, int line, const neml2_mode
   some_strains(3, strain[0]);
   hooke(3, young, strain[0], expected[0]);
   check_status(file, line, "create a call", NEML2_OK, neml2_call_create(&call, model));
-  neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6);
-  neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6);
+  neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6);
+  neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6);
   check_status(file, line, "evaluate elasticity", NEML2_OK, neml2_call_run(call, 3));
   check_near(file, line, "the stress equals Hooke's law", 18, stress[0], expected[0], 1e-12);
   neml2_call_free(&call);
@@ -128,15 +128,16 @@ static const struct {
 static inline neml2_call *viscoplastic_call(const neml2_model *model, viscoplastic_block *b, int64_t first) {
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "t", &b->time, NEML2_FLOAT64, 0));
-  CHECK_OK(neml2_call_bind_input(call, "t~1", &b->old_time, NEML2_FLOAT64, 0));
-  CHECK_OK(neml2_call_bind_input(call, "strain", b->strain + 6 * first, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_input(call, "strain~1", b->old_strain + 6 * first, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "t", &b->time, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "t~1", &b->old_time, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", b->strain + 6 * first, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain~1", b->old_strain + 6 * first, NEML2_FLOAT64, 6));
   for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) {
     const int64_t start = STATE_SIZE * first + viscoplastic_state[i].offset;
+    CHECK_OK(neml2_call_bind(call, NEML2_INPUT, viscoplastic_state[i].old_name, b->old_state + start, NEML2_FLOAT64,
+                             STATE_SIZE));
     CHECK_OK(
-        neml2_call_bind_input(call, viscoplastic_state[i].old_name, b->old_state + start, NEML2_FLOAT64, STATE_SIZE));
-    CHECK_OK(neml2_call_bind_output(call, viscoplastic_state[i].name, b->state + start, NEML2_FLOAT64, STATE_SIZE));
+        neml2_call_bind(call, NEML2_OUTPUT, viscoplastic_state[i].name, b->state + start, NEML2_FLOAT64, STATE_SIZE));
   }
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, b->status + first, 1));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_ITERATIONS, b->iterations + first, 1));
@@ -149,7 +150,7 @@ static inline void viscoplastic_tensors(const neml2_model *model, const viscopla
   const int64_t shape[2] = {b->n, 6}, strides[2] = {STATE_SIZE, 1};
   for (int64_t i = 0; i < VISCOPLASTIC_INPUTS; ++i) {
     const char *name = NULL;
-    REQUIRE_OK(neml2_model_variable_name(&name, NULL, model, NEML2_INPUT, i));
+    name = variable_info(model, NEML2_INPUT, i).name;
     if (strcmp(name, "t") == 0) inputs[i] = tensor_over(&b->time, 0, NULL);
     if (strcmp(name, "t~1") == 0) inputs[i] = tensor_over(&b->old_time, 0, NULL);
     if (strcmp(name, "strain") == 0) inputs[i] = tensor_over(b->strain, 2, shape);

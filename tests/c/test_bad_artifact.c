@@ -7,7 +7,7 @@ static const char *const elasticity_package = "cpu/float64/elasticity.pt2";
 
 static void check_refused(const char *root, int32_t expected) {
   neml2_model *model = NULL;
-  CHECK_STATUS(expected, neml2_model_load(&model, root, NULL, NULL));
+  CHECK_STATUS(expected, neml2_model_open(&model, SOURCE(.path = root)));
   CHECK(model == NULL);
   neml2_model_free(&model);
 }
@@ -57,7 +57,8 @@ static void field_of_the_wrong_kind(const char *root) {
 
 static void missing_leaf(const char *root) {
   neml2_model *model = NULL;
-  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_model_load(&model, root, "cuda", "float32"));
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED,
+               neml2_model_open(&model, SOURCE(.path = root, .device = NEML2_DEVICE_CUDA, .dtype = NEML2_FLOAT32)));
   CHECK_SAYS("cuda");
   CHECK_SAYS("cpu/float64"); /* what is there */
   CHECK(model == NULL);
@@ -152,7 +153,7 @@ static int is_mapped(const char *text) {
 static void a_check_maps_no_code(const char *root) {
   const char *copy = copy_of(root), *path = join_path(copy, "checked.pt2");
   CHECK(rename(join_path(copy, elasticity_package), path) == 0);
-  CHECK_OK(neml2_graph_check(path));
+  CHECK_OK(neml2_graph_check(NULL, SOURCE(.path = path)));
   CHECK(!is_mapped("checked") && !is_mapped("memfd"));
   remove_copy(copy);
 }
@@ -161,14 +162,14 @@ static void a_check_refuses_what_loading_does(const char *root) {
   neml2_graph *graph = NULL;
   char refused[PATH_SIZE] = "", reason[PATH_SIZE] = "";
   const char *copy = copy_of(root), *path = join_path(copy, elasticity_package);
-  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_check("/nonexistent/graph.pt2"));
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(join_path(root, "metadata.json")));
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_check(NULL, SOURCE(.path = "/nonexistent/graph.pt2")));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(NULL, SOURCE(.path = join_path(root, "metadata.json"))));
   CHECK(patch_archive(path, "metadata.json", "\"AVX2\"", "\"VSX4\"") > 0);
   CHECK(patch_archive(path, ".wrapper.cpp", "void AOTInductorModel::run_impl(", "void AOTInductorModel::run_away(") >
         0);
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load(&graph, path));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_open(&graph, SOURCE(.path = path)));
   neml2_error_message(refused, sizeof refused, NULL);
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(path));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(NULL, SOURCE(.path = path)));
   neml2_error_message(reason, sizeof reason, NULL);
   CHECK(strcmp(refused, reason) == 0);
   CHECK_SAYS("elasticity.pt2: The source in the package cannot be understood");
@@ -178,9 +179,9 @@ static void a_check_refuses_what_loading_does(const char *root) {
 
 static void graph_of_a_file_that_is_no_package(const char *root) {
   neml2_graph *graph = NULL;
-  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_load(&graph, "/nonexistent/graph.pt2"));
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_open(&graph, SOURCE(.path = "/nonexistent/graph.pt2")));
   CHECK_SAYS("/nonexistent/graph.pt2");
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load(&graph, join_path(root, "metadata.json")));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_open(&graph, SOURCE(.path = join_path(root, "metadata.json"))));
   CHECK_SAYS("metadata.json");
   CHECK(graph == NULL);
 }
@@ -188,20 +189,20 @@ static void graph_of_a_file_that_is_no_package(const char *root) {
 static void stubs(const char *root) {
   char stub[PATH_SIZE];
   neml2_model *model = NULL;
-  CHECK_STATUS(NEML2_ERROR_FILE, neml2_model_load_stub(&model, "/nonexistent/stub.i", "elasticity", NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_model_open(&model, SOURCE(.path = "/nonexistent/stub.i", .name = "elasticity")));
   CHECK_SAYS("/nonexistent/stub.i");
 
   const char *copy = copy_of(root); /* .../artifact; a stub beside it refers to it */
   snprintf(stub, sizeof stub, "%s_aoti.i", copy);
   const char *text = "[Models]\n  [elasticity]\n    type = AOTIModel\n    artifact_path = 'artifact'\n  []\n[]\n";
   write_bytes(stub, text, strlen(text));
-  if (CHECK_OK(neml2_model_load_stub(&model, stub, "elasticity", NULL, NULL))) CHECK_ELASTICITY(model);
+  if (CHECK_OK(neml2_model_open(&model, SOURCE(.path = stub, .name = "elasticity")))) CHECK_ELASTICITY(model);
   neml2_model_free(&model);
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_load_stub(&model, stub, "plasticity", NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_open(&model, SOURCE(.path = stub, .name = "plasticity")));
   CHECK_SAYS("plasticity");
   CHECK_SAYS("elasticity");
   write_bytes(stub, "[Models", 7);
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_model_load_stub(&model, stub, "elasticity", NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_model_open(&model, SOURCE(.path = stub, .name = "elasticity")));
   CHECK(model == NULL);
   remove_copy(copy);
 }

@@ -4,8 +4,8 @@
 static neml2_call *elasticity_call(const neml2_model *model, const double *strain, double *stress) {
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", (void *)strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   return call;
 }
 
@@ -22,7 +22,7 @@ static void missing_input(neml2_model *elasticity, neml2_model *viscoplastic) {
   double stress[6] = {0};
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, elasticity));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_STATUS(NEML2_ERROR_MISSING, neml2_call_run(call, 1));
   CHECK_ABOUT("strain");
   CHECK_SAYS("strain");
@@ -37,10 +37,10 @@ static void missing_input(neml2_model *elasticity, neml2_model *viscoplastic) {
   viscoplastic_block b = viscoplastic_create(1);
   call = viscoplastic_call(viscoplastic, &b, 0);
   viscoplastic_load(&b, 1);
-  CHECK_OK(neml2_call_bind_input(call, "X1~1", NULL, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "X1~1", NULL, NEML2_FLOAT64, 0));
   CHECK_STATUS(NEML2_ERROR_MISSING, neml2_call_run(call, 1));
   CHECK_ABOUT("X1~1");
-  CHECK_OK(neml2_call_bind_input(call, "X1~1", b.old_state + 7, NEML2_FLOAT64, STATE_SIZE));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "X1~1", b.old_state + 7, NEML2_FLOAT64, STATE_SIZE));
   CHECK_OK(neml2_call_run(call, 1));
   neml2_call_free(&call);
   viscoplastic_free(&b);
@@ -50,11 +50,11 @@ static void unknown_input(neml2_model *elasticity) {
   double strain[6], stress[6];
   some_strains(1, strain);
   neml2_call *call = elasticity_call(elasticity, strain, stress);
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind_input(call, "strian", strain, NEML2_FLOAT64, 6));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_INPUT, "strian", strain, NEML2_FLOAT64, 6));
   CHECK_ABOUT("strian");
   CHECK_SAYS("strian");
   CHECK_SAYS("strain"); /* the names there are */
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind_output(call, "strain", stress, NEML2_FLOAT64, 6));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_OUTPUT, "strain", stress, NEML2_FLOAT64, 6));
   CHECK_SAYS("stress");
   CHECK_OK(neml2_call_run(call, 1)); /* nothing was changed */
   neml2_call_free(&call);
@@ -99,13 +99,13 @@ static void wrong_dtype(neml2_model *elasticity) {
     CHECK_SAYS(names[i]);
     neml2_tensor_free(&tensor);
 
-    CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind_input(call, "strain", strain, dtypes[i], 6));
+    CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_INPUT, "strain", strain, dtypes[i], 6));
     CHECK_ABOUT("strain");
     CHECK_SAYS("float64");
-    CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind_output(call, "stress", stress, dtypes[i], 6));
+    CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, dtypes[i], 6));
     CHECK_ABOUT("stress");
   }
-  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind_input(call, "strain", strain, 99, 6));
+  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_INPUT, "strain", strain, 99, 6));
   CHECK_OK(neml2_call_run(call, 2));
   neml2_call_free(&call);
   CHECK_ELASTICITY(elasticity);
@@ -116,7 +116,7 @@ static void wrong_point_stride(neml2_model *elasticity) {
   some_strains(2, strain[0]);
   neml2_call *call = elasticity_call(elasticity, strain[0], stress[0]);
   /* Points that overlap cannot be written. */
-  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 5));
+  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 5));
   CHECK_ABOUT("stress");
   CHECK_SAYS("6");
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, -1));
@@ -133,7 +133,8 @@ static void incompatible_batches(neml2_model *viscoplastic) {
   neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL}, *outputs[VISCOPLASTIC_OUTPUTS] = {NULL};
   for (int64_t i = 0; i < VISCOPLASTIC_INPUTS; ++i) {
     const char *name = NULL, *type = NULL;
-    REQUIRE_OK(neml2_model_variable_name(&name, &type, viscoplastic, NEML2_INPUT, i));
+    name = variable_info(viscoplastic, NEML2_INPUT, i).name;
+    type = variable_info(viscoplastic, NEML2_INPUT, i).type;
     if (strcmp(name, "t") == 0)
       inputs[i] = tensor_over(values, 1, three);
     else if (strcmp(type, "Scalar") == 0)

@@ -44,25 +44,26 @@ static void cycle(const char *root) {
   neml2_call *call = NULL;
   int64_t inputs = 0, outputs = 0;
   for (int i = 0; i < 64; ++i) value[i] = 1e-5 * (i + 1);
-  REQUIRE_OK(neml2_model_load(&model, root, NULL, NULL));
+  REQUIRE_OK(neml2_model_open(&model, SOURCE(.path = root)));
   REQUIRE_OK(neml2_call_create(&call, model));
   REQUIRE_OK(neml2_model_variable_count(&inputs, model, NEML2_INPUT));
   REQUIRE_OK(neml2_model_variable_count(&outputs, model, NEML2_OUTPUT));
   for (int64_t i = 0; i < inputs; ++i) {
-    static const double now = 1, before = 0;
+    static double now = 1, before = 0;
     const char *name = NULL;
-    REQUIRE_OK(neml2_model_variable_name(&name, NULL, model, NEML2_INPUT, i));
-    const double *data = strcmp(name, "t") == 0 ? &now : strstr(name, "~1") ? value + 32 : value;
+    name = variable_info(model, NEML2_INPUT, i).name;
+    double *data = strcmp(name, "t") == 0 ? &now : strstr(name, "~1") ? value + 32 : value;
     if (strcmp(name, "t~1") == 0) data = &before;
-    REQUIRE_OK(neml2_call_bind_input(call, name, data, NEML2_FLOAT64, 0));
+    REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, name, data, NEML2_FLOAT64, 0));
   }
   for (int64_t i = 0; i < outputs && i < 8; ++i) {
     const char *name = NULL;
-    REQUIRE_OK(neml2_model_variable_name(&name, NULL, model, NEML2_OUTPUT, i));
-    REQUIRE_OK(neml2_call_bind_output(call, name, results[i], NEML2_FLOAT64, 64));
+    name = variable_info(model, NEML2_OUTPUT, i).name;
+    REQUIRE_OK(neml2_call_bind(call, NEML2_OUTPUT, name, results[i], NEML2_FLOAT64, 64));
   }
   CHECK(neml2_call_run(call, 2) >= 0);
-  CHECK(neml2_call_bind_input(call, "nothing", value, NEML2_FLOAT64, 0) == NEML2_ERROR_NAME); /* errors leak neither */
+  CHECK(neml2_call_bind(call, NEML2_INPUT, "nothing", value, NEML2_FLOAT64, 0) ==
+        NEML2_ERROR_NAME); /* errors leak neither */
   neml2_call_free(&call);
   neml2_model_free(&model);
 }

@@ -15,8 +15,9 @@ static void tensors_match_closed_form(const neml2_model *model, int64_t nbatch, 
     int64_t ndim = 0;
     const int64_t *sizes = NULL;
     int32_t dtype = 0;
-    CHECK_OK(neml2_tensor_shape(&ndim, &sizes, NULL, output));
-    CHECK_OK(neml2_tensor_dtype(&dtype, output));
+    ndim = tensor_info(output).ndim;
+    sizes = tensor_info(output).shape;
+    dtype = tensor_info(output).dtype;
     CHECK(dtype == NEML2_FLOAT64);
     CHECK(ndim == nbatch + 1);
     if (ndim == nbatch + 1) CHECK_SAME(ndim, sizes, shape);
@@ -34,8 +35,8 @@ static void calls_match_closed_form(const neml2_model *model, int64_t n) {
   some_strains(n, strain);
   hooke(n, YOUNG, strain, expected);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, n));
   CHECK_NEAR(6 * n, stress, expected, 1e-12);
   neml2_call_free(&call);
@@ -56,8 +57,8 @@ static void variables_interleave(const neml2_model *model) {
     for (int i = 6; i < RECORD; ++i) record[p][i] = -1;
   }
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", record[0], NEML2_FLOAT64, RECORD));
-  CHECK_OK(neml2_call_bind_output(call, "stress", record[0] + 7, NEML2_FLOAT64, RECORD));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", record[0], NEML2_FLOAT64, RECORD));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", record[0] + 7, NEML2_FLOAT64, RECORD));
   CHECK_OK(neml2_call_run(call, N));
   for (int p = 0; p < N; ++p) {
     CHECK_SAME(6, record[p], strain[p]);
@@ -73,11 +74,11 @@ static void stride_zero_is_one_value_for_all(const neml2_model *model) {
   some_strains(1, strain);
   hooke(1, YOUNG, strain, expected);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 0));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, 5));
   for (int p = 0; p < 5; ++p) CHECK_NEAR(6, stress[p], expected, 1e-12);
-  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 0));
+  CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 0));
   CHECK_ABOUT("stress");
   neml2_call_free(&call);
 }
@@ -89,8 +90,8 @@ static void output_may_be_the_array_of_an_input(const neml2_model *model) {
   some_strains(N, values);
   hooke(N, YOUNG, values, expected);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", values, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", values, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", values, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", values, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_NEAR(6 * N, values, expected, 1e-12);
   neml2_call_free(&call);
@@ -121,9 +122,9 @@ static void unbound_output_is_not_written(const neml2_model *model) {
   neml2_call *call = NULL;
   some_strains(2, strain[0]);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", NULL, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", NULL, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, 2));
   CHECK(stress[0][0] == 0 && stress[1][5] == 0);
   neml2_call_free(&call);
@@ -142,15 +143,18 @@ static void variables_are_listed(const neml2_model *model) {
     CHECK(count == 1);
     CHECK_OK(neml2_model_variable_find(&index, model, kinds[k], names[k]));
     CHECK(index == 0);
-    CHECK_OK(neml2_model_variable_name(&name, &type, model, kinds[k], 0));
+    name = variable_info(model, kinds[k], 0).name;
+    type = variable_info(model, kinds[k], 0).type;
     CHECK(strcmp(name, names[k]) == 0 && strcmp(type, types[k]) == 0);
-    CHECK_OK(neml2_model_variable_shape(&ndim, &shape, &sub_ndim, model, kinds[k], 0));
+    ndim = variable_info(model, kinds[k], 0).ndim;
+    shape = variable_info(model, kinds[k], 0).shape;
+    sub_ndim = variable_info(model, kinds[k], 0).sub_ndim;
     CHECK(ndim == ndims[k] && sub_ndim == 0 && (ndim == 0 || shape[0] == 6));
-    CHECK_OK(neml2_model_variable_dtype(&dtype, model, kinds[k], 0));
+    dtype = variable_info(model, kinds[k], 0).dtype;
     CHECK(dtype == NEML2_FLOAT64);
   }
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_name(NULL, NULL, model, NEML2_INPUT, 1));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_name(NULL, NULL, model, 7, 0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_inspect(INFO(neml2_variable_info), model, NEML2_INPUT, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_variable_inspect(INFO(neml2_variable_info), model, 7, 0));
 }
 
 /* A part of a mesh may be empty, and its arrays NULL. */
@@ -160,7 +164,7 @@ static void no_points_need_no_arrays(neml2_model *model) {
   neml2_tensor *E = NULL, *before = NULL;
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", NULL, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", NULL, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, 0));
   REQUIRE_OK(neml2_tensor_wrap(&E, values, NEML2_FLOAT64, 1, &four, NULL, NULL, NULL));
   REQUIRE_OK(neml2_tensor_create(&before, NEML2_FLOAT64, 0, NULL));
@@ -182,11 +186,11 @@ static void one_value_may_lie_inside_an_interleaved_array(const neml2_model *mod
   memcpy(record[0] + 6, strain, sizeof strain);
   hooke(1, 200e3, strain, expected);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", record[0] + 6, NEML2_FLOAT64, 0));
-  CHECK_OK(neml2_call_bind_output(call, "stress", record[0], NEML2_FLOAT64, RECORD));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", record[0] + 6, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", record[0], NEML2_FLOAT64, RECORD));
   CHECK_OK(neml2_call_run(call, N));
   for (int p = 0; p < N; ++p) CHECK_NEAR(6, record[p], expected, 1e-12);
-  CHECK_OK(neml2_call_bind_output(call, "stress", record[0] + 1, NEML2_FLOAT64, RECORD));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", record[0] + 1, NEML2_FLOAT64, RECORD));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
   neml2_call_free(&call);
 }
@@ -198,8 +202,8 @@ static void arrays_that_would_be_spoilt_are_refused(const neml2_model *model) {
   int32_t counts[N];
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_RESIDUAL_NORM, stress, 6));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, N));
   CHECK_SAYS("residual norm");

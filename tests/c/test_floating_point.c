@@ -31,7 +31,7 @@ static void the_environment_is_the_hosts_again(const char *elasticity, const cha
   const int traps = fegetexcept();
 
   const int32_t status = neml2_call_run(trapped_call, N);
-  const int32_t loaded = neml2_model_load(&elastic, elasticity, NULL, NULL);
+  const int32_t loaded = neml2_model_open(&elastic, SOURCE(.path = elasticity));
 
   const int traps_after = fegetexcept(), rounding_after = fegetround(), flags_after = fetestexcept(FE_ALL_EXCEPT);
 #ifdef __x86_64__

@@ -7,7 +7,7 @@ static neml2_graph *load_graph(const char *root) {
   char path[4096];
   neml2_graph *graph = NULL;
   snprintf(path, sizeof path, "%s/cpu/float64/elasticity.pt2", root);
-  REQUIRE_OK(neml2_graph_load(&graph, path));
+  REQUIRE_OK(neml2_graph_open(&graph, SOURCE(.path = path)));
   return graph;
 }
 
@@ -15,13 +15,20 @@ static void inputs_are_described(const neml2_graph *graph) {
   int64_t ninputs = 0, noutputs = 0, ndim = 0;
   int32_t dtype = 0;
   const int64_t *least = NULL, *greatest = NULL;
-  CHECK_OK(neml2_graph_arity(&ninputs, &noutputs, graph));
+  CHECK_OK(neml2_graph_variable_count(&ninputs, graph, NEML2_INPUT));
+  CHECK_OK(neml2_graph_variable_count(&noutputs, graph, NEML2_OUTPUT));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_variable_count(&ninputs, graph, NEML2_PARAMETER));
   CHECK(ninputs == 2 && noutputs == 1); /* strain and the modulus; stress */
-  CHECK_OK(neml2_graph_input(&dtype, &ndim, &least, &greatest, graph, 0));
+  dtype = graph_variable_info(graph, NEML2_INPUT, 0).dtype;
+  ndim = graph_variable_info(graph, NEML2_INPUT, 0).ndim;
+  least = graph_variable_info(graph, NEML2_INPUT, 0).least;
+  greatest = graph_variable_info(graph, NEML2_INPUT, 0).greatest;
   CHECK(dtype == NEML2_FLOAT64 && ndim == 2);
   CHECK(ndim == 2 && least[0] < greatest[0] && least[1] == 6 && greatest[1] == 6);
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_input(NULL, NULL, NULL, NULL, graph, 2));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_input(NULL, NULL, NULL, NULL, graph, -1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), graph, NEML2_INPUT, 2));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), graph, NEML2_INPUT, -1));
 }
 
 /* The modulus as the package wants it: a scalar, or one value per point. */
@@ -30,7 +37,7 @@ static neml2_tensor *young(const neml2_graph *graph) {
   const int64_t n = N, n1[2] = {N, 1};
   int64_t ndim = 0;
   for (int i = 0; i < N; ++i) values[i] = YOUNG;
-  CHECK_OK(neml2_graph_input(NULL, &ndim, NULL, NULL, graph, 1));
+  ndim = graph_variable_info(graph, NEML2_INPUT, 1).ndim;
   return tensor_over(values, ndim, ndim == 2 ? n1 : &n);
 }
 
@@ -43,7 +50,9 @@ static void it_runs(const neml2_graph *graph) {
   const int64_t *sizes = NULL, *strides = NULL;
   int64_t ndim = 0;
   if (CHECK_OK(neml2_graph_run(&output, 1, graph, inputs, 2))) {
-    CHECK_OK(neml2_tensor_shape(&ndim, &sizes, &strides, output));
+    ndim = tensor_info(output).ndim;
+    sizes = tensor_info(output).shape;
+    strides = tensor_info(output).strides;
     CHECK(ndim == 2 && sizes[0] == N && sizes[1] == 6);
     const double *values = tensor_values(output);
     for (int p = 0; p < N; ++p)

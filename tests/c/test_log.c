@@ -18,7 +18,7 @@ typedef struct {
 
 /* The oldest record; false where none waits. */
 static int next(record *r) {
-  CHECK_OK(neml2_log_next(&r->level, &r->channel, r->message, sizeof r->message));
+  CHECK_OK(neml2_log_next(&r->level, &r->channel, r->message, sizeof r->message, NULL));
   return r->level != NEML2_LOG_SILENT;
 }
 
@@ -32,11 +32,11 @@ static int take(record *r, const char *channel) {
 
 static int32_t level_of(const char *channel) {
   int32_t level = -1;
-  CHECK_OK(neml2_log_level(&level, channel));
+  CHECK_OK(neml2_log_level_get(&level, channel));
   return level;
 }
 
-static void set(const char *channel, int32_t level) { CHECK_OK(neml2_log_set_level(channel, level)); }
+static void set(const char *channel, int32_t level) { CHECK_OK(neml2_log_level_set(channel, level)); }
 
 static int64_t waiting(void) {
   int64_t count = -1;
@@ -104,17 +104,17 @@ static void a_level_is_that_of_a_channel_or_of_all(void) {
 
 static void what_is_wrong_is_refused(void) {
   int32_t level = -7;
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_set_level("neton", NEML2_LOG_INFO));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_level_set("neton", NEML2_LOG_INFO));
   CHECK_ABOUT("neton");
   CHECK_SAYS("all, newton, linear, substep, model, tensor, driver");
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_level(&level, "neton"));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_set_level("newton", 4));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_set_level("newton", -1));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_set_level(NULL, 1));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level(NULL, "newton"));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level(&level, NULL));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_level_get(&level, "neton"));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_set("newton", 4));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_set("newton", -1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_set(NULL, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_get(NULL, "newton"));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_get(&level, NULL));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_count(NULL));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_next(NULL, NULL, NULL, 0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_next(NULL, NULL, NULL, 0, NULL));
   CHECK(level == -7 && level_of("all") == NEML2_LOG_WARNING && waiting() == 0);
 }
 
@@ -249,10 +249,10 @@ static void a_message_is_cut_to_the_buffer(const neml2_model *model) {
   viscoplastic_load(&b, 5);
   set("newton", NEML2_LOG_DEBUG);
   CHECK_OK(neml2_call_run(call, 1));
-  CHECK_OK(neml2_log_next(&level, NULL, small, sizeof small));
+  CHECK_OK(neml2_log_next(&level, NULL, small, sizeof small, NULL));
   CHECK(level == NEML2_LOG_DEBUG && strcmp(small, "viscopl") == 0);
   const int64_t before = waiting();
-  CHECK_OK(neml2_log_next(&level, NULL, NULL, 0)); /* is taken, too */
+  CHECK_OK(neml2_log_next(&level, NULL, NULL, 0, NULL)); /* is taken, too */
   CHECK(level == NEML2_LOG_DEBUG && waiting() == before - 1);
   record r;
   CHECK(take(&r, "newton") == before - 1);

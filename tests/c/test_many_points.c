@@ -34,16 +34,16 @@ static void run(int chunk, int threads, int64_t stride, int32_t order, int32_t w
   CHECK_OK(neml2_model_option_set_number(model, "chunk", chunk));
   CHECK_OK(neml2_model_option_set_number(model, "threads", threads));
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_set_block_order(call, order));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6 + stride));
+  CHECK_OK(neml2_call_block_order_set(call, order));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6 + stride));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, status, stride > 0 ? 2 : 1));
   for (int with_tangent = 0; with_tangent < 2; ++with_tangent) {
     for (int64_t i = 0; i < N * (6 + stride); ++i) stress[i] = GAP;
     for (int64_t i = 0; i < N * (36 + stride); ++i) tangents[i] = GAP;
     for (int i = 0; i < 2 * N; ++i) status[i] = -1;
     if (with_tangent)
-      CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", tangents, NEML2_FLOAT64, 36 + stride));
+      CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangents, NEML2_FLOAT64, 36 + stride));
     CHECK_STATUS(worst, neml2_call_run(call, N));
     check_points(stress, 6, 6 + stride, expected[0], 6);
     if (with_tangent) check_points(tangents, 36, 36 + stride, tangent, 0);
@@ -61,13 +61,13 @@ static void run(int chunk, int threads, int64_t stride, int32_t order, int32_t w
 static void evaluate_alone(void) {
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", tangent, NEML2_FLOAT64, 36));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain[1], NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangent, NEML2_FLOAT64, 36));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain[1], NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, 1));
-  CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", NULL, NEML2_FLOAT64, 36));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", NULL, NEML2_FLOAT64, 36));
   for (int p = 0; p < N; ++p) {
-    CHECK_OK(neml2_call_bind_input(call, "strain", strain[p], NEML2_FLOAT64, 6));
-    CHECK_OK(neml2_call_bind_output(call, "stress", expected[p], NEML2_FLOAT64, 6));
+    CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain[p], NEML2_FLOAT64, 6));
+    CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", expected[p], NEML2_FLOAT64, 6));
     neml2_call_run(call, 1);
   }
   neml2_call_free(&call);

@@ -30,34 +30,39 @@ static int32_t saturate(void *context, neml2_operator_call *call) {
   void *from = NULL, *to = NULL;
 
   if (wanted->status != NEML2_OK)
-    return wanted->error ? neml2_error_record(wanted->status, NULL, wanted->error) : wanted->status;
-  CHECK_OK(neml2_operator_call_size(&narguments, &noutputs, call));
+    return wanted->error ? neml2_error_record(wanted->status, NEML2_CAUSE_NONE, NULL, wanted->error) : wanted->status;
+  CHECK_OK(neml2_operator_call_count(&narguments, call, NEML2_INPUT));
+  CHECK_OK(neml2_operator_call_count(&noutputs, call, NEML2_OUTPUT));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_operator_call_count(&noutputs, call, NEML2_PARAMETER));
   CHECK(narguments == 4 && noutputs == 1);
   CHECK_OK(neml2_operator_call_find(&index, call, "twice"));
   CHECK(index == 2);
   CHECK_STATUS(NEML2_ERROR_NAME, neml2_operator_call_find(&index, call, "thrice"));
-  CHECK_OK(neml2_operator_call_argument(&name, &kind, &count, call, 1));
+  name = argument_info(call, 1).name;
+  kind = argument_info(call, 1).kind;
+  count = argument_info(call, 1).count;
   CHECK(strcmp(name, "scale") == 0 && kind == NEML2_ARGUMENT_REAL && count == -1);
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_operator_call_argument(&name, &kind, &count, call, 4));
-  CHECK_OK(neml2_operator_call_tensors(&x, call, 0));
-  CHECK_OK(neml2_operator_call_reals(&scale, call, 1));
-  CHECK_OK(neml2_operator_call_integers(&twice, call, 2));
-  CHECK_OK(neml2_operator_call_integers(&order, call, 3));
-  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_operator_call_reals(&scale, call, 3));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_operator_call_inspect(INFO(neml2_argument_info), call, 4));
+  CHECK_OK(neml2_operator_call_get_tensors(&x, call, 0));
+  CHECK_OK(neml2_operator_call_get_reals(&scale, call, 1));
+  CHECK_OK(neml2_operator_call_get_integers(&twice, call, 2));
+  CHECK_OK(neml2_operator_call_get_integers(&order, call, 3));
+  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_operator_call_get_reals(&scale, call, 3));
   CHECK_ABOUT("order");
   CHECK_SAYS("is an integer, and was read as a real number");
-  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_operator_call_text(&name, call, 0));
+  CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_operator_call_get_text(&name, call, 0));
 
-  CHECK_OK(neml2_tensor_shape(&ndim, &shape, NULL, *x));
+  ndim = tensor_info(*x).ndim;
+  shape = tensor_info(*x).shape;
   CHECK_OK(neml2_tensor_create(&y, NEML2_FLOAT64, wanted->wrong_shape ? 1 : ndim, shape));
   for (int64_t i = 0; i < ndim; ++i) size *= shape[i];
-  CHECK_OK(neml2_tensor_data(&from, *x));
-  CHECK_OK(neml2_tensor_data(&to, y));
+  from = tensor_info(*x).data;
+  to = tensor_info(y).data;
   for (int64_t i = 0; i < size && !wanted->wrong_shape; ++i) {
     const double power = pow(((const double *)from)[i], (double)*order);
     ((double *)to)[i] = (*twice ? 2 : 1) * *scale * power / (1 + power);
   }
-  wanted->met = neml2_operator_call_output(call, 0, &y);
+  wanted->met = neml2_operator_call_set_output(call, 0, &y);
   CHECK(!y);
   return wanted->met;
 }
@@ -75,7 +80,8 @@ static int32_t run(const neml2_graph *graph) {
     given[i] = values[i], expected[i] = values[i] * values[i] / (1 + values[i] * values[i]) + 1;
   CHECK_OK(neml2_tensor_wrap(&input, given, NEML2_FLOAT64, 2, shape, NULL, NULL, NULL));
   status = neml2_graph_run(&output, 1, graph, &input, 1);
-  if (status == NEML2_OK && CHECK_OK(neml2_tensor_data(&data, output))) CHECK_NEAR(8, data, expected, 1e-15);
+  if (status == NEML2_OK && CHECK_OK(neml2_tensor_inspect(INFO(neml2_tensor_info), output)))
+    CHECK_NEAR(8, data, expected, 1e-15);
   CHECK((status == NEML2_OK) == (output != NULL));
   neml2_tensor_free(&input);
   neml2_tensor_free(&output);
@@ -85,11 +91,12 @@ static int32_t run(const neml2_graph *graph) {
 static void a_package_calls_the_function(void) {
   request wanted = {NEML2_OK, NULL, 0, NEML2_ERROR_INTERNAL};
   neml2_graph *graph = NULL;
-  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_graph_load_with(&graph, package(), "builtin"));
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED,
+               neml2_graph_open(&graph, SOURCE(.path = package(), .runtime = NEML2_RUNTIME_BUILTIN)));
   CHECK_SAYS("neml2_operator_register");
   CHECK_OK(neml2_operator_register(SCHEMA, saturate, &wanted));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_operator_register(SCHEMA, saturate, &wanted));
-  if (CHECK_OK(neml2_graph_load(&graph, package()))) {
+  if (CHECK_OK(neml2_graph_open(&graph, SOURCE(.path = package())))) {
     CHECK_OK(run(graph));
     CHECK_OK(wanted.met);
 

@@ -13,7 +13,10 @@ static void every_option_is_listed_and_bounded(neml2_model *model) {
   for (int64_t i = 0; i < count; ++i) {
     const char *name = "", *choices = NULL;
     double least = 0, greatest = 0, value = 0, after = 0;
-    CHECK_OK(neml2_model_option_info(&name, &least, &greatest, &choices, model, i));
+    name = option_info(model, i).name;
+    least = option_info(model, i).least;
+    greatest = option_info(model, i).greatest;
+    choices = option_info(model, i).choices;
     for (int k = 0; k < 13; ++k) found[k] |= strcmp(name, expected[k]) == 0;
     if (choices) {
       const char *text = NULL;
@@ -42,8 +45,8 @@ static void every_option_is_listed_and_bounded(neml2_model *model) {
     CHECK_OK(neml2_model_option_set_number(model, name, value));
   }
   for (int k = 0; k < 13; ++k) CHECK(found[k]);
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_info(NULL, NULL, NULL, NULL, model, count));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_info(NULL, NULL, NULL, NULL, model, -1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_inspect(INFO(neml2_option_info), model, count));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_inspect(INFO(neml2_option_info), model, -1));
 }
 
 static void counts_are_whole_numbers(neml2_model *model) {

@@ -20,9 +20,9 @@ static void expect(int line, int64_t n, double young) {
 #define EXPECT(n, young) expect(__LINE__, n, young)
 #define EXPECT_TWICE(n, young) (EXPECT(n, young), EXPECT(n, young))
 
-static void bind(const double *input, double *output) {
-  CHECK_OK(neml2_call_bind_input(call, "strain", input, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", output, NEML2_FLOAT64, 6));
+static void bind(double *input, double *output) {
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", input, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", output, NEML2_FLOAT64, 6));
 }
 
 static void set_young(double value) {
@@ -83,7 +83,7 @@ static void parameters(void) {
 
 static void a_parameter_of_the_call(void) {
   double young = 10e3;
-  CHECK_OK(neml2_call_bind_parameter(call, E, &young, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, E, &young, NEML2_FLOAT64, 0));
   EXPECT_TWICE(1, 10e3);
   EXPECT_TWICE(N, 10e3);
   young = 20e3;
@@ -91,7 +91,7 @@ static void a_parameter_of_the_call(void) {
   EXPECT_TWICE(1, 20e3);
   young = 30e3;
   EXPECT(1, 30e3);
-  CHECK_OK(neml2_call_bind_parameter(call, E, NULL, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, E, NULL, NEML2_FLOAT64, 0));
   EXPECT_TWICE(1, YOUNG);
 }
 
@@ -106,11 +106,11 @@ static void bindings(void) {
 
   /* Columns of a wider array: read where they are for one point, gathered for more. */
   for (int p = 0; p < N; ++p) memcpy(wide[p], strain[p], sizeof strain[p]);
-  CHECK_OK(neml2_call_bind_input(call, "strain", wide, NEML2_FLOAT64, 7));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", wide, NEML2_FLOAT64, 7));
   EXPECT_TWICE(1, YOUNG);
   EXPECT_TWICE(N, YOUNG);
 
-  CHECK_OK(neml2_call_bind_input(call, "strain", NULL, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", NULL, NEML2_FLOAT64, 6));
   CHECK_STATUS(NEML2_ERROR_MISSING, neml2_call_run(call, N));
   bind(strain[0], stress[0]);
   EXPECT_TWICE(N, YOUNG);
@@ -161,7 +161,7 @@ static void statuses(void) {
 static void one_value_of_an_input(void) {
   double one[6], expected[N][6];
   memcpy(one, strain[1], sizeof one);
-  CHECK_OK(neml2_call_bind_input(call, "strain", one, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", one, NEML2_FLOAT64, 0));
   for (int again = 0; again < 4; ++again) {
     if (again == 2) memcpy(one, strain[2], sizeof one);
     for (int p = 0; p < N; ++p) hooke(1, YOUNG, one, expected[p]);

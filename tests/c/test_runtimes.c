@@ -7,12 +7,12 @@ static const char *package(void) {
   return path;
 }
 
-static void a_model_tells_its_runtime(const char *wanted, const char *expected) {
+static void a_model_tells_its_runtime(int32_t wanted, int32_t expected) {
   neml2_model *model = NULL;
-  const char *taken = NULL;
-  if (CHECK_OK(neml2_model_load_with(&model, artifact("elasticity"), NULL, NULL, NULL, wanted))) {
-    CHECK_OK(neml2_model_runtime(&taken, model));
-    CHECK(taken && strcmp(taken, expected) == 0);
+  int32_t taken = -1;
+  if (CHECK_OK(neml2_model_open(&model, SOURCE(.path = artifact("elasticity"), .runtime = wanted)))) {
+    taken = model_info(model).runtime;
+    CHECK(taken == expected);
     CHECK_ELASTICITY(model);
   }
   neml2_model_free(&model);
@@ -22,30 +22,33 @@ static void a_stub_is_loaded_by_name(void) {
   char stub[4096];
   neml2_model *model = NULL;
   snprintf(stub, sizeof stub, "%s_aoti.i", artifact("elasticity"));
-  if (CHECK_OK(neml2_model_load_with(&model, stub, "elasticity", "cpu", "float64", "builtin"))) CHECK_ELASTICITY(model);
+  if (CHECK_OK(neml2_model_open(&model, SOURCE(.path = stub, .name = "elasticity", .device = NEML2_DEVICE_CPU,
+                                               .dtype = NEML2_FLOAT64, .runtime = NEML2_RUNTIME_BUILTIN))))
+    CHECK_ELASTICITY(model);
   neml2_model_free(&model);
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_load_with(&model, stub, "elastic", NULL, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_open(&model, SOURCE(.path = stub, .name = "elastic")));
 }
 
-static void a_graph_tells_its_runtime(const char *wanted, const char *expected) {
+static void a_graph_tells_its_runtime(int32_t wanted, int32_t expected) {
   neml2_graph *graph = NULL;
-  const char *taken = NULL;
-  CHECK_OK(neml2_graph_check_with(&taken, package(), wanted));
-  CHECK(taken && strcmp(taken, expected) == 0);
-  taken = NULL;
-  if (CHECK_OK(neml2_graph_load_with(&graph, package(), wanted))) CHECK_OK(neml2_graph_runtime(&taken, graph));
-  CHECK(taken && strcmp(taken, expected) == 0);
+  int32_t taken = -1;
+  CHECK_OK(neml2_graph_check(&taken, SOURCE(.path = package(), .runtime = wanted)));
+  CHECK(taken == expected);
+  taken = -1;
+  if (CHECK_OK(neml2_graph_open(&graph, SOURCE(.path = package(), .runtime = wanted))))
+    taken = graph_info(graph).runtime;
+  CHECK(taken == expected);
   neml2_graph_free(&graph);
 }
 
 static void a_runtime_that_does_not_exist_is_refused(void) {
   neml2_model *model = NULL;
   neml2_graph *graph = NULL;
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_load_with(&model, artifact("elasticity"), NULL, NULL, NULL, "torch"));
-  CHECK_ABOUT("torch");
-  CHECK_SAYS("builtin, libtorch");
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_graph_load_with(&graph, package(), ""));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_graph_check_with(NULL, package(), "Builtin"));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_open(&model, SOURCE(.path = artifact("elasticity"), .runtime = 4)));
+  CHECK_ABOUT("runtime");
+  CHECK_SAYS("NEML2_RUNTIME_AUTO");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_open(&graph, SOURCE(.path = package(), .runtime = -1)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_check(NULL, SOURCE(.path = package(), .runtime = 4)));
   CHECK(!model && !graph);
 }
 
@@ -62,32 +65,33 @@ static void schemas_are_read(void) {
 static void without_libtorch_it_says_how_to_tell_where_it_is(void) {
   neml2_graph *graph = NULL;
   CHECK_OK(neml2_libtorch_suggest("/no/such/folder"));
-  CHECK_STATUS(NEML2_ERROR_FILE, neml2_libtorch_find(NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_FILE, neml2_libtorch_open(NULL, NULL));
   CHECK_SAYS("NEML2_CAPI_LIBTORCH");
-  CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_load_with(&graph, package(), "libtorch"));
+  CHECK_STATUS(NEML2_ERROR_FILE,
+               neml2_graph_open(&graph, SOURCE(.path = package(), .runtime = NEML2_RUNTIME_LIBTORCH)));
   CHECK_SAYS("install torch 2.10 or later");
+  CHECK(neml2_error_cause() == NEML2_CAUSE_LIBTORCH_MISSING);
   CHECK(!graph);
 }
 
 static void libtorch_is_told(void) {
   const char *path = NULL, *version = NULL;
-  CHECK_OK(neml2_libtorch_find(&path, &version));
+  CHECK_OK(neml2_libtorch_open(&path, &version));
   CHECK(path && strstr(path, "libtorch_cpu.so"));
   CHECK(version && strncmp(version, "2.", 2) == 0);
 }
 
 int main(void) {
   const char *place = getenv("NEML2_CAPI_LIBTORCH");
-  a_model_tells_its_runtime(NULL, "builtin");
-  a_model_tells_its_runtime("auto", "builtin");
-  a_model_tells_its_runtime("builtin", "builtin");
-  a_graph_tells_its_runtime("auto", "builtin");
+  a_model_tells_its_runtime(NEML2_RUNTIME_AUTO, NEML2_RUNTIME_BUILTIN);
+  a_model_tells_its_runtime(NEML2_RUNTIME_BUILTIN, NEML2_RUNTIME_BUILTIN);
+  a_graph_tells_its_runtime(NEML2_RUNTIME_AUTO, NEML2_RUNTIME_BUILTIN);
   a_stub_is_loaded_by_name();
   a_runtime_that_does_not_exist_is_refused();
   schemas_are_read();
   if (place && *place) {
-    a_model_tells_its_runtime("libtorch", "libtorch");
-    a_graph_tells_its_runtime("libtorch", "libtorch");
+    a_model_tells_its_runtime(NEML2_RUNTIME_LIBTORCH, NEML2_RUNTIME_LIBTORCH);
+    a_graph_tells_its_runtime(NEML2_RUNTIME_LIBTORCH, NEML2_RUNTIME_LIBTORCH);
     libtorch_is_told();
   } else {
     without_libtorch_it_says_how_to_tell_where_it_is();

@@ -17,42 +17,41 @@ static neml2_scheduler *create(void) {
 
 static neml2_model *load_over(const char *root, neml2_scheduler *scheduler) {
   neml2_model *model = NULL;
-  REQUIRE_OK(neml2_model_load_scheduled(&model, root, NULL, NULL, scheduler));
+  REQUIRE_OK(neml2_model_open(&model, SOURCE(.path = root, .scheduler = scheduler)));
   neml2_scheduler_free(&scheduler);
   return model;
 }
 
 static neml2_model *load_in_sub_batches(const char *root, int64_t batch_size) {
   neml2_scheduler *scheduler = create();
-  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", NULL, batch_size, 0, 1.0));
+  REQUIRE_OK(
+      neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = batch_size, .priority = 1.0)));
   return load_over(root, scheduler);
 }
 
 static int64_t points_evaluated(const neml2_model *model, int64_t index) {
   int64_t points = -1;
-  CHECK_OK(neml2_model_points_evaluated(&points, model, index));
+  CHECK_OK(neml2_model_points(&points, model, index));
   return points;
 }
 
 static void what_was_added_is_told(void) {
   neml2_scheduler *scheduler = create();
-  const char *device = NULL, *runtime = NULL;
-  int64_t count = -1, batch_size = -1, capacity = -1;
-  double priority = 0;
+  int64_t count = -1;
   CHECK_OK(neml2_scheduler_count(&count, scheduler));
   CHECK(count == 0);
-  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 512, 0, 1.5));
-  CHECK_OK(neml2_scheduler_add(scheduler, "cuda:1", "tensors", 4096, 5000, -2.0));
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.batch_size = 512, .priority = 1.5)));
+  CHECK_OK(neml2_scheduler_add(scheduler,
+                               DEVICE(.device = NEML2_DEVICE_CUDA, .device_index = 1, .runtime = NEML2_RUNTIME_TENSORS,
+                                      .batch_size = 4096, .capacity = 5000, .priority = -2.0)));
   CHECK_OK(neml2_scheduler_count(&count, scheduler));
   CHECK(count == 2);
-  CHECK_OK(neml2_scheduler_info(&device, &runtime, &batch_size, &capacity, &priority, scheduler, 0));
-  CHECK(strcmp(device, "cpu") == 0 && strcmp(runtime, "auto") == 0);
-  CHECK(batch_size == 512 && capacity == 1024 && priority == 1.5);
-  CHECK_OK(neml2_scheduler_info(&device, &runtime, &batch_size, &capacity, &priority, scheduler, 1));
-  CHECK(strcmp(device, "cuda:1") == 0 && strcmp(runtime, "tensors") == 0);
-  CHECK(batch_size == 4096 && capacity == 5000 && priority == -2.0);
-  CHECK_OK(neml2_scheduler_info(NULL, NULL, NULL, NULL, NULL, scheduler, 1));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_info(NULL, NULL, NULL, NULL, NULL, scheduler, 2));
+  const neml2_device cpu = device_info(scheduler, 0), cuda = device_info(scheduler, 1);
+  CHECK(cpu.device == NEML2_DEVICE_CPU && cpu.runtime == NEML2_RUNTIME_AUTO);
+  CHECK(cpu.batch_size == 512 && cpu.capacity == 1024 && cpu.priority == 1.5);
+  CHECK(cuda.device == NEML2_DEVICE_CUDA && cuda.device_index == 1 && cuda.runtime == NEML2_RUNTIME_TENSORS);
+  CHECK(cuda.batch_size == 4096 && cuda.capacity == 5000 && cuda.priority == -2.0);
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_inspect(INFO(neml2_device), scheduler, 2));
   neml2_scheduler_free(&scheduler);
   CHECK(!scheduler);
 }
@@ -60,23 +59,39 @@ static void what_was_added_is_told(void) {
 static void what_cannot_be_added_is_refused(void) {
   neml2_scheduler *scheduler = create();
   int64_t count = -1;
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, -1, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = -1, .priority = 1.0)));
   CHECK_ABOUT("batch_size");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 9, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10,
+                                                                           .capacity = 9, .priority = 1.0)));
   CHECK_ABOUT("capacity");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, -1, 1.0));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, INFINITY));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10,
+                                                                           .capacity = -1, .priority = 1.0)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10,
+                                                                           .priority = INFINITY)));
   CHECK_ABOUT("priority");
-  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_scheduler_add(scheduler, "gpu", NULL, 10, 0, 1.0));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_scheduler_add(scheduler, "cpu", "torch", 10, 0, 1.0));
-  CHECK_OK(neml2_scheduler_add(scheduler, "cuda", NULL, 10, 0, 1.0));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cuda:0", "libtorch", 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device = 3, .batch_size = 10)));
   CHECK_ABOUT("device");
-  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", "builtin", 10, 0, 1.0));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device_index = 1, .batch_size = 10)));
+  CHECK_ABOUT("device_index");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.runtime = 4, .batch_size = 10)));
+  CHECK_ABOUT("runtime");
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .batch_size = 10, .priority = 1.0)));
+  CHECK_STATUS(
+      NEML2_ERROR_ARGUMENT,
+      neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .device_index = 0,
+                                            .runtime = NEML2_RUNTIME_LIBTORCH, .batch_size = 10, .priority = 1.0)));
+  CHECK_ABOUT("device");
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .runtime = NEML2_RUNTIME_BUILTIN,
+                                                 .batch_size = 10, .priority = 1.0)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10, .priority = 1.0)));
   CHECK_SAYS("cpu (runtime builtin) already");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, "cpu", "builtin", 20, 0, 2.0));
-  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", "libtorch", 10, 0, 1.0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .runtime = NEML2_RUNTIME_BUILTIN,
+                                                     .batch_size = 20, .priority = 2.0)));
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .runtime = NEML2_RUNTIME_LIBTORCH,
+                                                 .batch_size = 10, .priority = 1.0)));
   CHECK_OK(neml2_scheduler_count(&count, scheduler));
   CHECK(count == 3);
   neml2_scheduler_free(&scheduler);
@@ -85,11 +100,13 @@ static void what_cannot_be_added_is_refused(void) {
 static void a_model_needs_devices_with_batch_sizes(void) {
   neml2_scheduler *scheduler = create();
   neml2_model *model = NULL;
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_load_scheduled(&model, artifact("elasticity"), NULL, NULL, scheduler));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_model_open(&model, SOURCE(.path = artifact("elasticity"), .scheduler = scheduler)));
   CHECK_ABOUT("scheduler");
-  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 10, 0, 1.0));
-  CHECK_OK(neml2_scheduler_add(scheduler, "cuda", NULL, 0, 0, 1.0));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_load_scheduled(&model, artifact("elasticity"), NULL, NULL, scheduler));
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10, .priority = 1.0)));
+  CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .priority = 1.0)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_model_open(&model, SOURCE(.path = artifact("elasticity"), .scheduler = scheduler)));
   CHECK_ABOUT("batch_size");
   CHECK_SAYS("cuda");
   CHECK(!model);
@@ -97,23 +114,22 @@ static void a_model_needs_devices_with_batch_sizes(void) {
 }
 
 static void a_process_keeps_one_device(void) {
-  const char *expected[5] = {"cuda:0", "cuda:1", "cpu", "cuda:0", "cuda:1"};
+  const int64_t expected[5] = {0, 1, -1, 0, 1}; /* of the CUDA devices, or the CPU */
   for (int64_t rank = 0; rank < 5; ++rank) {
     neml2_scheduler *scheduler = create();
-    const char *device = NULL;
     int64_t count = 0;
     CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, 0, 1));
-    CHECK_OK(neml2_scheduler_add(scheduler, "cuda:0", NULL, 0, 0, 1.0));
-    CHECK_OK(neml2_scheduler_add(scheduler, "cuda:1", NULL, 0, 0, 1.0));
-    CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, 0, 0, 1.0));
+    CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .device_index = 0, .priority = 1.0)));
+    CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .device_index = 1, .priority = 1.0)));
+    CHECK_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .priority = 1.0)));
     CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, rank, rank));
     CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, -1, 5));
     CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_keep_rank(scheduler, 0, 2));
     CHECK_SAYS("3 devices and this node 2 processes");
     CHECK_OK(neml2_scheduler_keep_rank(scheduler, rank, 5));
     CHECK_OK(neml2_scheduler_count(&count, scheduler));
-    CHECK_OK(neml2_scheduler_info(&device, NULL, NULL, NULL, NULL, scheduler, 0));
-    CHECK(count == 1 && strcmp(device, expected[rank]) == 0);
+    const neml2_device kept = device_info(scheduler, 0);
+    CHECK(count == 1 && (kept.device == NEML2_DEVICE_CPU ? -1 : kept.device_index) == expected[rank]);
     neml2_scheduler_free(&scheduler);
   }
 }
@@ -150,10 +166,10 @@ static void one_device_gives_the_same(void) {
     neml2_model *model = load_in_sub_batches(artifact("viscoplastic"), size);
     check_histories(model, alone, 0);
     CHECK(points_evaluated(model, 0) == STEPS * N);
-    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points_evaluated(&(int64_t){0}, model, 1));
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points(&(int64_t){0}, model, 1));
     neml2_model_free(&model);
   }
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points_evaluated(&(int64_t){0}, alone, 0));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_points(&(int64_t){0}, alone, 0));
   CHECK_ABOUT("model");
   neml2_model_free(&alone);
 }
@@ -164,8 +180,8 @@ static void repeated_calls_are_counted(int64_t batch_size) {
   double strain[6 * N], stress[6 * N], expected[6 * N];
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   for (int run = 1; run <= 5; ++run) {
     some_strains(N, strain);
     for (int i = 0; i < 6 * N; ++i) strain[i] *= run;
@@ -200,9 +216,9 @@ static void parameters_vary_with_the_points(void) {
     hooke(1, moduli[p], strain + 6 * p, expected + 6 * p);
   }
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_parameter(call, "elasticity.E", moduli, NEML2_FLOAT64, 1));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, "elasticity.E", moduli, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_NEAR(6 * N, stress, expected, 1e-12);
   neml2_call_free(&call);
@@ -213,7 +229,7 @@ static void parameters_vary_with_the_points(void) {
 static void check_part(int64_t index, int32_t expected, const char *text) {
   char message[1024] = "";
   int32_t status = NEML2_OK;
-  CHECK_OK(neml2_error_part(&status, message, sizeof message, NULL, index));
+  CHECK_OK(neml2_error_get(&status, NULL, message, sizeof message, NULL, index));
   CHECK(status == expected);
   if (!strstr(message, text)) fprintf(stderr, "  it lacks %s: %s\n", text, message);
   CHECK(strstr(message, text) != NULL);
@@ -227,18 +243,18 @@ static void failed_points_are_told_by_sub_batch(void) {
   b.strain[6 * 12] = b.strain[6 * 15] = b.strain[6 * 31] = NAN;
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
   CHECK_SAYS("3 of 40 points did not converge (the first is point 12)");
-  CHECK(neml2_error_count() == 2);
+  CHECK(error_count() == 2);
   check_part(0, NEML2_NOT_CONVERGED, "points 10 to 19 on cpu (builtin): 2 of 10 points did not converge");
   check_part(1, NEML2_NOT_CONVERGED, "points 30 to 39 on cpu (builtin): 1 of 10 points did not converge");
   for (int p = 0; p < N; ++p) CHECK((b.status[p] != NEML2_OK) == (p == 12 || p == 15 || p == 31));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_error_part(NULL, NULL, 0, NULL, 2));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_error_get(NULL, NULL, NULL, 0, NULL, 2));
   /* That is an error itself, and the only one now. */
-  CHECK(neml2_error_count() == 1);
+  CHECK(error_count() == 1);
   check_part(0, NEML2_ERROR_ARGUMENT, "there is none at 2");
 
   b.strain[6 * 12] = b.strain[6 * 15] = 0;
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
-  CHECK(neml2_error_count() == 1);
+  CHECK(error_count() == 1);
   check_part(0, NEML2_NOT_CONVERGED, "1 of 10 points");
   b.strain[6 * 31] = 0;
   CHECK_OK(neml2_call_run(call, N));
@@ -265,14 +281,16 @@ static void a_solve_is_for_one_device(neml2_model *model, int32_t expected) {
 
 /* ---- The built-in provider and libtorch ---- */
 
-static neml2_model *load_hybrid(const char *root, int64_t builtin_size, const char *other, int64_t other_size) {
+static neml2_model *load_hybrid(const char *root, int64_t builtin_size, int32_t other, int64_t other_size) {
   neml2_scheduler *scheduler = create();
-  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", "builtin", builtin_size, 0, 1.0));
-  REQUIRE_OK(neml2_scheduler_add(scheduler, "cpu", other, other_size, 0, 1.0));
+  REQUIRE_OK(neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .runtime = NEML2_RUNTIME_BUILTIN,
+                                                   .batch_size = builtin_size, .priority = 1.0)));
+  REQUIRE_OK(neml2_scheduler_add(
+      scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .runtime = other, .batch_size = other_size, .priority = 1.0)));
   return load_over(root, scheduler);
 }
 
-static void runtimes_share_the_points(const char *other) {
+static void runtimes_share_the_points(int32_t other) {
   neml2_model *alone = load(artifact("viscoplastic"));
   for (int64_t size = 1; size <= N; size += size < 4 ? 1 : 12) {
     neml2_model *model = load_hybrid(artifact("viscoplastic"), size, other, 7);
@@ -360,9 +378,9 @@ int main(int argc, char **argv) {
   dispatches_leave_nothing_behind(model, dispatches);
   neml2_model_free(&model);
   if (place && *place) {
-    runtimes_share_the_points("libtorch");
-    runtimes_share_the_points("tensors");
-    model = load_hybrid(artifact("viscoplastic"), 1, "libtorch", 2);
+    runtimes_share_the_points(NEML2_RUNTIME_LIBTORCH);
+    runtimes_share_the_points(NEML2_RUNTIME_TENSORS);
+    model = load_hybrid(artifact("viscoplastic"), 1, NEML2_RUNTIME_LIBTORCH, 2);
     a_solve_is_for_one_device(model, NEML2_ERROR_UNSUPPORTED);
     dispatches_leave_nothing_behind(model, dispatches);
     neml2_model_free(&model);

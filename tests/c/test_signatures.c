@@ -31,19 +31,28 @@ static void inputs_and_outputs_are_named(const neml2_graph *graph) {
   int64_t ndim = 0;
   int32_t dtype = 0;
   for (int i = 0; i < 4; ++i) {
-    CHECK_OK(neml2_graph_input_layout(&inputs[i], &ndim, &order, graph, i));
+    inputs[i] = graph_variable_info(graph, NEML2_INPUT, i).name;
+    ndim = graph_variable_info(graph, NEML2_INPUT, i).ndim;
+    order = graph_variable_info(graph, NEML2_INPUT, i).order;
     CHECK(order[0] == 0 && (ndim == 1 || order[1] == 1));
-    CHECK_OK(neml2_graph_output(&outputs[i], NULL, NULL, NULL, graph, i));
+    outputs[i] = graph_variable_info(graph, NEML2_OUTPUT, i).name;
   }
   CHECK(strcmp(inputs[1], "old") == 0 && strcmp(inputs[2], "temperature") == 0 && strcmp(inputs[3], "count") == 0);
   CHECK(strcmp(outputs[0], "stress") == 0 && strcmp(outputs[2], "parts.1") == 0 && strcmp(outputs[3], "solved") == 0);
-  CHECK_OK(neml2_graph_output(NULL, &dtype, &ndim, &sizes, graph, 0));
+  dtype = graph_variable_info(graph, NEML2_OUTPUT, 0).dtype;
+  ndim = graph_variable_info(graph, NEML2_OUTPUT, 0).ndim;
+  sizes = graph_variable_info(graph, NEML2_OUTPUT, 0).least;
   CHECK(dtype == NEML2_FLOAT64 && ndim == 2 && sizes[0] == -1 && sizes[1] == 3);
-  CHECK_OK(neml2_graph_output(NULL, &dtype, &ndim, &sizes, graph, 3)); /* of an operator outside of the package */
+  dtype = graph_variable_info(graph, NEML2_OUTPUT, 3).dtype;
+  ndim = graph_variable_info(graph, NEML2_OUTPUT, 3).ndim;
+  sizes = graph_variable_info(graph, NEML2_OUTPUT, 3).least; /* of an operator outside of the package */
   CHECK(dtype == 0 && ndim == 3);
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_output(NULL, NULL, NULL, NULL, graph, 4));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_input_layout(NULL, NULL, NULL, graph, -1));
-  CHECK_OK(neml2_graph_call_spec(&in_spec, &out_spec, graph));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), graph, NEML2_OUTPUT, 4));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), graph, NEML2_INPUT, -1));
+  in_spec = graph_info(graph).in_spec;
+  out_spec = graph_info(graph).out_spec;
   CHECK(strstr(in_spec, "temperature") && strstr(out_spec, "solved"));
 }
 
@@ -71,13 +80,13 @@ static void columns_may_lie_side_by_side(const char *folder) {
   neml2_graph *graph = NULL;
   neml2_tensor *output = NULL;
   for (int i = 0; i < 3 * N; ++i) values[i / 3][i % 3] = i;
-  REQUIRE_OK(neml2_graph_load(&graph, join_path(folder, "columns.pt2")));
-  CHECK_OK(neml2_graph_input_layout(NULL, NULL, &order, graph, 0));
+  REQUIRE_OK(neml2_graph_open(&graph, SOURCE(.path = join_path(folder, "columns.pt2"))));
+  order = graph_variable_info(graph, NEML2_INPUT, 0).order;
   CHECK(order[0] == 1 && order[1] == 0);
   neml2_tensor *input = tensor_over(values[0], 2, matrix);
   if (CHECK_OK(neml2_graph_run(&output, 1, graph, &input, 1))) {
     const int64_t *strides = NULL;
-    CHECK_OK(neml2_tensor_shape(NULL, NULL, &strides, output));
+    strides = tensor_info(output).strides;
     for (int i = 0; i < 3 * N; ++i) {
       const double made = tensor_values(output)[i / 3 * strides[0] + i % 3 * strides[1]];
       CHECK(fabs(made - sin((double)i) - 1) < 1e-14);
@@ -92,14 +101,17 @@ static void a_package_may_be_in_memory(const char *path) {
   size_t size = 0;
   neml2_graph *graph = NULL;
   char *content = read_bytes(path, &size);
-  CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_load_bytes(&graph, content, (int64_t)size / 2, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARTIFACT,
+               neml2_graph_open(&graph, SOURCE(.content = content, .content_size = (int64_t)size / 2)));
   CHECK_SAYS("the package in memory");
   CHECK_SAYS("truncated");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, content, -1, NULL, NULL));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_load_bytes(&graph, NULL, 1, NULL, NULL));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_graph_load_bytes(&graph, content, (int64_t)size, "torch", NULL));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_open(&graph, SOURCE(.content = content, .content_size = -1)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_open(&graph, SOURCE(.content_size = 1)));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_graph_open(&graph, SOURCE(.path = path, .content = content)));
+  CHECK_ABOUT("content");
   CHECK(graph == NULL);
-  REQUIRE_OK(neml2_graph_load_bytes(&graph, content, (int64_t)size, "builtin", NULL));
+  REQUIRE_OK(neml2_graph_open(
+      &graph, SOURCE(.content = content, .content_size = (int64_t)size, .runtime = NEML2_RUNTIME_BUILTIN)));
   memset(content, 0, size); /* it is not needed any more */
   free(content);
   inputs_and_outputs_are_named(graph);

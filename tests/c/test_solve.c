@@ -26,7 +26,8 @@ static int newton(neml2_system *system, tolerances t) {
   double u[N][SIZE], r[N][SIZE], du[N][SIZE], first[N];
   int32_t status[N], iterations[N] = {0}, singular[N];
   int64_t npoints = 0, n = 0;
-  CHECK_OK(neml2_system_size(&npoints, &n, NULL, system));
+  npoints = system_info(system).npoints;
+  n = system_info(system).n;
   CHECK(npoints == N && n == SIZE);
   CHECK_OK(neml2_system_guess(u[0], system));
   for (int p = 0; p < N; ++p) status[p] = NEML2_NOT_CONVERGED;
@@ -85,9 +86,7 @@ static void step_free(step *s) {
 
 static void check_outputs(const step *s) {
   for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) {
-    const int64_t *shape = NULL;
-    int64_t ndim = 0;
-    CHECK_OK(neml2_tensor_shape(&ndim, &shape, NULL, s->expected[i]));
+    const int64_t ndim = tensor_info(s->expected[i]).ndim;
     CHECK_NEAR(ndim == 1 ? N : 6 * N, tensor_values(s->outputs[i]), tensor_values(s->expected[i]), 1e-12);
   }
 }
@@ -96,7 +95,7 @@ static const void *report_values(const neml2_report *report, int32_t kind) {
   neml2_tensor *tensor = NULL;
   void *data = NULL;
   REQUIRE_OK(neml2_report_get(&tensor, report, kind));
-  REQUIRE_OK(neml2_tensor_data(&data, tensor));
+  data = tensor_info(tensor).data;
   neml2_tensor_free(&tensor); /* the report keeps the storage */
   return data;
 }
@@ -168,14 +167,17 @@ static void the_system_is_consistent(neml2_model *model) {
   step_begin(&s, model);
   REQUIRE_OK(neml2_solve_begin(&solve, model, s.inputs, NULL));
   REQUIRE_OK(neml2_solve_next(&system, solve));
-  CHECK_OK(neml2_system_size(NULL, NULL, &nunknowns, system));
+  nunknowns = system_info(system).nunknowns;
   CHECK(nunknowns == VISCOPLASTIC_OUTPUTS);
   CHECK_OK(neml2_system_guess(u[0], system));
   for (int64_t k = 0; k < nunknowns; ++k) {
     const char *name = NULL;
     int64_t unknown = -1, offset = -1, pieces = -1, size = -1;
-    CHECK_OK(neml2_system_layout(&unknown, &offset, &pieces, NULL, &size, system, k));
-    CHECK_OK(neml2_model_variable_name(&name, NULL, model, NEML2_UNKNOWN, unknown));
+    unknown = unknown_info(system, k).unknown;
+    offset = unknown_info(system, k).offset;
+    pieces = unknown_info(system, k).pieces;
+    size = unknown_info(system, k).piece_size;
+    name = variable_info(model, NEML2_UNKNOWN, unknown).name;
     CHECK(pieces == 1);
     total += size;
     /* The predictor is the old state. */
@@ -229,7 +231,8 @@ static void what_is_out_of_order_is_refused(neml2_model *model) {
   CHECK_OK(neml2_system_guess(u[0], system));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_system_accept(system, u[0], status, NULL));
   CHECK_ABOUT("status");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_system_layout(NULL, NULL, NULL, NULL, NULL, system, VISCOPLASTIC_OUTPUTS));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
+               neml2_system_unknown_inspect(INFO(neml2_unknown_info), system, VISCOPLASTIC_OUTPUTS));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_system_guess(NULL, system));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_system_residual(u[0], NULL, u[0]));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_system_step(u[0], NULL, system, NULL));
@@ -311,7 +314,7 @@ static int32_t solver(void *argument, neml2_system *system) {
 
 static int32_t passes_an_error_on(void *argument, neml2_system *system) {
   (void)argument;
-  return neml2_system_layout(NULL, NULL, NULL, NULL, NULL, system, 99);
+  return neml2_system_unknown_inspect(INFO(neml2_unknown_info), system, 99);
 }
 
 static void the_solver_may_be_a_callback(neml2_model *model) {
@@ -319,19 +322,18 @@ static void the_solver_may_be_a_callback(neml2_model *model) {
   context c = {tolerances_of(model), 0, 0};
   step_begin(&s, model);
   REQUIRE_OK(neml2_model_forward(s.expected, &s.expected_report, model, s.inputs, NULL));
-  if (CHECK_OK(neml2_model_forward_with(s.outputs, NULL, model, s.inputs, NULL, solver, &c))) check_outputs(&s);
+  if (CHECK_OK(neml2_solve_run(s.outputs, NULL, model, s.inputs, NULL, solver, &c))) check_outputs(&s);
   CHECK(c.calls == 1);
   free_outputs(&s);
   c.answer = -42;
-  CHECK_STATUS(-42, neml2_model_forward_with(s.outputs, NULL, model, s.inputs, NULL, solver, &c));
+  CHECK_STATUS(-42, neml2_solve_run(s.outputs, NULL, model, s.inputs, NULL, solver, &c));
   CHECK_SAYS("-42");
   c.answer = 1;
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_forward_with(s.outputs, NULL, model, s.inputs, NULL, solver, &c));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_solve_run(s.outputs, NULL, model, s.inputs, NULL, solver, &c));
   CHECK_SAYS("neml2_system_accept");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT,
-               neml2_model_forward_with(s.outputs, NULL, model, s.inputs, NULL, passes_an_error_on, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_solve_run(s.outputs, NULL, model, s.inputs, NULL, passes_an_error_on, NULL));
   CHECK_SAYS("there is none at 99");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_forward_with(s.outputs, NULL, model, s.inputs, NULL, NULL, NULL));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_solve_run(s.outputs, NULL, model, s.inputs, NULL, NULL, NULL));
   CHECK(s.outputs[0] == NULL);
   step_free(&s);
 }

@@ -11,8 +11,8 @@ static void right_or_refused(const neml2_model *model, int64_t n) {
   some_strains(n, strain[0]);
   hooke(n, YOUNG, strain[0], expected[0]);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   if (n % 2 == 0) {
     CHECK_OK(neml2_call_run(call, n));
     CHECK_NEAR(6 * n, stress[0], expected[0], 1e-12);

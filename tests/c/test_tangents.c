@@ -55,7 +55,8 @@ typedef struct {
 static int64_t size_of(const neml2_model *model, int32_t kind, int64_t index) {
   int64_t ndim = 0, size = 1;
   const int64_t *shape = NULL;
-  REQUIRE_OK(neml2_model_variable_shape(&ndim, &shape, NULL, model, kind, index));
+  ndim = variable_info(model, kind, index).ndim;
+  shape = variable_info(model, kind, index).shape;
   for (int64_t i = 0; i < ndim; ++i) size *= shape[i];
   return size;
 }
@@ -67,11 +68,11 @@ static points points_of(const char *root, const given *state) {
   REQUIRE_OK(neml2_model_variable_count(&p.ninputs, p.model, NEML2_INPUT));
   REQUIRE_OK(neml2_model_variable_count(&p.noutputs, p.model, NEML2_OUTPUT));
   for (int64_t k = 0; k < p.noutputs; ++k) {
-    REQUIRE_OK(neml2_model_variable_name(&p.output_name[k], NULL, p.model, NEML2_OUTPUT, k));
+    p.output_name[k] = variable_info(p.model, NEML2_OUTPUT, k).name;
     p.output_size[k] = size_of(p.model, NEML2_OUTPUT, k);
   }
   for (int64_t k = 0; k < p.ninputs; ++k) {
-    REQUIRE_OK(neml2_model_variable_name(&p.input_name[k], NULL, p.model, NEML2_INPUT, k));
+    p.input_name[k] = variable_info(p.model, NEML2_INPUT, k).name;
     const int64_t size = p.input_size[k] = size_of(p.model, NEML2_INPUT, k);
     const given *own = state;
     while (strcmp(own->name, p.input_name[k]) != 0) ++own;
@@ -92,7 +93,7 @@ static neml2_call *call_over(const points *p) {
   neml2_call *call = NULL;
   REQUIRE_OK(neml2_call_create(&call, p->model));
   for (int64_t k = 0; k < p->ninputs; ++k)
-    CHECK_OK(neml2_call_bind_input(call, p->input_name[k], p->inputs[k], NEML2_FLOAT64, p->input_size[k]));
+    CHECK_OK(neml2_call_bind(call, NEML2_INPUT, p->input_name[k], p->inputs[k], NEML2_FLOAT64, p->input_size[k]));
   return call;
 }
 
@@ -113,13 +114,13 @@ static void blocks_have_two_orders(points *p, const char *output, const char *va
   double *block = doubles(N * size), *transpose = doubles(N * size), *difference = doubles(N * size);
   double *plus = doubles(N * rows), *minus = doubles(N * rows), asymmetry = 0, scale = 0;
   neml2_call *call = call_over(p);
-  CHECK_OK(neml2_call_bind_derivative(call, output, NEML2_INPUT, variable, block, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, output, variable, block, NEML2_FLOAT64, size));
   CHECK_OK(neml2_call_run(call, N));
-  CHECK_OK(neml2_call_bind_derivative(call, output, NEML2_INPUT, variable, transpose, NEML2_FLOAT64, size));
-  CHECK_OK(neml2_call_set_block_order(call, NEML2_INPUT_FIRST));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, output, variable, transpose, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_block_order_set(call, NEML2_INPUT_FIRST));
   CHECK_OK(neml2_call_run(call, N));
-  CHECK_OK(neml2_call_set_block_order(call, NEML2_OUTPUT_FIRST));
-  CHECK_OK(neml2_call_bind_derivative(call, output, NEML2_INPUT, variable, NULL, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_block_order_set(call, NEML2_OUTPUT_FIRST));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, output, variable, NULL, NEML2_FLOAT64, size));
   for (int64_t q = 0; q < N; ++q)
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
@@ -134,10 +135,10 @@ static void blocks_have_two_orders(points *p, const char *output, const char *va
   for (int64_t j = 0; j < columns; ++j) h = fmax(h, 1e-5 * fabs(p->inputs[v][j]));
   for (int64_t j = 0; j < columns; ++j) {
     for (int64_t q = 0; q < N; ++q) p->inputs[v][q * columns + j] += h;
-    CHECK_OK(neml2_call_bind_output(call, output, plus, NEML2_FLOAT64, rows));
+    CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, output, plus, NEML2_FLOAT64, rows));
     CHECK_OK(neml2_call_run(call, N));
     for (int64_t q = 0; q < N; ++q) p->inputs[v][q * columns + j] -= 2 * h;
-    CHECK_OK(neml2_call_bind_output(call, output, minus, NEML2_FLOAT64, rows));
+    CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, output, minus, NEML2_FLOAT64, rows));
     CHECK_OK(neml2_call_run(call, N));
     for (int64_t q = 0; q < N; ++q) {
       p->inputs[v][q * columns + j] += h;
@@ -174,7 +175,8 @@ static arrays arrays_for(const points *p) {
   }
   for (int64_t d = 0; d < a.nblocks; ++d) {
     int64_t o = 0, v = 0;
-    REQUIRE_OK(neml2_model_derivative_info(&o, &v, NULL, NULL, NULL, p->model, NEML2_INPUT, d));
+    o = derivative_info(p->model, NEML2_INPUT, d).output;
+    v = derivative_info(p->model, NEML2_INPUT, d).variable;
     a.blocks[d] = doubles(N * p->output_size[o] * p->input_size[v]);
   }
   return a;
@@ -192,28 +194,30 @@ static void arrays_free(arrays *a) {
 
 static void bind_directions(neml2_call *call, const points *p, const arrays *a) {
   for (int64_t k = 0; k < p->ninputs; ++k)
-    CHECK_OK(neml2_call_bind_tangent(call, p->input_name[k], a->tangents[k], NEML2_FLOAT64, p->input_size[k]));
+    CHECK_OK(neml2_call_bind(call, NEML2_TANGENT, p->input_name[k], a->tangents[k], NEML2_FLOAT64, p->input_size[k]));
   for (int64_t k = 0; k < p->noutputs; ++k)
-    CHECK_OK(neml2_call_bind_cotangent(call, p->output_name[k], a->cotangents[k], NEML2_FLOAT64, p->output_size[k]));
+    CHECK_OK(
+        neml2_call_bind(call, NEML2_COTANGENT, p->output_name[k], a->cotangents[k], NEML2_FLOAT64, p->output_size[k]));
 }
 
 static void bind_jvps(neml2_call *call, const points *p, const arrays *a) {
   for (int64_t k = 0; k < p->noutputs; ++k)
-    CHECK_OK(neml2_call_bind_jvp(call, p->output_name[k], a->jvps[k], NEML2_FLOAT64, p->output_size[k]));
+    CHECK_OK(neml2_call_bind(call, NEML2_JVP, p->output_name[k], a->jvps[k], NEML2_FLOAT64, p->output_size[k]));
 }
 
 /* Of each point, or summed over all. */
 static void bind_adjoints(neml2_call *call, const points *p, const arrays *a, int summed) {
   for (int64_t k = 0; k < p->ninputs; ++k)
-    CHECK_OK(neml2_call_bind_adjoint(call, NEML2_INPUT, p->input_name[k], a->adjoints[k], NEML2_FLOAT64,
-                                     summed ? 0 : p->input_size[k]));
+    CHECK_OK(neml2_call_bind(call, NEML2_ADJOINT, p->input_name[k], a->adjoints[k], NEML2_FLOAT64,
+                             summed ? 0 : p->input_size[k]));
 }
 
 static void bind_blocks(neml2_call *call, const points *p, const arrays *a) {
   for (int64_t d = 0; d < a->nblocks; ++d) {
     int64_t o = 0, v = 0;
-    REQUIRE_OK(neml2_model_derivative_info(&o, &v, NULL, NULL, NULL, p->model, NEML2_INPUT, d));
-    CHECK_OK(neml2_call_bind_derivative(call, p->output_name[o], NEML2_INPUT, p->input_name[v], a->blocks[d],
+    o = derivative_info(p->model, NEML2_INPUT, d).output;
+    v = derivative_info(p->model, NEML2_INPUT, d).variable;
+    CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, p->output_name[o], p->input_name[v], a->blocks[d],
                                         NEML2_FLOAT64, p->output_size[o] * p->input_size[v]));
   }
 }
@@ -241,7 +245,8 @@ static void products_are_those_of_the_blocks(const points *p) {
 
   for (int64_t d = 0; d < all.nblocks; ++d) {
     int64_t o = 0, v = 0;
-    REQUIRE_OK(neml2_model_derivative_info(&o, &v, NULL, NULL, NULL, p->model, NEML2_INPUT, d));
+    o = derivative_info(p->model, NEML2_INPUT, d).output;
+    v = derivative_info(p->model, NEML2_INPUT, d).variable;
     const int64_t rows = p->output_size[o], columns = p->input_size[v];
     for (int64_t q = 0; q < N; ++q)
       for (int64_t i = 0; i < rows; ++i)
@@ -292,12 +297,13 @@ static void failed_points_are_left_alone(const points *p) {
   for (int64_t k = 0; k < p->ninputs; ++k) fill(a.adjoints[k], N * p->input_size[k]);
   memcpy(spoilt, kept, (size_t)(N * p->input_size[0]) * sizeof *spoilt);
   spoilt[BAD * p->input_size[0]] = NAN;
-  CHECK_OK(neml2_call_bind_input(call, p->input_name[0], spoilt, NEML2_FLOAT64, p->input_size[0]));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, p->input_name[0], spoilt, NEML2_FLOAT64, p->input_size[0]));
   bind_jvps(call, p, &a);
   bind_adjoints(call, p, &a, 0);
   for (int64_t d = 0; d < a.nblocks; ++d) {
     int64_t o = 0, v = 0;
-    REQUIRE_OK(neml2_model_derivative_info(&o, &v, NULL, NULL, NULL, p->model, NEML2_INPUT, d));
+    o = derivative_info(p->model, NEML2_INPUT, d).output;
+    v = derivative_info(p->model, NEML2_INPUT, d).variable;
     fill(a.blocks[d], N * p->output_size[o] * p->input_size[v]);
   }
   bind_blocks(call, p, &a);
@@ -306,7 +312,8 @@ static void failed_points_are_left_alone(const points *p) {
   for (int64_t k = 0; k < p->ninputs; ++k) check_untouched(a.adjoints[k], good.adjoints[k], p->input_size[k]);
   for (int64_t d = 0; d < a.nblocks; ++d) {
     int64_t o = 0, v = 0;
-    REQUIRE_OK(neml2_model_derivative_info(&o, &v, NULL, NULL, NULL, p->model, NEML2_INPUT, d));
+    o = derivative_info(p->model, NEML2_INPUT, d).output;
+    v = derivative_info(p->model, NEML2_INPUT, d).variable;
     check_untouched(a.blocks[d], good.blocks[d], p->output_size[o] * p->input_size[v]);
   }
 
@@ -341,24 +348,24 @@ static void parameters_have_derivatives(const points *p, const char *output, con
     down[q] = values[q] * (1 - 1e-5);
   }
   neml2_call *call = call_over(p);
-  CHECK_OK(neml2_call_bind_parameter(call, name, up, NEML2_FLOAT64, 1));
-  CHECK_OK(neml2_call_bind_output(call, output, plus, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, name, up, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, output, plus, NEML2_FLOAT64, size));
   CHECK_OK(neml2_call_run(call, N));
-  CHECK_OK(neml2_call_bind_parameter(call, name, down, NEML2_FLOAT64, 1));
-  CHECK_OK(neml2_call_bind_output(call, output, minus, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, name, down, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, output, minus, NEML2_FLOAT64, size));
   CHECK_OK(neml2_call_run(call, N));
   for (int64_t i = 0; i < N * size; ++i) plus[i] = (plus[i] - minus[i]) / (2e-5 * values[i / size]);
 
-  CHECK_OK(neml2_call_bind_parameter(call, name, values, NEML2_FLOAT64, 1));
-  CHECK_OK(neml2_call_bind_derivative(call, output, NEML2_PARAMETER, name, block, NEML2_FLOAT64, size));
-  CHECK_OK(neml2_call_bind_cotangent(call, output, cotangent, NEML2_FLOAT64, size));
-  CHECK_OK(neml2_call_bind_adjoint(call, NEML2_PARAMETER, name, adjoint, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, name, values, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_PARAMETER, output, name, block, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_bind(call, NEML2_COTANGENT, output, cotangent, NEML2_FLOAT64, size));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER_ADJOINT, name, adjoint, NEML2_FLOAT64, 1));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_NEAR(N * size, block, plus, 1e-6);
   double products[N] = {0}, sum = 0;
   for (int64_t i = 0; i < N * size; ++i) products[i / size] += cotangent[i] * block[i];
   CHECK_NEAR(N, adjoint, products, 1e-10);
-  CHECK_OK(neml2_call_bind_adjoint(call, NEML2_PARAMETER, name, &total, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER_ADJOINT, name, &total, NEML2_FLOAT64, 0));
   CHECK_OK(neml2_call_run(call, N));
   for (int q = 0; q < N; ++q) sum += adjoint[q];
   CHECK(total == sum);
@@ -369,7 +376,7 @@ static void parameters_have_derivatives(const points *p, const char *output, con
   for (int64_t k = 0; k < p->ninputs; ++k) {
     const int64_t shape[2] = {N, p->input_size[k]};
     int64_t ndim = 0;
-    CHECK_OK(neml2_model_variable_shape(&ndim, NULL, NULL, p->model, NEML2_INPUT, k));
+    ndim = variable_info(p->model, NEML2_INPUT, k).ndim;
     inputs[k] = tensor_over(p->inputs[k], ndim + 1, shape);
   }
   const int64_t shape[2] = {N, size};
@@ -378,21 +385,22 @@ static void parameters_have_derivatives(const points *p, const char *output, con
   CHECK_OK(neml2_model_derivative_count(&count, p->model, NEML2_PARAMETER));
   for (int64_t d = 0; d < count; ++d) {
     int64_t of = 0, by = 0;
-    CHECK_OK(neml2_model_derivative_info(&of, &by, NULL, NULL, NULL, p->model, NEML2_PARAMETER, d));
+    of = derivative_info(p->model, NEML2_PARAMETER, d).output;
+    by = derivative_info(p->model, NEML2_PARAMETER, d).variable;
     if (of == o && by == v) block_index = d;
   }
-  if (CHECK_OK(neml2_model_param_jacobian(NULL, blocks, NULL, p->model, inputs, parameters)))
+  if (CHECK_OK(neml2_model_jacobian(NULL, blocks, NULL, p->model, NEML2_PARAMETER, inputs, parameters)))
     CHECK_SAME(N * size, tensor_values(blocks[block_index]), block);
-  if (CHECK_OK(neml2_model_param_vjp(NULL, adjoints, NULL, p->model, inputs, cotangents, parameters)))
+  if (CHECK_OK(neml2_model_vjp(NULL, adjoints, NULL, p->model, NEML2_PARAMETER, inputs, cotangents, parameters)))
     CHECK_SAME(N, tensor_values(adjoints[v]), adjoint);
   neml2_tensor_free(&parameters[v]);
   parameters[v] = tensor_over(values, 0, NULL);
   for (int k = 0; k < MOST; ++k) neml2_tensor_free(&adjoints[k]);
-  if (CHECK_OK(neml2_model_param_vjp(NULL, adjoints, NULL, p->model, inputs, cotangents, parameters))) {
+  if (CHECK_OK(neml2_model_vjp(NULL, adjoints, NULL, p->model, NEML2_PARAMETER, inputs, cotangents, parameters))) {
     int64_t ndim = -1;
-    CHECK_OK(neml2_tensor_shape(&ndim, NULL, NULL, adjoints[v]));
+    ndim = tensor_info(adjoints[v]).ndim;
     CHECK(ndim == 0);
-    CHECK_OK(neml2_call_bind_parameter(call, name, values, NEML2_FLOAT64, 0));
+    CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, name, values, NEML2_FLOAT64, 0));
     CHECK_OK(neml2_call_run(call, N));
     CHECK_NEAR(1, tensor_values(adjoints[v]), &total, 1e-14);
   }
@@ -418,7 +426,7 @@ static void failed_points_show_their_unknowns(const char *root) {
   neml2_call *call = call_over(&p);
   for (int64_t k = 0; k < p.ninputs; ++k)
     for (int64_t i = 0; i < p.input_size[k]; ++i) p.inputs[k][i] *= p.input_name[k][0] == 't' ? 1 : 0.1;
-  CHECK_OK(neml2_call_bind_output(call, "stress", solution, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", solution, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_ITERATIONS, iterations, 1));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_SUGGESTED_CUT, cuts, 1));
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, status, 1));
@@ -434,26 +442,26 @@ static void failed_points_show_their_unknowns(const char *root) {
     inputs[k] = tensor_over(p.inputs[k], p.input_size[k] > 1 ? 2 : 1, shape);
   }
   CHECK_OK(neml2_model_variable_find(&index, p.model, NEML2_UNKNOWN, "stress"));
-  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_model_jacobian(outputs, blocks, &report, p.model, inputs, NULL));
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_model_jacobian(outputs, blocks, &report, p.model, NEML2_INPUT, inputs, NULL));
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
   CHECK(status[0] == NEML2_OK && cuts[0] == 1);
   for (int q = 1; q < N; ++q) CHECK(status[q] == NEML2_NOT_CONVERGED && (cuts[q] == 0.5 || cuts[q] == 0.25));
-  if (CHECK_OK(neml2_report_unknown(&unknown, report, index)))
+  if (CHECK_OK(neml2_report_get_unknown(&unknown, report, index)))
     for (int i = 0; i < 6 * N; ++i) {
       const double iterate = tensor_values(unknown)[i];
       CHECK(i < 6 ? isnan(iterate) : fabs(iterate - solution[i]) < 200); /* MPa */
       CHECK((i >= 6) == isnan(tensor_values(outputs[0])[i]));
       CHECK((i >= 6) == isnan(tensor_values(blocks[0])[6 * i]));
     }
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_unknown(&unknown, report, 2));
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_unknown(&unknown, report, -1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get_unknown(&unknown, report, 2));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get_unknown(&unknown, report, -1));
   neml2_report_free(&report);
   for (int k = 0; k < MOST; ++k) neml2_tensor_free(&outputs[k]);
   neml2_tensor_free(&unknown);
 
   CHECK_OK(neml2_model_option_set_number(p.model, "miters", 50));
   CHECK_OK(neml2_model_forward(outputs, &report, p.model, inputs, NULL));
-  CHECK_STATUS(NEML2_ERROR_MISSING, neml2_report_unknown(&unknown, report, index));
+  CHECK_STATUS(NEML2_ERROR_MISSING, neml2_report_get_unknown(&unknown, report, index));
   CHECK(unknown == NULL);
   for (int k = 0; k < MOST; ++k) neml2_tensor_free(&inputs[k]), neml2_tensor_free(&outputs[k]);
   for (int k = 0; k < MOST * MOST; ++k) neml2_tensor_free(&blocks[k]);
@@ -477,8 +485,8 @@ static void ambiguous_names_are_refused(const char *root) {
   CHECK_OK(neml2_model_variable_find(&index, model, NEML2_PARAMETER, "surface.E"));
   CHECK(index == 1);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind_parameter(call, "E", &value, NEML2_FLOAT64, 0));
-  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind_adjoint(call, NEML2_PARAMETER, "E", &value, NEML2_FLOAT64, 0));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_PARAMETER, "E", &value, NEML2_FLOAT64, 0));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_PARAMETER_ADJOINT, "E", &value, NEML2_FLOAT64, 0));
   neml2_call_free(&call);
   neml2_model_free(&model);
   remove_copy(copy);
@@ -489,7 +497,10 @@ static void histories_may_be_older(const neml2_model *model) {
   int64_t count = -1, input = -1, age = -1, current = -1, output = -2, expected = -1, older = 0;
   CHECK_OK(neml2_model_history_count(&count, model));
   for (int64_t i = 0; i < count; ++i) {
-    CHECK_OK(neml2_model_history_info(&input, &age, &output, &current, model, i));
+    input = history_info(model, i).input;
+    age = history_info(model, i).age;
+    output = history_info(model, i).output;
+    current = history_info(model, i).current;
     if (age == 1) continue;
     ++older;
     CHECK_OK(neml2_model_variable_find(&expected, model, NEML2_INPUT, "t~2"));
@@ -506,9 +517,11 @@ static void blocks_have_the_axes_of_their_variables(const neml2_model *model) {
   CHECK_OK(neml2_model_derivative_count(&count, model, NEML2_INPUT));
   for (int64_t d = 0; d < count; ++d) {
     int64_t o = -1, v = -1, ndim = -1, rows = -1, columns = -1;
-    CHECK_OK(neml2_model_derivative_info(&o, &v, NULL, &ndim, NULL, model, NEML2_INPUT, d));
-    CHECK_OK(neml2_model_variable_shape(&rows, NULL, NULL, model, NEML2_OUTPUT, o));
-    CHECK_OK(neml2_model_variable_shape(&columns, NULL, NULL, model, NEML2_INPUT, v));
+    o = derivative_info(model, NEML2_INPUT, d).output;
+    v = derivative_info(model, NEML2_INPUT, d).variable;
+    ndim = derivative_info(model, NEML2_INPUT, d).ndim;
+    rows = variable_info(model, NEML2_OUTPUT, o).ndim;
+    columns = variable_info(model, NEML2_INPUT, v).ndim;
     CHECK(ndim == rows + columns);
   }
 }

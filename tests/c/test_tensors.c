@@ -11,10 +11,12 @@ static void a_new_tensor_is_zero_and_row_major(void) {
   void *data = NULL;
   neml2_tensor *tensor = NULL;
   REQUIRE_OK(neml2_tensor_create(&tensor, NEML2_FLOAT64, 3, shape));
-  CHECK_OK(neml2_tensor_shape(&ndim, &sizes, &strides, tensor));
+  ndim = tensor_info(tensor).ndim;
+  sizes = tensor_info(tensor).shape;
+  strides = tensor_info(tensor).strides;
   CHECK(ndim == 3 && sizes[0] == 2 && sizes[1] == 3 && sizes[2] == 4);
   CHECK(strides[0] == 12 && strides[1] == 4 && strides[2] == 1);
-  CHECK_OK(neml2_tensor_data(&data, tensor));
+  data = tensor_info(tensor).data;
   for (int i = 0; i < 24; ++i) CHECK(((double *)data)[i] == 0);
   neml2_tensor_free(&tensor);
   CHECK(tensor == NULL);
@@ -28,12 +30,12 @@ static void a_wrapped_tensor_is_the_callers_memory(void) {
   neml2_tensor *tensor = NULL, *other = NULL;
   deleted = 0;
   REQUIRE_OK(neml2_tensor_wrap(&tensor, values, NEML2_FLOAT64, 1, &n, NULL, count_deletion, &one));
-  CHECK_OK(neml2_tensor_data(&data, tensor));
+  data = tensor_info(tensor).data;
   CHECK(data == values);
   REQUIRE_OK(neml2_tensor_share(&other, tensor));
   neml2_tensor_free(&tensor);
   CHECK(deleted == 0); /* the other one still uses it */
-  CHECK_OK(neml2_tensor_data(&data, other));
+  data = tensor_info(other).data;
   CHECK(data == values);
   neml2_tensor_free(&other);
   CHECK(deleted == 1);
@@ -86,7 +88,7 @@ static void dlpack_keeps_the_storage(void) {
   neml2_tensor_free(&tensor);
   CHECK(deleted == 0);
   REQUIRE_OK(neml2_tensor_from_dlpack(&back, managed));
-  CHECK_OK(neml2_tensor_data(&data, back));
+  data = tensor_info(back).data;
   CHECK(data == values);
   neml2_tensor_free(&back);
   CHECK(deleted == 1);

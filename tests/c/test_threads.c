@@ -43,7 +43,7 @@ static void *fail_again_and_again(void *argument) {
   do {
     char subject[64] = "";
     if (neml2_call_run(call, 2) < NEML2_NOT_CONVERGED) ++f->wrong;
-    if (neml2_call_bind_input(call, "nothing", b.strain, NEML2_FLOAT64, 6) != NEML2_ERROR_NAME) ++f->wrong;
+    if (neml2_call_bind(call, NEML2_INPUT, "nothing", b.strain, NEML2_FLOAT64, 6) != NEML2_ERROR_NAME) ++f->wrong;
     neml2_error_subject(subject, sizeof subject, NULL);
     if (strcmp(subject, "nothing") != 0) ++f->wrong;
     ++f->runs;
@@ -94,8 +94,8 @@ static void *see_one_modulus_or_the_other(void *argument) {
   some_strains(POINTS, strain);
   hooke(POINTS, 100e3, strain, soft);
   neml2_call_create(&call, r->model);
-  neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6);
-  neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6);
+  neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6);
+  neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6);
   for (int run = 0; run < 500; ++run) {
     if (neml2_call_run(call, POINTS) != NEML2_OK) ++r->neither;
     const double scale = stress[0] / soft[0] > 1.5 ? 2 : 1;

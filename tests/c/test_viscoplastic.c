@@ -57,7 +57,7 @@ static void tensors_and_calls_agree(neml2_model *model) {
     }
     void *data = NULL;
     REQUIRE_OK(neml2_report_get(&iterations, report, NEML2_REPORT_ITERATIONS));
-    REQUIRE_OK(neml2_tensor_data(&data, iterations));
+    data = tensor_info(iterations).data;
     CHECK_SAME(N, b.iterations, (int32_t *)data);
   }
   for (int i = 0; i < VISCOPLASTIC_INPUTS; ++i) neml2_tensor_free(&inputs[i]);
@@ -100,7 +100,7 @@ static void residual_is_below_tolerance(neml2_model *model) {
   if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL)) && CHECK_OK(neml2_call_run(call, N))) {
     REQUIRE_OK(neml2_report_get(&history, report, NEML2_REPORT_RESIDUAL_HISTORY));
     const int64_t *shape = NULL;
-    CHECK_OK(neml2_tensor_shape(NULL, &shape, NULL, history));
+    shape = tensor_info(history).shape;
     CHECK(shape[0] == N && shape[1] == (int64_t)miters);
     for (int p = 0; p < N; ++p) {
       const double *norms = tensor_values(history) + shape[1] * p;
@@ -127,8 +127,8 @@ static void state_may_be_updated_in_place(neml2_model *model) {
   CHECK_OK(neml2_call_run(call, N));
   memcpy(kept, b.state, STATE_SIZE * N * sizeof *kept);
   for (int k = 0; k < VISCOPLASTIC_OUTPUTS; ++k)
-    CHECK_OK(neml2_call_bind_output(call, viscoplastic_state[k].name, b.old_state + viscoplastic_state[k].offset,
-                                    NEML2_FLOAT64, STATE_SIZE));
+    CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, viscoplastic_state[k].name, b.old_state + viscoplastic_state[k].offset,
+                             NEML2_FLOAT64, STATE_SIZE));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_SAME(STATE_SIZE * N, b.old_state, kept);
   neml2_call_free(&call);

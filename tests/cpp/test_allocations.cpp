@@ -93,19 +93,20 @@ struct Bound {
 
   Bound(const std::string& name, std::vector<Array> in, std::vector<Array> out, std::int64_t points)
       : inputs(std::move(in)), outputs(std::move(out)) {
-    expect(neml2_model_load(&model, artifact(name).c_str(), nullptr, nullptr) == NEML2_OK, "load " + name);
+    expect(neml2_model_open(&model, SOURCE(.path = artifact(name).c_str())) == NEML2_OK, "load " + name);
     expect(neml2_call_create(&call, model) == NEML2_OK, "create");
     for (Array& input : inputs) {
       const bool varies = &input == inputs.data();
       if (varies)
         for (std::int64_t i = input.size; i < points * input.size; ++i)
           input.values.push_back(input.values[static_cast<std::size_t>(i - input.size)] * (1 + 1e-3 * double(i % 7)));
-      expect(neml2_call_bind_input(call, input.name, input.values.data(), NEML2_FLOAT64, varies ? input.size : 0) == 0,
+      expect(neml2_call_bind(call, NEML2_INPUT, input.name, input.values.data(), NEML2_FLOAT64,
+                             varies ? input.size : 0) == 0,
              input.name);
     }
     for (Array& output : outputs) {
       output.values.resize(static_cast<std::size_t>(points * output.size));
-      expect(neml2_call_bind_output(call, output.name, output.values.data(), NEML2_FLOAT64, output.size) == 0,
+      expect(neml2_call_bind(call, NEML2_OUTPUT, output.name, output.values.data(), NEML2_FLOAT64, output.size) == 0,
              output.name);
     }
   }
@@ -139,7 +140,7 @@ void an_explicit_model(std::int64_t points) {
 void its_jacobian(std::int64_t points) {
   Bound bound("elasticity", strains({"strain"}), {{"stress", 6, {}}}, points);
   std::vector<double> block(static_cast<std::size_t>(36 * points));
-  expect(neml2_call_bind_derivative(bound.call, "stress", NEML2_INPUT, "strain", block.data(), NEML2_FLOAT64, 36) == 0,
+  expect(neml2_call_bind_derivative(bound.call, NEML2_INPUT, "stress", "strain", block.data(), NEML2_FLOAT64, 36) == 0,
          "bind the tangent");
   expect_nothing_taken(bound, points, "the tangent of elasticity at " + std::to_string(points) + " points");
 }

@@ -15,7 +15,7 @@ static void what_cannot_be_loaded_is_named() {
   CHECK(refuses(NEML2_ERROR_FILE, "here.pt2", [] { neml2::Graph("/nothing/here.pt2"); }));
   CHECK(refuses(NEML2_ERROR_FILE, "here.pt2", [] { neml2::Graph::check("/nothing/here.pt2"); }));
   CHECK(refuses(NEML2_ERROR_FILE, "/nothing/here", [] { neml2::describe("/nothing/here"); }));
-  CHECK(refuses(NEML2_ERROR_FILE, "/nothing.i", [] { neml2::load_model("/nothing.i", "model"); }));
+  CHECK(refuses(NEML2_ERROR_FILE, "/nothing.i", [] { neml2::Model(neml2::Source("/nothing.i").name("model")); }));
 }
 
 static void a_run_returns_what_is_recoverable(const neml2::Model& model) {

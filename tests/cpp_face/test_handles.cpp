@@ -43,7 +43,9 @@ static void what_was_moved_from_is_refused() {
 
 static void handles_come_from_c_and_go_to_it() {
   neml2_model* handle = nullptr;
-  REQUIRE_OK(neml2_model_load(&handle, face::path("elasticity").c_str(), nullptr, nullptr));
+  const neml2::Source source(face::path("elasticity"));
+  const neml2_source in_c = source.get();
+  REQUIRE_OK(neml2_model_open(&handle, &in_c));
   const neml2::Model model(handle);
   CHECK(model.get() == handle && face::is_elastic(model));
 

@@ -37,9 +37,9 @@ static void a_document_describes_the_model() {
 }
 
 static void a_stub_names_its_model() {
-  CHECK(face::is_elastic(neml2::load_model(face::path("elasticity_aoti.i"), "elasticity")));
+  CHECK(face::is_elastic(neml2::Model(neml2::Source(face::path("elasticity_aoti.i")).name("elasticity"))));
   CHECK(refuses(NEML2_ERROR_NAME, "plasticity",
-                [] { neml2::load_model(face::path("elasticity_aoti.i"), "plasticity"); }));
+                [] { neml2::Model(neml2::Source(face::path("elasticity_aoti.i")).name("plasticity")); }));
 }
 
 static void parameters_are_read_and_set() {

@@ -4,7 +4,10 @@
 #include "face.hpp"
 
 using face::refuses;
+using neml2::cpu;
+using neml2::cuda;
 using neml2::Scheduler;
+using neml2::Source;
 
 constexpr std::size_t n = 10;
 
@@ -24,35 +27,37 @@ static bool is_refused(Request&& request) {
 static void what_was_added_is_listed() {
   Scheduler devices;
   CHECK(devices.entries().empty());
-  devices.add("cpu", 512).add("cuda:0", 4096, 8192, 2.0, "libtorch");
+  devices.add(cpu, 512).add(cuda(0), 4096, 8192, 2.0, NEML2_RUNTIME_LIBTORCH);
   const auto entries = devices.entries();
   CHECK(entries.size() == 2);
-  CHECK(entries[0].device == "cpu" && entries[0].runtime == "auto" && entries[0].batch_size == 512);
+  CHECK(entries[0].device.type == NEML2_DEVICE_CPU && entries[0].runtime == NEML2_RUNTIME_AUTO &&
+        entries[0].batch_size == 512);
   CHECK(entries[0].capacity == 1024 && entries[0].priority == 1.0);
-  CHECK(entries[1].device == "cuda:0" && entries[1].runtime == "libtorch" && entries[1].batch_size == 4096);
+  CHECK(entries[1].device.type == NEML2_DEVICE_CUDA && entries[1].runtime == NEML2_RUNTIME_LIBTORCH &&
+        entries[1].batch_size == 4096);
   CHECK(entries[1].capacity == 8192 && entries[1].priority == 2.0);
 }
 
 static void what_cannot_be_added_is_refused_and_changes_nothing() {
   Scheduler devices;
-  devices.add("cpu", 4);
-  CHECK(is_refused([&] { devices.add("cpu", 4); }));
-  CHECK(is_refused([&] { devices.add("cuda:0", 8, 4); }));
-  CHECK(is_refused([&] { devices.add("cuda:0", -1); }));
-  CHECK(is_refused([&] { devices.add("cuda:0", 8, 16, std::nan("")); }));
-  CHECK(refuses(NEML2_ERROR_UNSUPPORTED, "abacus", [&] { devices.add("abacus", 8); }));
-  CHECK(is_refused([] { neml2::Model(face::path("elasticity"), Scheduler()); }));
+  devices.add(cpu, 4);
+  CHECK(is_refused([&] { devices.add(cpu, 4); }));
+  CHECK(is_refused([&] { devices.add(cuda(0), 8, 4); }));
+  CHECK(is_refused([&] { devices.add(cuda(0), -1); }));
+  CHECK(is_refused([&] { devices.add(cuda(0), 8, 16, std::nan("")); }));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "device", [&] { devices.add({3, 0}, 8); }));
+  CHECK(is_refused([] { neml2::Model(Source(face::path("elasticity")).scheduler(Scheduler())); }));
   CHECK(devices.entries().size() == 1);
 }
 
 static void a_process_keeps_the_device_of_its_rank() {
   for (const int64_t rank : {0, 1, 2, 3}) {
     Scheduler devices;
-    devices.add("cuda:0", 8).add("cuda:1", 8).keep_rank(rank, 4);
-    CHECK(devices.entries().size() == 1 && devices.entries()[0].device == (rank % 2 ? "cuda:1" : "cuda:0"));
+    devices.add(cuda(0), 8).add(cuda(1), 8).keep_rank(rank, 4);
+    CHECK(devices.entries().size() == 1 && devices.entries()[0].device.index == rank % 2);
   }
   Scheduler devices;
-  devices.add("cuda:0", 8).add("cuda:1", 8);
+  devices.add(cuda(0), 8).add(cuda(1), 8);
   CHECK(is_refused([&] { devices.keep_rank(0, 1); }));
   CHECK(is_refused([&] { devices.keep_rank(2, 2); }));
   CHECK(devices.entries().size() == 2);
@@ -60,11 +65,12 @@ static void a_process_keeps_the_device_of_its_rank() {
 
 static void a_scheduler_moves_and_is_not_needed_after_the_load() {
   Scheduler devices;
-  devices.add("cpu", 3);
+  devices.add(cpu, 3);
   Scheduler moved(std::move(devices));
   CHECK(!devices && moved.entries().size() == 1);
-  CHECK(is_refused([&] { devices.add("cpu", 3); }));
-  const neml2::Model model(face::path("elasticity"), moved);
+  CHECK(is_refused([&] { devices.add(cpu, 3); }));
+  CHECK(is_refused([&] { Source("elasticity").scheduler(devices); }));
+  const neml2::Model model(Source(face::path("elasticity")).scheduler(moved));
   Scheduler taken(moved.release());
   taken.keep_rank(0, 1);
   taken = Scheduler();
@@ -81,7 +87,7 @@ static auto states(const neml2::Model& model) {
 static void results_do_not_depend_on_the_sub_batches() {
   const auto expected = states(neml2::Model(face::path("viscoplastic")));
   for (const int64_t batch_size : {0, 1, 3, 4, 10, 11}) {
-    const neml2::Model model(face::path("viscoplastic"), Scheduler().add("cpu", batch_size));
+    const neml2::Model model(Source(face::path("viscoplastic")).scheduler(Scheduler().add(cpu, batch_size)));
     CHECK(states(model) == expected);
     CHECK(model.points_evaluated(0) == static_cast<int64_t>(n));
     face::Step step(model, n);
@@ -90,14 +96,14 @@ static void results_do_not_depend_on_the_sub_batches() {
       for (std::size_t i = 0; i < 6; ++i) CHECK(stress(p, i) == expected[p][i]);
     CHECK(model.points_evaluated(0) == static_cast<int64_t>(2 * n));
   }
-  const neml2::Model model(face::path("viscoplastic"), Scheduler().add("cpu", 3));
+  const neml2::Model model(Source(face::path("viscoplastic")).scheduler(Scheduler().add(cpu, 3)));
   CHECK(is_refused([&] { model.points_evaluated(1); }));
 }
 
 static void a_stub_names_its_model() {
   Scheduler devices;
-  devices.add("cpu", 2);
-  CHECK(face::is_elastic(neml2::load_model(face::path("elasticity_aoti.i"), "elasticity", devices)));
+  devices.add(cpu, 2);
+  CHECK(face::is_elastic(neml2::Model(Source(face::path("elasticity_aoti.i")).name("elasticity").scheduler(devices))));
 }
 
 // Points 1 and 7 fail, in the sub-batches of points 0 to 3 and 4 to 7.
@@ -109,7 +115,7 @@ static void expect_two(const neml2::AggregateError& error) {
 }
 
 static void several_failed_sub_batches_are_one_error_of_several() {
-  const neml2::Model model(face::path("viscoplastic"), Scheduler().add("cpu", 4));
+  const neml2::Model model(Source(face::path("viscoplastic")).scheduler(Scheduler().add(cpu, 4)));
   face::Step step(model, n);
   step.strain[1][0] = step.strain[7][0] = std::nan("");
   try {
@@ -136,7 +142,7 @@ static void several_failed_sub_batches_are_one_error_of_several() {
 }
 
 static void one_failed_sub_batch_is_an_error_like_any_other() {
-  const neml2::Model model(face::path("viscoplastic"), Scheduler().add("cpu", 4));
+  const neml2::Model model(Source(face::path("viscoplastic")).scheduler(Scheduler().add(cpu, 4)));
   face::Step step(model, n);
   step.strain[4][0] = step.strain[7][0] = std::nan("");
   CHECK(model.forward(step.arguments()).errors.empty());

@@ -42,9 +42,9 @@ static void guards_can_be_left_out(const std::string& folder) {
 
 static void a_package_may_be_in_memory(const std::string& folder) {
   std::string content = content_of(folder + "/named.pt2");
-  const auto graph = neml2::Graph::from_bytes(content.data(), content.size());
+  const neml2::Graph graph(neml2::Source(content.data(), content.size()));
   CHECK(refuses(NEML2_ERROR_ARTIFACT, "the package in memory",
-                [&] { neml2::Graph::from_bytes(content.data(), content.size() / 2); }));
+                [&] { neml2::Graph(neml2::Source(content.data(), content.size() / 2)); }));
   content.clear();
   inputs_and_outputs_are_described(graph);
 }

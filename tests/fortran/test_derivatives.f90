@@ -5,9 +5,9 @@ program test_derivatives
   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
-  use neml2_capi, only: neml2_artifact_describe, neml2_call, neml2_error_argument, neml2_error_name, &
-                        neml2_error_shape, neml2_error_unsupported, neml2_input, neml2_input_first, neml2_model, &
-                        neml2_ok, neml2_output, neml2_parameter, neml2_unknown
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_name, neml2_error_shape, &
+                        neml2_error_unsupported, neml2_input, neml2_input_first, neml2_model, neml2_ok, neml2_output, &
+                        neml2_parameter, neml2_source_describe, neml2_unknown
   implicit none(type, external)
   integer, parameter :: n = 5
   type(neml2_model) :: elasticity, plastic, crystal
@@ -215,10 +215,10 @@ contains
     logical :: batched
     call elasticity%derivative_count(neml2_input, count, stat, errmsg)
     call check(stat == neml2_ok .and. count == 1, "one derivative")
-    call elasticity%derivative_info(neml2_input, 1_int64, output, variable, stat, extents, batched, errmsg)
+    call elasticity%derivative_info(neml2_input, 1_int64, output, variable, stat, errmsg, extents, batched)
     call check_ok(stat, errmsg)
     call check(output == 1 .and. variable == 1 .and. all(extents == [6, 6]), "of the first by the first")
-    call elasticity%derivative_info(neml2_input, 2_int64, output, variable, stat, errmsg=errmsg)
+    call elasticity%derivative_info(neml2_input, 2_int64, output, variable, stat, errmsg)
     call check(stat == neml2_error_argument .and. output == 1, "no second one; what fails changes nothing")
     call elasticity%derivative_count(neml2_parameter, count, stat)
     call check(count == 0, "none of parameters")
@@ -234,10 +234,10 @@ contains
     character(:), allocatable :: text, same
     call elasticity%describe(text, stat, errmsg)
     call check_ok(stat, errmsg)
-    call neml2_artifact_describe(artifact("elasticity"), same, stat, errmsg=errmsg)
+    call neml2_source_describe(artifact("elasticity"), same, stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call check(text == same .and. says(text, "elasticity.E"), "the same from the model and the folder")
-    call neml2_artifact_describe("/nonexistent", text, stat, errmsg=errmsg)
+    call neml2_source_describe("/nonexistent", text, stat, errmsg=errmsg)
     call check(stat < 0 .and. text == same .and. says(errmsg, "/nonexistent"), "a missing folder")
   end subroutine models_are_described
 
@@ -409,7 +409,7 @@ contains
     call plastic%history_count(count, stat, errmsg)
     call check(stat == neml2_ok .and. count == 4, "four inputs are history")
     do i = 1, count
-      call plastic%history_info(i, input, stat, age, output, current, errmsg)
+      call plastic%history_info(i, input, stat, errmsg, age, output, current)
       call check_ok(stat, errmsg)
       call plastic%variable_name(neml2_input, input, name, stat)
       name = name(:index(name, "~") - 1)
@@ -417,7 +417,7 @@ contains
       call check_ok(stat, errmsg)
       call check(age == 1 .and. expected == max(output, current) .and. min(output, current) == 0, "what becomes of it")
     end do
-    call plastic%history_info(5_int64, input, stat, errmsg=errmsg)
+    call plastic%history_info(5_int64, input, stat, errmsg)
     call check(stat == neml2_error_argument .and. input > 0, "no fifth one; what fails changes nothing")
     call plastic%variable_count(neml2_unknown, count, stat)
     call check(count == 2, "two unknowns")

@@ -12,7 +12,7 @@ program test_elasticity
   integer, parameter :: sizes(5) = [1, 2, 7, 1000, 0]
 
   call load(model, "elasticity")
-  call check(neml2_abi_version() >= 1000, "the library has an ABI version")
+  call check(neml2_abi_version() > 0, "the library has an ABI version")
   call check(len(neml2_version()) > 0, "and a release")
   do i = 1, size(sizes)
     call calls_match_closed_form(sizes(i))
@@ -129,14 +129,14 @@ contains
     call model%set_parameter("elasticity.E", 100e3_real64, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(abs(modulus_seen() - 100e3_real64) < 1e-6_real64, "half the modulus is half the stress")
-    call model%get_parameter("elasticity.E", values, stat, extents, errmsg)
+    call model%get_parameter("elasticity.E", values, stat, errmsg, shape=extents)
     call check_ok(stat, errmsg)
     call check(size(values) == 1 .and. size(extents) == 0, "a scalar parameter has no extents")
     call check(abs(values(1) - 100e3_real64) <= 0, "the value that was set")
 
     call model%set_parameter("elasticity.E", [1e3_real64, 2e3_real64, 3e3_real64], stat, errmsg)
     call check_ok(stat, errmsg)
-    call model%get_parameter("elasticity.E", values, stat, extents, errmsg)
+    call model%get_parameter("elasticity.E", values, stat, errmsg, shape=extents)
     call check(size(values) == 3 .and. size(extents) == 1, "one value per point")
 
     call model%set_parameter("elasticity.E", 1e3_real64)
@@ -188,7 +188,7 @@ contains
       call check(count == 1, "one of each kind")
       call model%variable_find(kinds(k), names(k), position, stat, errmsg)
       call check(stat == neml2_ok .and. position == 1, "found at 1")
-      call model%variable_name(kinds(k), 1_int64, name, stat, type, errmsg)
+      call model%variable_name(kinds(k), 1_int64, name, stat, errmsg, type=type)
       call check(stat == neml2_ok .and. name == trim(names(k)), "its name")
       sub_ndim = -1
       call model%variable_shape(kinds(k), 1_int64, extents, stat, errmsg, sub_ndim)

@@ -2,11 +2,10 @@
 program test_errors
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, load, says, some_strains
-  use neml2_capi, only: neml2_artifact_describe, neml2_call, neml2_error_argument, neml2_error_file, &
-                        neml2_error_message, &
-                        neml2_error_missing, neml2_error_name, neml2_error_shape, neml2_error_status, &
-                        neml2_error_subject, neml2_get_error_message, neml2_get_error_subject, neml2_graph, &
-                        neml2_input, neml2_model, neml2_ok, neml2_report, neml2_solve, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, neml2_error_missing, &
+                        neml2_error_name, neml2_error_shape, neml2_error_status, neml2_error_subject, &
+                        neml2_get_error_message, neml2_get_error_subject, neml2_graph, neml2_input, neml2_model, &
+                        neml2_ok, neml2_report, neml2_solve, neml2_source_describe, neml2_tensor
   implicit none(type, external)
   integer, parameter :: n = 3
   type(neml2_model) :: model
@@ -71,7 +70,7 @@ contains
     call model%get_parameter("elasticity.nu", values, shape=extents)
     call failed(neml2_error_name, "elasticity.nu")
     call check(size(values) == 1 .and. size(extents) == 2, "a parameter")
-    call neml2_artifact_describe("/nonexistent", text)
+    call neml2_source_describe("/nonexistent", text)
     call failed(neml2_error_file, "/nonexistent")
     call check(text == "as it was", "a description")
     dtype = 7

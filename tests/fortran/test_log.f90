@@ -6,7 +6,7 @@ program test_log
   use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit, real64
   use checks, only: check, check_ok, finish, load, says
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_name, neml2_log_count, neml2_log_debug, &
-                        neml2_log_info, neml2_log_level, neml2_log_next, neml2_log_set_level, neml2_log_silent, &
+                        neml2_log_info, neml2_log_level_get, neml2_log_next, neml2_log_level_set, neml2_log_silent, &
                         neml2_log_warning, neml2_model, neml2_not_converged
   implicit none(type, external)
   type(neml2_model) :: model
@@ -52,26 +52,26 @@ contains
   end subroutine bind
 
   subroutine levels_are_set_and_told()
-    call neml2_log_set_level("all", neml2_log_info, stat, errmsg)
+    call neml2_log_level_set("all", neml2_log_info, stat, errmsg)
     call check_ok(stat, errmsg)
-    call neml2_log_set_level("newton", neml2_log_debug)
-    call neml2_log_level("newton", level, stat, errmsg)
+    call neml2_log_level_set("newton", neml2_log_debug)
+    call neml2_log_level_get("newton", level, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(level == neml2_log_debug, "the level of newton")
-    call neml2_log_level("model", level)
+    call neml2_log_level_get("model", level)
     call check(level == neml2_log_info, "the level of model")
-    call neml2_log_set_level("all", neml2_log_warning)
-    call neml2_log_level("all", level)
+    call neml2_log_level_set("all", neml2_log_warning)
+    call neml2_log_level_get("all", level)
     call check(level == neml2_log_warning, "the level of all")
   end subroutine levels_are_set_and_told
 
   subroutine what_is_wrong_is_refused()
-    call neml2_log_set_level("neton", neml2_log_info, stat, errmsg)
+    call neml2_log_level_set("neton", neml2_log_info, stat, errmsg)
     call check(stat == neml2_error_name .and. says(errmsg, "newton, linear"), "a channel that is none")
     level = 7
-    call neml2_log_level("neton", level, stat)
+    call neml2_log_level_get("neton", level, stat)
     call check(stat == neml2_error_name .and. level == 7, "the level of a channel that is none")
-    call neml2_log_set_level("newton", 9_int32, stat)
+    call neml2_log_level_set("newton", 9_int32, stat)
     call check(stat == neml2_error_argument, "a level that is none")
   end subroutine what_is_wrong_is_refused
 
@@ -80,7 +80,7 @@ contains
     character(24) :: expected
     call neml2_log_next(level, channel, message)
     call check(level == neml2_log_silent .and. len(channel) == 0 .and. len(message) == 0, "an empty queue")
-    call neml2_log_set_level("newton", neml2_log_debug)
+    call neml2_log_level_set("newton", neml2_log_debug)
     call evaluation%run(1, stat, errmsg)
     call check_ok(stat, errmsg)
     written = neml2_log_count()
@@ -93,11 +93,11 @@ contains
     call neml2_log_next(level, channel, message)
     call check(level == neml2_log_info .and. says(message, "1 of 1 converged"), message)
     call check(neml2_log_count() == 0, "all were taken")
-    call neml2_log_set_level("all", neml2_log_warning)
+    call neml2_log_level_set("all", neml2_log_warning)
   end subroutine records_are_taken_in_order
 
   subroutine print_a_step()
-    call neml2_log_set_level("newton", neml2_log_debug)
+    call neml2_log_level_set("newton", neml2_log_debug)
     call evaluation%run(1, stat, errmsg)
     call check_ok(stat, errmsg)
     strain(1, 1) = ieee_value(1.0_real64, ieee_quiet_nan)

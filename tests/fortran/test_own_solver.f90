@@ -73,7 +73,7 @@ program test_own_solver
 
   call load(model, "viscoplastic")
   call wrap_inputs()
-  call model%forward(inputs, expected, stat, errmsg=errmsg)
+  call model%forward(inputs, expected, stat, errmsg)
   call check_ok(stat, errmsg)
   call a_callback_agrees_with_the_library()
   call a_callback_ends_an_evaluation()

@@ -273,7 +273,7 @@ contains
     call check(stat == neml2_error_dtype, "of an adjoint")
     call model%set_parameter("elasticity.E", 1.0_real32, stat, errmsg)
     call check(stat == neml2_error_dtype .and. says(errmsg, "elasticity.E"), "of a stored value")
-    call model%get_parameter("elasticity.E", stored, stat, errmsg=errmsg)
+    call model%get_parameter("elasticity.E", stored, stat, errmsg)
     call check(stat == neml2_error_dtype .and. .not. allocated(stored), "as it is read")
   end subroutine other_kinds_are_refused
 
@@ -284,7 +284,7 @@ contains
     moduli = reshape([1, 2, 3, 4, 5, 6], [2, 3]) * 1e3_real64
     call model%set_parameter("elasticity.E", moduli, stat, errmsg)
     call check_ok(stat, errmsg)
-    call model%get_parameter("elasticity.E", stored, stat, extents, errmsg)
+    call model%get_parameter("elasticity.E", stored, stat, errmsg, shape=extents)
     call check_ok(stat, errmsg)
     call check(all(extents == [2, 3]), "a batch of two axes")
     call check(all(abs(stored - [1, 2, 3, 4, 5, 6] * 1e3_real64) <= 0), "in array element order")
@@ -292,7 +292,7 @@ contains
     table(3, :) = young
     call model%set_parameter("elasticity.E", table(3, :), stat, errmsg)
     call check_ok(stat, errmsg)
-    call model%get_parameter("elasticity.E", stored, stat, extents, errmsg)
+    call model%get_parameter("elasticity.E", stored, stat, errmsg, shape=extents)
     call check(size(stored) == n .and. all(abs(stored - young) <= 0), "a section with gaps")
     call model%set_parameter("elasticity.E", young, stat, errmsg)
     call check_ok(stat, errmsg)

@@ -3,8 +3,9 @@ program test_schedulers
   use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
-  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_count, neml2_error_file, neml2_error_part, &
-                        neml2_model, neml2_not_converged, neml2_ok, neml2_scheduler
+  use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_device_cuda, neml2_error_argument, neml2_error_count, &
+                        neml2_error_file, neml2_error_get, neml2_float64, neml2_model, neml2_not_converged, neml2_ok, &
+                        neml2_runtime_auto, neml2_runtime_libtorch, neml2_scheduler
   implicit none(type, external)
   integer, parameter :: n = 10
   character(:), allocatable :: errmsg
@@ -23,14 +24,15 @@ contains
 
   subroutine what_was_added_is_listed()
     type(neml2_scheduler) :: devices
-    character(:), allocatable :: device, runtime
+    integer(int32) :: device, runtime
     integer(int64) :: count, batch_size, capacity
     real(real64) :: priority
     call devices%create(stat, errmsg)
     call check_ok(stat, errmsg)
-    call devices%add("cpu", 512, stat, errmsg)
+    call devices%add(neml2_device_cpu, 512, stat, errmsg)
     call check_ok(stat, errmsg)
-    call devices%add("cuda:0", 4096_int64, stat, errmsg, capacity=8192_int64, priority=2.0_real64, runtime="libtorch")
+    call devices%add(neml2_device_cuda, 4096_int64, stat, errmsg, capacity=8192_int64, &
+                     priority=2.0_real64, runtime=neml2_runtime_libtorch)
     call check_ok(stat, errmsg)
     count = 0
     call devices%count(count, stat, errmsg)
@@ -38,54 +40,54 @@ contains
     call check(count == 2, "two devices")
     call devices%info(1_int64, device, stat, errmsg, batch_size, capacity, priority, runtime)
     call check_ok(stat, errmsg)
-    call check(device == "cpu" .and. runtime == "auto" .and. batch_size == 512, "the first device")
+    call check(device == neml2_device_cpu .and. runtime == neml2_runtime_auto .and. batch_size == 512, "the first device")
     call check(capacity == 1024 .and. abs(priority - 1) <= 0, "what was not said of it")
     call devices%info(2_int64, device, stat, errmsg, batch_size, capacity, priority, runtime)
     call check_ok(stat, errmsg)
-    call check(device == "cuda:0" .and. runtime == "libtorch" .and. batch_size == 4096, "the second device")
+    call check(device == neml2_device_cuda .and. runtime == neml2_runtime_libtorch .and. batch_size == 4096, "the second device")
     call check(capacity == 8192 .and. abs(priority - 2) <= 0, "what was said of it")
     call devices%info(3_int64, device, stat, errmsg, batch_size)
-    call check(stat == neml2_error_argument .and. device == "cuda:0" .and. batch_size == 4096, "there is no third")
+    call check(stat == neml2_error_argument .and. device == neml2_device_cuda .and. batch_size == 4096, "there is no third")
   end subroutine what_was_added_is_listed
 
   subroutine what_cannot_be_added_is_refused()
     type(neml2_scheduler) :: devices
     type(neml2_model) :: model
     integer(int64) :: count
-    call devices%add("cpu", 4, stat, errmsg)
+    call devices%add(neml2_device_cpu, 4, stat, errmsg)
     call check(stat == neml2_error_argument .and. len(errmsg) > 0, "no scheduler was created")
     call devices%create()
-    call model%load_scheduled(artifact("elasticity"), devices, stat, errmsg)
+    call model%load(artifact("elasticity"), stat, errmsg, scheduler=devices)
     call check(stat == neml2_error_argument .and. .not. model%is_loaded(), "it has no device")
-    call devices%add("cpu", 4)
-    call devices%add("cpu", 4, stat, errmsg)
+    call devices%add(neml2_device_cpu, 4)
+    call devices%add(neml2_device_cpu, 4, stat, errmsg)
     call check(stat == neml2_error_argument, "the CPU is there")
-    call devices%add("cuda:0", 8, stat, errmsg, capacity=4)
+    call devices%add(neml2_device_cuda, 8, stat, errmsg, capacity=4)
     call check(stat == neml2_error_argument, "less capacity than one sub-batch")
-    call devices%add("cuda:0", -1, stat, errmsg)
+    call devices%add(neml2_device_cuda, -1, stat, errmsg)
     call check(stat == neml2_error_argument, "a negative size")
     call devices%count(count)
     call check(count == 1, "nothing was added")
-    call model%load_scheduled("/nonexistent", devices, stat, errmsg)
+    call model%load("/nonexistent", stat, errmsg, scheduler=devices)
     call check(stat == neml2_error_file .and. says(errmsg, "/nonexistent"), "no such artifact")
   end subroutine what_cannot_be_added_is_refused
 
   subroutine a_process_keeps_the_device_of_its_rank()
     type(neml2_scheduler) :: devices
-    character(:), allocatable :: device
     integer(int64) :: count
+    integer(int32) :: device, index
     integer :: rank
     do rank = 0, 3
       call devices%create()
-      call devices%add("cuda:0", 8)
-      call devices%add("cuda:1", 8)
+      call devices%add(neml2_device_cuda, 8)
+      call devices%add(neml2_device_cuda, 8, device_index=1)
       call devices%keep_rank(rank, 1, stat)
       call check(stat == neml2_error_argument, "one process for two devices")
       call devices%keep_rank(rank, 4, stat, errmsg)
       call check_ok(stat, errmsg)
-      call devices%info(1_int64, device)
+      call devices%info(1_int64, device, device_index=index)
       call devices%count(count)
-      call check(count == 1 .and. device == merge("cuda:1", "cuda:0", mod(rank, 2) == 1), "the device of a rank")
+      call check(count == 1 .and. device == neml2_device_cuda .and. index == mod(rank, 2), "the device of a rank")
     end do
   end subroutine a_process_keeps_the_device_of_its_rank
 
@@ -95,11 +97,11 @@ contains
     integer(int64) :: count
     call devices%create()
     other = devices
-    call other%add("cpu", 2)
+    call other%add(neml2_device_cpu, 2)
     call devices%count(count)
     call check(count == 1 .and. devices%is_set(), "added to one, there in the other")
     call devices%free()
-    call model%load_scheduled(artifact("elasticity"), other, stat, errmsg)
+    call model%load(artifact("elasticity"), stat, errmsg, scheduler=other)
     call check_ok(stat, errmsg)
     call other%free()
     call is_elastic(model)
@@ -130,8 +132,8 @@ contains
     call check(stat == neml2_ok, "a step")
     do batch_size = 0, n + 1
       call devices%create()
-      call devices%add("cpu", batch_size)
-      call model%load_scheduled(artifact("viscoplastic"), devices, stat, errmsg, dtype="float64")
+      call devices%add(neml2_device_cpu, batch_size)
+      call model%load(artifact("viscoplastic"), stat, errmsg, scheduler=devices, dtype=neml2_float64)
       call check_ok(stat, errmsg)
       call run_step(model, 0, stress)
       call check(stat == neml2_ok .and. all(transfer(stress, [0_int64]) == transfer(expected, [0_int64])), &
@@ -148,8 +150,8 @@ contains
     type(neml2_scheduler) :: devices
     type(neml2_model) :: model
     call devices%create()
-    call devices%add("cpu", 3)
-    call model%load_scheduled(artifact("elasticity_aoti.i"), devices, stat, errmsg, name="elasticity")
+    call devices%add(neml2_device_cpu, 3)
+    call model%load(artifact("elasticity_aoti.i"), stat, errmsg, scheduler=devices, name="elasticity")
     call check_ok(stat, errmsg)
     call is_elastic(model)
   end subroutine a_stub_names_its_model
@@ -187,17 +189,17 @@ contains
     character(:), allocatable :: message
     integer(int32) :: status
     call devices%create()
-    call devices%add("cpu", 4)
-    call model%load_scheduled(artifact("viscoplastic"), devices)
+    call devices%add(neml2_device_cpu, 4)
+    call model%load(artifact("viscoplastic"), scheduler=devices)
     call run_step(model, 5, stress)
     call check(stat >= neml2_not_converged .and. says(errmsg, "2 of 10"), errmsg)
     call check(neml2_error_count() == 2, "two sub-batches failed")
-    call neml2_error_part(1_int64, status, message, stat, errmsg)
+    call neml2_error_get(1_int64, status, message, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(status >= neml2_not_converged .and. says(message, "points 4 to 7"), message)
-    call neml2_error_part(2_int64, status, message)
+    call neml2_error_get(2_int64, status, message)
     call check(status >= neml2_not_converged .and. says(message, "points 8 to 9"), message)
-    call neml2_error_part(3_int64, status, message, stat)
+    call neml2_error_get(3_int64, status, message, stat)
     call check(stat == neml2_error_argument .and. says(message, "points 8 to 9"), "there is no third")
     call check(neml2_error_count() == 1, "which is one error")
   end subroutine errors_are_told_one_by_one

@@ -3,7 +3,8 @@
 program test_signatures
   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real64
   use checks, only: check, check_ok, finish, says
-  use neml2_capi, only: neml2_error_argument, neml2_error_artifact, neml2_float64, neml2_graph, neml2_ok, neml2_tensor
+  use neml2_capi, only: neml2_error_argument, neml2_error_artifact, neml2_float64, neml2_graph, neml2_ok, &
+                        neml2_runtime_builtin, neml2_tensor
   implicit none(type, external)
   type(neml2_graph) :: graph
   integer(int32) :: stat
@@ -29,7 +30,7 @@ contains
     close (unit)
     call graph%load_bytes(content(:bytes / 2), stat, errmsg)
     call check(stat == neml2_error_artifact .and. says(errmsg, "truncated"), errmsg)
-    call graph%load_bytes(content, stat, errmsg, "builtin")
+    call graph%load_bytes(content, stat, errmsg, runtime=neml2_runtime_builtin)
     call check_ok(stat, errmsg)
     if (stat /= neml2_ok) call finish()
   end subroutine a_package_may_be_in_memory

@@ -5,8 +5,8 @@
 program test_single_precision
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check, check_ok, finish, says
-  use neml2_capi, only: neml2_call, neml2_error_dtype, neml2_float32, neml2_model, neml2_ok, &
-                        neml2_output, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_error_dtype, neml2_float32, neml2_model, neml2_ok, neml2_output, &
+                        neml2_tensor
   implicit none(type, external)
   integer, parameter :: n = 5
   type(neml2_model) :: model
@@ -17,7 +17,7 @@ program test_single_precision
 
   if (command_argument_count() /= 1) stop
   call get_command_argument(1, root)
-  call model%load(root, stat, errmsg, dtype="float32")
+  call model%load(root, stat, errmsg, dtype=neml2_float32)
   call check_ok(stat, errmsg)
   dtype = 0
   call model%dtype(dtype)
@@ -57,7 +57,7 @@ contains
     call check_ok(stat, errmsg)
     call inputs(2)%wrap(state(2, :), stat, errmsg)
     call check_ok(stat, errmsg)
-    call model%forward(inputs, outputs, stat, errmsg=errmsg)
+    call model%forward(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%values(values, stat, errmsg)
     call check(stat == neml2_ok .and. all(abs(values - state(3, :)) <= 0), "as the call has them")

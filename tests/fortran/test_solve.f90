@@ -114,7 +114,7 @@ contains
     first = 0
     do k = 0, int(miters) - 1
       if (k > 0) then
-        call solve%step(u, du, stat, singular, errmsg)
+        call solve%step(u, du, stat, errmsg, singular)
         call check_ok(stat, errmsg)
         where (spread(outcome == neml2_not_converged, 1, int(n))) u = u + du
         where (outcome == neml2_not_converged) steps = k
@@ -128,7 +128,7 @@ contains
       where (outcome == neml2_not_converged .and. (norm < atol .or. norm < rtol * first)) outcome = neml2_ok
       if (.not. any(outcome == neml2_not_converged .and. norm < huge(norm))) exit
     end do
-    call solve%accept(u, stat, outcome, steps, errmsg)
+    call solve%accept(u, stat, errmsg, status=outcome, iterations=steps)
     call check_ok(stat, errmsg)
   end subroutine newton
 
@@ -177,7 +177,7 @@ contains
     call solve%next(more, stat)
     copy = solve
     call solve%free()
-    call copy%size(n, npoints, stat, nunknowns)
+    call copy%size(n, npoints, stat, nunknowns=nunknowns)
     call check(nunknowns == 4, "four unknowns")
     do k = 1, nunknowns
       call copy%layout(k, unknown, first, pieces, stride, length, stat, errmsg)
@@ -233,13 +233,13 @@ contains
     call solve%guess(few, stat, errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "(19, 5)"), "too short a vector")
     call solve%guess(u, stat)
-    call solve%accept(u, stat, status(:2), errmsg=errmsg)
+    call solve%accept(u, stat, errmsg, status(:2))
     call check(stat == neml2_error_shape .and. says(errmsg, "status"), "too few flags")
     call solve%next(more, stat, errmsg)
     call check(stat == neml2_error_argument .and. says(errmsg, "accept"), "not accepted")
     call solve%finish(stat, errmsg)
     call check(stat == neml2_error_argument .and. says(errmsg, "accept"), "nor at its end")
-    call solve%accept(u, stat, errmsg=errmsg)
+    call solve%accept(u, stat, errmsg)
     call check_ok(stat, errmsg)
     call solve%next(more, stat)
     call solve%finish(stat, errmsg)

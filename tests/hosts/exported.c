@@ -8,7 +8,7 @@ static neml2_graph *load(const char *folder, const char *name) {
   char path[4096];
   neml2_graph *graph = NULL;
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  REQUIRE_OK(neml2_graph_load_with(&graph, path, "builtin"));
+  REQUIRE_OK(neml2_graph_open(&graph, SOURCE(.path = path, .runtime = NEML2_RUNTIME_BUILTIN)));
   return graph;
 }
 
@@ -38,9 +38,10 @@ static void print(const neml2_tensor *tensor) {
   int64_t ndim = 0, count = 1;
   const int64_t *shape = NULL;
   void *data = NULL;
-  REQUIRE_OK(neml2_tensor_dtype(&dtype, tensor));
-  REQUIRE_OK(neml2_tensor_shape(&ndim, &shape, NULL, tensor));
-  REQUIRE_OK(neml2_tensor_data(&data, tensor));
+  dtype = tensor_info(tensor).dtype;
+  ndim = tensor_info(tensor).ndim;
+  shape = tensor_info(tensor).shape;
+  data = tensor_info(tensor).data;
   for (int64_t i = 0; i < ndim; ++i) count *= shape[i];
   print_numbers(data, dtype, count);
 }
@@ -80,16 +81,16 @@ static void perzyna(const char *folder) {
   neml2_call *call = NULL;
   for (int p = 0; p < N; ++p) strain[p][0] = 1e-3 * (p + 1), strain[p][4] = -5e-4 * p;
   snprintf(path, sizeof path, "%s/perzyna", folder);
-  REQUIRE_OK(neml2_model_load(&model, path, NULL, NULL));
+  REQUIRE_OK(neml2_model_open(&model, SOURCE(.path = path)));
   REQUIRE_OK(neml2_call_create(&call, model));
-  REQUIRE_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  REQUIRE_OK(neml2_call_bind_input(call, "t", &time, NEML2_FLOAT64, 0));
-  REQUIRE_OK(neml2_call_bind_input(call, "t~1", zeros, NEML2_FLOAT64, 0));
-  REQUIRE_OK(neml2_call_bind_input(call, "strain~1", zeros, NEML2_FLOAT64, 6));
-  REQUIRE_OK(neml2_call_bind_input(call, "stress~1", zeros, NEML2_FLOAT64, 6));
-  REQUIRE_OK(neml2_call_bind_input(call, "p~1", zeros, NEML2_FLOAT64, 6));
-  REQUIRE_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
-  REQUIRE_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", tangent, NEML2_FLOAT64, 36));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "t", &time, NEML2_FLOAT64, 0));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "t~1", zeros, NEML2_FLOAT64, 0));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "strain~1", zeros, NEML2_FLOAT64, 6));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "stress~1", zeros, NEML2_FLOAT64, 6));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_INPUT, "p~1", zeros, NEML2_FLOAT64, 6));
+  REQUIRE_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
+  REQUIRE_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangent, NEML2_FLOAT64, 36));
   REQUIRE_OK(neml2_call_run(call, N));
   print_numbers(stress, NEML2_FLOAT64, N * 6);
   print_numbers(tangent, NEML2_FLOAT64, N * 36);

@@ -3,7 +3,7 @@
 program exported
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check_ok, finish
-  use neml2_capi, only: neml2_call, neml2_graph, neml2_model, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_graph, neml2_model, neml2_runtime_builtin, neml2_tensor
   implicit none(type, external)
   integer, parameter :: n = 3
   character(4096) :: folder
@@ -21,7 +21,7 @@ contains
   subroutine load(graph, name)
     type(neml2_graph), intent(inout) :: graph
     character(*), intent(in) :: name
-    call graph%load(trim(folder)//"/"//name, stat, errmsg, runtime="builtin")
+    call graph%load(trim(folder)//"/"//name, stat, errmsg, runtime=neml2_runtime_builtin)
     call check_ok(stat, errmsg)
   end subroutine load
 

@@ -10,9 +10,8 @@ static neml2_scheduler *scheduler_of(int devices) {
   neml2_scheduler *scheduler = NULL;
   REQUIRE_OK(neml2_scheduler_create(&scheduler));
   for (int i = 0; i < devices; ++i) {
-    char name[16];
-    snprintf(name, sizeof name, "cuda:%d", i);
-    REQUIRE_OK(neml2_scheduler_add(scheduler, name, NULL, 100, 0, 1.0));
+    REQUIRE_OK(
+        neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CUDA, .device_index = i, .batch_size = 100)));
   }
   return scheduler;
 }
@@ -40,12 +39,11 @@ static void keep(int rank, int ranks) {
 }
 
 static int64_t kept_of(int devices, MPI_Comm comm) {
-  const char *name = "";
   neml2_scheduler *scheduler = scheduler_of(devices);
   CHECK_OK(neml2_mpi_keep_rank(scheduler, comm));
   CHECK(devices_of(scheduler) == 1);
-  CHECK_OK(neml2_scheduler_info(&name, NULL, NULL, NULL, NULL, scheduler, 0));
-  const int64_t number = strncmp(name, "cuda:", 5) == 0 ? atoi(name + 5) : -1;
+  const neml2_device device = device_info(scheduler, 0);
+  const int64_t number = device.device == NEML2_DEVICE_CUDA ? device.device_index : -1;
   neml2_scheduler_free(&scheduler);
   return number;
 }

@@ -4,8 +4,8 @@ program mpi_communicators
   use checks, only: check, finish
   use mpi_f08, only: MPI_Comm, MPI_Comm_free, MPI_COMM_NULL, MPI_Comm_rank, MPI_COMM_SELF, MPI_Comm_size, &
                      MPI_Comm_split, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Init, MPI_INTEGER
-  use neml2_capi, only: neml2_error_argument, neml2_error_file, neml2_non_finite, neml2_ok, neml2_scheduler, &
-                        neml2_singular
+  use neml2_capi, only: neml2_device_cuda, neml2_error_argument, neml2_error_file, neml2_non_finite, neml2_ok, &
+                        neml2_scheduler, neml2_singular
   use neml2_capi_mpi, only: neml2_mpi_keep_rank, neml2_mpi_local_rank, neml2_mpi_worst_status
   implicit none(type, external)
 
@@ -61,12 +61,10 @@ contains
   subroutine add_devices(scheduler, devices)
     type(neml2_scheduler), intent(inout) :: scheduler
     integer, intent(in) :: devices
-    character(16) :: name
     integer :: device
     call scheduler%create(stat)
     do device = 0, devices - 1
-      write (name, "(a, i0)") "cuda:", device
-      call scheduler%add(trim(name), 100, stat=stat)
+      call scheduler%add(neml2_device_cuda, 100, stat=stat, device_index=device)
       call check(stat == neml2_ok, "a device is added")
     end do
   end subroutine add_devices
@@ -84,14 +82,13 @@ contains
     integer, intent(in) :: devices
     type(MPI_Comm), intent(in) :: comm
     type(neml2_scheduler) :: scheduler
-    character(:), allocatable :: name
+    integer(int32) :: kind
     call add_devices(scheduler, devices)
     call neml2_mpi_keep_rank(scheduler, comm, stat, errmsg)
     call check(stat == neml2_ok, "a device is kept")
     call check_devices(scheduler, 1)
-    name = ""
-    call scheduler%info(1_int64, name)
-    read (name(6:), *) number
+    number = -1
+    call scheduler%info(1_int64, kind, device_index=number)
   end function kept_of
 
   ! A device for each rank, but no more: a rank without a scheduler fails all, and so does one with too many devices.

@@ -3,7 +3,7 @@
 program network
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32
   use checks, only: check_ok, finish
-  use neml2_capi, only: neml2_float32, neml2_graph, neml2_tensor
+  use neml2_capi, only: neml2_float32, neml2_graph, neml2_runtime_libtorch, neml2_tensor
   implicit none(type, external)
   character(4096) :: package, file, text
   character(:), allocatable :: errmsg
@@ -29,7 +29,7 @@ program network
   open (newunit=unit, file=trim(file), access="stream", form="unformatted", status="old", action="read")
   read (unit) values
   close (unit)
-  call graph%load(trim(package), stat, errmsg, runtime="libtorch")
+  call graph%load(trim(package), stat, errmsg, runtime=neml2_runtime_libtorch)
   call check_ok(stat, errmsg)
   call graph%run(inputs, outputs, stat, errmsg)
   call check_ok(stat, errmsg)

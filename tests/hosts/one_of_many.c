@@ -13,7 +13,8 @@ int main(int argc, char **argv) {
   char byte;
   neml2_model *model = NULL;
   if (argc != 2 || read(STDIN_FILENO, &byte, 1) != 1) return 2;
-  REQUIRE_OK(neml2_model_load_with(&model, artifact("viscoplastic"), NULL, NULL, NULL, argv[1]));
+  const int32_t runtime = strcmp(argv[1], "libtorch") == 0 ? NEML2_RUNTIME_LIBTORCH : NEML2_RUNTIME_BUILTIN;
+  REQUIRE_OK(neml2_model_open(&model, SOURCE(.path = artifact("viscoplastic"), .runtime = runtime)));
 
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);

@@ -38,14 +38,12 @@ def evaluate(model: Model, inputs: Mapping[str, Array]) -> tuple[Arrays, Arrays]
     call = ffi.new("neml2_call **")
     check(lib.neml2_call_create(call, model._engine._open()[0]))
     try:
-        for bind, values in (
-            (lib.neml2_call_bind_input, arrays),
-            (lib.neml2_call_bind_output, outputs),
-        ):
+        for role, values in ((lib.NEML2_INPUT, arrays), (lib.NEML2_OUTPUT, outputs)):
             for name, array in values.items():
                 data = ffi.cast("void *", array.ctypes.data)
                 stride = array.strides[0] // array.itemsize
-                check(bind(call[0], name.encode(), data, lib.NEML2_FLOAT64, stride))
+                place = call[0], role, name.encode()
+                check(lib.neml2_call_bind(*place, data, lib.NEML2_FLOAT64, stride))
         for name, array in report.items():
             data = ffi.cast("void *", array.ctypes.data)
             stride = array.strides[0] // array.itemsize

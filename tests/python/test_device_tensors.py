@@ -393,8 +393,8 @@ def test_the_built_in_runtime_has_no_other_device(package_for_cuda: Path) -> Non
 
 def test_a_stream_is_of_a_device_that_can_be() -> None:
     with pytest.raises(FatalError, match="index of a CUDA device is 0 or more; got -1"):
-        check(lib.neml2_stream_use(-1, ffi.NULL))
-    check(lib.neml2_stream_use(0, ffi.NULL))
+        check(lib.neml2_stream_set(-1, ffi.NULL))
+    check(lib.neml2_stream_set(0, ffi.NULL))
 
 
 def test_a_capsule_of_dlpack_has_the_memory_of_its_tensor() -> None:

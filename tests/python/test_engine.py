@@ -307,7 +307,7 @@ def test_it_calls_no_function_above_the_graph_tier(
     for module, found in list(sys.modules.items()):
         if module.startswith("neml2_capi") and hasattr(found, "lib"):
             monkeypatch.setattr(found, "lib", guarded)
-    with pytest.raises(AssertionError, match="neml2_model_load"):
+    with pytest.raises(AssertionError, match="neml2_model_open"):
         Model(path)
     model = Model(path, engine="python")
     assert len(dict(evaluations(model, name, x))) > 6

@@ -119,13 +119,13 @@ def test_a_call_whose_derivative_is_refused_writes_nothing(artifacts: Artifacts)
     call = ffi.gc(ffi.new("neml2_call **"), lib.neml2_call_free)
     check(lib.neml2_call_create(call, model._engine._open()[0]))
 
-    def bind(function: Any, name: bytes, array: Any) -> None:
+    def bind(role: int, name: bytes, array: Any) -> None:
         data = ffi.cast("void *", array.ctypes.data)
-        check(function(call[0], name, data, lib.NEML2_FLOAT64, array[0].size))
+        check(lib.neml2_call_bind(call[0], role, name, data, lib.NEML2_FLOAT64, array[0].size))
 
-    bind(lib.neml2_call_bind_input, b"strain", strain)
-    bind(lib.neml2_call_bind_tangent, b"strain", strain)  # not the same at all grains
-    bind(lib.neml2_call_bind_output, b"stress", stress)
-    bind(lib.neml2_call_bind_jvp, b"mean_stress", jvp)
+    bind(lib.NEML2_INPUT, b"strain", strain)
+    bind(lib.NEML2_TANGENT, b"strain", strain)  # not the same at all grains
+    bind(lib.NEML2_OUTPUT, b"stress", stress)
+    bind(lib.NEML2_JVP, b"mean_stress", jvp)
     assert lib.neml2_call_run(call[0], 2) == lib.NEML2_ERROR_UNSUPPORTED
     assert np.all(jvp == -1.0) and np.all(stress == -1.0)

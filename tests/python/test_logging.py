@@ -83,7 +83,7 @@ def inputs(points: int = 1, bad: tuple[int, ...] = ()) -> dict[str, Any]:
 
 def level_of(name: str) -> int:
     level = ffi.new("int32_t *")
-    assert lib.neml2_log_level(level, name.encode()) == lib.NEML2_OK
+    assert lib.neml2_log_level_get(level, name.encode()) == lib.NEML2_OK
     return int(level[0])
 
 

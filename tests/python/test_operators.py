@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -31,6 +30,7 @@ from neml2_capi import (
     unregister_operator,
 )
 from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.source import NativeSource
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE
@@ -240,14 +240,14 @@ def test_an_operator_that_is_missing_is_named_with_what_to_do(packages: Path) ->
 
 def test_a_check_without_loading_knows_what_is_registered(packages: Path, register: Any) -> None:
     def check() -> int:
-        path = os.fsencode(packages / "saturate.pt2")
-        return int(lib.neml2_graph_check_with(taken, path, b"auto"))
+        return int(lib.neml2_graph_check(taken, source.pointer))
 
-    taken = ffi.new("const char **")
+    source = NativeSource(packages / "saturate.pt2")
+    taken = ffi.new("int32_t *")
     assert check() < 0
     register(SATURATE, saturate)
     assert check() == 0
-    assert ffi.string(taken[0]) == b"builtin"
+    assert taken[0] == lib.NEML2_RUNTIME_BUILTIN
 
 
 def test_a_name_is_registered_once(packages: Path, register: Any) -> None:

@@ -36,21 +36,60 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_raw_layer_is_what_the_header_asks_for() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "generate_cffi.py"), "--check"]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+def check_generated(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "tools" / "generate.py"), "--check"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_what_is_generated_is_what_the_header_asks_for() -> None:
+    checked = check_generated(ROOT)
     assert checked.returncode == 0, checked.stderr
 
 
-def test_a_changed_header_is_noticed_and_the_mending_command_named(tmp_path: Path) -> None:
-    for path in ("include/neml2_capi.h", "tools/generate_cffi.py", "neml2_capi/_ffi/raw.py"):
+@pytest.mark.parametrize(
+    ("edited", "before", "after", "stale"),
+    [
+        (
+            "include/neml2_capi.h",
+            "NEML2_SINGULAR = 3",
+            "NEML2_SINGULAR = 4",
+            "neml2_capi/_ffi/raw.py",
+        ),
+        ("include/neml2_capi.h", "neml2_log_count(", "neml2_log_size(", "include/neml2_capi.f90"),
+        (
+            "include/neml2_capi.f90",
+            "function try_model_dtype(self, dtype)",
+            "function try_model_dtype(self, code)",
+            "include/neml2_capi.f90",
+        ),
+        (
+            "include/neml2_capi.f90",
+            "outcome = bind(self, neml2_input, name, layout_of(array), stride, first)",
+            "outcome = bind(self, neml2_input, name, layout_of(array), first, stride)",
+            "include/neml2_capi.f90",
+        ),
+    ],
+)
+def test_a_stale_file_is_named_with_the_command_that_mends_it(
+    edited: str, before: str, after: str, stale: str, tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    for path in (
+        "CHANGELOG.md",
+        "CMakeLists.txt",
+        "include/neml2_capi.h",
+        "include/neml2_capi.f90",
+        "neml2_capi/_ffi/raw.py",
+        "tests/abi/declarations.txt",
+    ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
-    header = tmp_path / "include" / "neml2_capi.h"
-    header.write_text(HEADER.replace("NEML2_SINGULAR = 3", "NEML2_SINGULAR = 4"), encoding="utf-8")
-    command = [sys.executable, str(tmp_path / "tools" / "generate_cffi.py"), "--check"]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    source = (tmp_path / edited).read_text(encoding="utf-8")
+    assert before in source
+    (tmp_path / edited).write_text(source.replace(before, after, 1), encoding="utf-8")
+    checked = check_generated(tmp_path)
     assert checked.returncode == 1
+    assert stale in checked.stderr
     assert "python3 build.py generate" in checked.stderr
 
 
@@ -72,12 +111,12 @@ def test_importing_needs_no_parser_and_no_torch() -> None:
 
 
 def test_a_missing_library_is_named() -> None:
-    done = python("import neml2_capi", NEML2_CAPI_LIBRARY="/nowhere/libneml2_capi.so.1")
-    assert "ImportError: NEML2_CAPI_LIBRARY is set to /nowhere/libneml2_capi.so.1" in done.stderr
+    done = python("import neml2_capi", NEML2_CAPI_LIBRARY="/nowhere/libneml2_capi.so.0")
+    assert "ImportError: NEML2_CAPI_LIBRARY is set to /nowhere/libneml2_capi.so.0" in done.stderr
 
 
 def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "libneml2_capi.so.1"
+    path = tmp_path / "libneml2_capi.so.0"
     path.write_text("not ELF")
     done = python("import neml2_capi", NEML2_CAPI_LIBRARY=str(path))
     assert f"ImportError: {path} is not a usable neml2_capi library" in done.stderr
@@ -86,7 +125,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("version", [2000, 999])
 def test_a_library_of_another_abi_is_refused(tmp_path: Path, version: int) -> None:
-    source, path = tmp_path / "other.c", tmp_path / "libneml2_capi.so.1"
+    source, path = tmp_path / "other.c", tmp_path / "libneml2_capi.so.0"
     source.write_text(f"int neml2_abi_version(void) {{ return {version}; }}\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source], check=True)
     done = python("import neml2_capi", NEML2_CAPI_LIBRARY=str(path))

@@ -325,8 +325,9 @@ def test_a_solved_call_has_its_derivatives(artifacts: Artifacts, name: str) -> N
         for key, value in inputs.items():
             data = ffi.cast("void *", value.ctypes.data)
             size = value[0].size
-            check(lib.neml2_call_bind_input(call[0], key.encode(), data, lib.NEML2_FLOAT64, size))
-        pair = first.output.encode(), lib.NEML2_INPUT, first.variable.encode()
+            place = lib.NEML2_INPUT, key.encode()
+            check(lib.neml2_call_bind(call[0], *place, data, lib.NEML2_FLOAT64, size))
+        pair = lib.NEML2_INPUT, first.output.encode(), first.variable.encode()
         data = ffi.cast("void *", block.ctypes.data)
         size = block[0].size
         check(lib.neml2_call_bind_derivative(call[0], *pair, data, lib.NEML2_FLOAT64, size))

@@ -16,18 +16,18 @@ int main(void) {
   hooke(1, YOUNG, strain, expected);
   REQUIRE_OK(neml2_call_create(&call, model));
   REQUIRE_OK(neml2_call_create(&without_input, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(without_input, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(without_input, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   neml2_tensor *value = tensor_over(&one, 0, NULL);
 
-  refused(model, NEML2_ERROR_NAME, neml2_call_bind_input(call, "strian", strain, NEML2_FLOAT64, 6));
-  refused(model, NEML2_ERROR_DTYPE, neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT32, 6));
-  refused(model, NEML2_ERROR_SHAPE, neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 5));
+  refused(model, NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_INPUT, "strian", strain, NEML2_FLOAT64, 6));
+  refused(model, NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT32, 6));
+  refused(model, NEML2_ERROR_SHAPE, neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 5));
   refused(model, NEML2_ERROR_MISSING, neml2_call_run(without_input, 1));
   refused(model, NEML2_ERROR_ARGUMENT, neml2_model_option_set_number(model, "chunk", -1));
   refused(model, NEML2_ERROR_NAME, neml2_model_parameter_set(model, "elasticity.nu", value));
-  refused(model, NEML2_ERROR_FILE, neml2_model_load(&nothing, "/nothing/here", NULL, NULL));
+  refused(model, NEML2_ERROR_FILE, neml2_model_open(&nothing, SOURCE(.path = "/nothing/here")));
 
   CHECK(nothing == NULL && stress[0] == 0); /* what was refused wrote nothing */
   CHECK_OK(neml2_call_run(call, 1));        /* and changed nothing that was bound */

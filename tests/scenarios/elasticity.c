@@ -12,8 +12,8 @@ int main(void) {
   hooke(N, YOUNG, strain[0], expected[0]);
 
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_NEAR(6 * N, stress[0], expected[0], 1e-12);
   print_points("stress", N, 6, 6, stress[0]);

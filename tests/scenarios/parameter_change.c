@@ -24,8 +24,8 @@ int main(void) {
   double strain[N][6], stress[N][6], expected[N][6], young[N];
   elastic_strains(N, strain[0]);
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
 
   CHECK(stored_young(model) == YOUNG);
   CHECK_OK(neml2_call_run(call, N));
@@ -44,7 +44,7 @@ int main(void) {
     young[p] = 100e3 * (p + 1);
     hooke(1, young[p], strain[p], expected[p]);
   }
-  CHECK_OK(neml2_call_bind_parameter(call, "elasticity.E", young, NEML2_FLOAT64, 1));
+  CHECK_OK(neml2_call_bind(call, NEML2_PARAMETER, "elasticity.E", young, NEML2_FLOAT64, 1));
   CHECK_OK(neml2_call_run(call, N));
   CHECK_NEAR(6 * N, stress[0], expected[0], 1e-12);
   print_points("stress", N, 6, 6, stress[0]);

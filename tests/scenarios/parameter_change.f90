@@ -51,7 +51,7 @@ contains
   subroutine check_stored(modulus)
     real(real64), intent(in) :: modulus
     real(real64), allocatable :: stored(:)
-    call model%get_parameter("elasticity.E", stored, stat, errmsg=errmsg)
+    call model%get_parameter("elasticity.E", stored, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(size(stored) == 1 .and. all(abs(stored - modulus) <= 0), "the stored modulus")
   end subroutine check_stored

@@ -7,8 +7,9 @@ static neml2_model *load_scheduled(const char *path) {
   neml2_scheduler *scheduler = NULL;
   neml2_model *model = NULL;
   CHECK_OK(neml2_scheduler_create(&scheduler));
-  CHECK_OK(neml2_scheduler_add(scheduler, "cpu", NULL, BATCH_SIZE, 0, 1.0));
-  CHECK_OK(neml2_model_load_scheduled(&model, path, NULL, NULL, scheduler));
+  CHECK_OK(
+      neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = BATCH_SIZE, .priority = 1.0)));
+  CHECK_OK(neml2_model_open(&model, SOURCE(.path = path, .scheduler = scheduler)));
   neml2_scheduler_free(&scheduler);
   return model;
 }
@@ -34,8 +35,8 @@ static void sub_batches_fail(const neml2_model *model) {
   cycle_load(&b, 0, STEPS);
   b.strain[6 * 1] = b.strain[6 * 6] = NAN;
   CHECK(neml2_call_run(call, N) >= NEML2_NOT_CONVERGED);
-  CHECK(neml2_error_count() == 2);
-  for (int i = 0; i < 2; ++i) CHECK_OK(neml2_error_part(&errors[i], NULL, 0, NULL, i));
+  CHECK(error_count() == 2);
+  for (int i = 0; i < 2; ++i) CHECK_OK(neml2_error_get(&errors[i], NULL, NULL, 0, NULL, i));
   print_integers("errors", 2, errors);
   print_integers("status", N, b.status);
   neml2_call_free(&call);
@@ -49,7 +50,7 @@ int main(void) {
   int64_t evaluated = 0;
   CHECK_SAME(STATE_SIZE * N, b.state, expected.state);
   print_points("state", N, STATE_SIZE, STATE_SIZE, b.state);
-  CHECK_OK(neml2_model_points_evaluated(&evaluated, model, 0));
+  CHECK_OK(neml2_model_points(&evaluated, model, 0));
   CHECK(evaluated == N * STEPS);
   viscoplastic_free(&expected);
   viscoplastic_free(&b);

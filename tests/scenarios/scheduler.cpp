@@ -34,9 +34,9 @@ static void sub_batches_fail(const neml2::Model& model) {
 int main() {
   return scenario::run([] {
     neml2::Scheduler scheduler;
-    scheduler.add("cpu", batch_size);
+    scheduler.add(neml2::cpu, batch_size);
     const neml2::Model plain = scenario::load("viscoplastic");
-    const neml2::Model model(scenario::artifact("viscoplastic"), scheduler);
+    const neml2::Model model(neml2::Source(scenario::artifact("viscoplastic")).scheduler(scheduler));
     const auto states = cycled(model);
     CHECK(states == cycled(plain));
     scenario::print_points("state", states, 19);

@@ -3,8 +3,8 @@ program scheduler
   use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_set_halting_mode, ieee_usual, ieee_value
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, load
-  use neml2_capi, only: neml2_call, neml2_error_count, neml2_error_part, neml2_model, neml2_not_converged, &
-                        neml2_scheduler
+  use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_error_count, neml2_error_get, neml2_model, &
+                        neml2_not_converged, neml2_scheduler
   use scenario, only: accept, at_rest, bind, cycle_load, finish_scenario, points, print_integers, print_points, &
                       same_bits, state_size, wanted_traps
   implicit none(type, external)
@@ -37,9 +37,9 @@ contains
     type(neml2_scheduler) :: devices
     call devices%create(stat, errmsg)
     call check_ok(stat, errmsg)
-    call devices%add("cpu", batch_size, stat, errmsg)
+    call devices%add(neml2_device_cpu, batch_size, stat, errmsg)
     call check_ok(stat, errmsg)
-    call model%load_scheduled(artifact("viscoplastic"), devices, stat, errmsg)
+    call model%load(artifact("viscoplastic"), stat, errmsg, scheduler=devices)
     call check_ok(stat, errmsg)
   end subroutine load_scheduled
 
@@ -76,7 +76,7 @@ contains
     call check(stat >= neml2_not_converged, "points failed")
     call check(neml2_error_count() == 2, "in two sub-batches")
     do i = 1, 2
-      call neml2_error_part(i, errors(i), message, stat, errmsg)
+      call neml2_error_get(i, errors(i), message, stat, errmsg)
       call check_ok(stat, errmsg)
     end do
     call print_integers("errors", errors)

@@ -30,7 +30,7 @@ static double distance(const double *a, const double *b) {
 }
 
 static void bind_tangent(neml2_call *call, double *tangent) {
-  CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", tangent, NEML2_FLOAT64, 36));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangent, NEML2_FLOAT64, 36));
 }
 
 int main(void) {
@@ -51,7 +51,7 @@ int main(void) {
   bind_tangent(call, tangent);
   CHECK_OK(neml2_call_run(call, N));
   bind_tangent(call, other_order);
-  CHECK_OK(neml2_call_set_block_order(call, NEML2_INPUT_FIRST));
+  CHECK_OK(neml2_call_block_order_set(call, NEML2_INPUT_FIRST));
   CHECK_OK(neml2_call_run(call, N));
   bind_tangent(call, NULL);
   difference(call, &b, differences);

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import evaluations
-from kernel_setup import with_kernels
+from click.testing import CliRunner
+from kernel_setup import native_target, with_kernels
 from numpy.typing import NDArray
 from states import RECORDED, repeated, state_of
 
 from neml2_capi import Error, Model
 from neml2_capi._ffi.library import lib
+from neml2_capi.cli.commands import neml2_capi as command
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
@@ -199,4 +204,27 @@ def test_a_model_without_kernels_says_how_to_make_them(artifacts: Mapping[str, P
     model.forward(inputs)
     model.options["kernels"] = "required"
     with pytest.raises(Error, match="neml2-capi compile"):
+        model.forward(inputs)
+
+
+def test_inspect_and_doctor_tell_what_has_kernels() -> None:
+    root = str(with_kernels("isotropic_hardening"))
+    document = json.loads(CliRunner().invoke(command, ["inspect", root, "--json"]).output)
+    kernels = {package["file"]: package["kernel"] for package in document["packages"]}
+    assert kernels["viscoplastic_residual.pt2"] == native_target()
+    assert "linear systems" in kernels["viscoplastic_solve_ift.pt2"]
+    told = CliRunner().invoke(command, ["doctor", "--run", root]).output
+    assert "on its kernels" in " ".join(told.split())
+
+
+def test_kernels_of_another_package_are_not_used(tmp_path: Path) -> None:
+    root = shutil.copytree(with_kernels("elasticity"), tmp_path / "elasticity")
+    package = root / "cpu" / "float64" / "elasticity.pt2"
+    with zipfile.ZipFile(package, "a") as archive:
+        archive.writestr("elasticity/data/more.txt", b"more")
+    model = Model(root)
+    inputs = states(model, "elasticity")
+    model.forward(inputs)
+    model.options["kernels"] = "required"
+    with pytest.raises(Error, match=r"another elasticity\.pt2"):
         model.forward(inputs)

@@ -1,0 +1,24 @@
+// What a scheduler is behind its handle.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "capi/evaluation/dispatch.h"
+#include "capi/package/runtime.h"
+
+struct neml2_scheduler {
+  struct Entry {
+    neml2_capi::Device device;
+    neml2_capi::aoti::Runtime runtime;
+    neml2_capi::threads::Scheduler::Device share;
+  };
+  std::vector<Entry> devices;
+};
+
+namespace neml2_capi::abi {
+
+// The model of a source on all devices of its scheduler.
+std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source);
+
+}  // namespace neml2_capi::abi

@@ -1,0 +1,68 @@
+// Sources: what to open, and what an artifact holds.
+#include "capi/abi/source.h"
+
+#include <cstdint>
+
+namespace neml2_capi::abi {
+
+static_assert(static_cast<int>(aoti::Runtime::automatic) == NEML2_RUNTIME_AUTO);
+static_assert(static_cast<int>(aoti::Runtime::builtin) == NEML2_RUNTIME_BUILTIN);
+static_assert(static_cast<int>(aoti::Runtime::libtorch) == NEML2_RUNTIME_LIBTORCH);
+static_assert(static_cast<int>(aoti::Runtime::tensors) == NEML2_RUNTIME_TENSORS);
+
+void require_size(std::int64_t size, std::size_t known, const char* name) {
+  constexpr std::int64_t most = 4096;  // so that one that was never set does not lead anywhere
+  if (size >= static_cast<std::int64_t>(known) && size <= most) return;
+  throw Error(NEML2_ERROR_ARGUMENT, "size",
+              join("The field 'size' of the structure '", name, "' is ", size, "; this library knows ", known,
+                   " bytes: set it to the sizeof of the structure."));
+}
+
+Device device_of(std::int32_t device, std::int32_t index) {
+  if (device != 0 && device != NEML2_DEVICE_CPU && device != NEML2_DEVICE_CUDA)
+    throw Error(NEML2_ERROR_ARGUMENT, "device",
+                join("There is no device ", device, "; expected NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA."));
+  const bool on_cuda = device == NEML2_DEVICE_CUDA;
+  if (index < 0 || index > (on_cuda ? INT16_MAX : 0))
+    throw Error(NEML2_ERROR_ARGUMENT, "device_index",
+                join("The index of a device is 0", on_cuda ? " or more" : ", but for CUDA", "; got ", index, "."));
+  if (!on_cuda) return {};
+  return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
+}
+
+aoti::Runtime runtime_of(std::int32_t runtime) {
+  if (runtime < NEML2_RUNTIME_AUTO || runtime > NEML2_RUNTIME_TENSORS)
+    throw Error(NEML2_ERROR_ARGUMENT, "runtime",
+                join("There is no runtime ", runtime, "; see NEML2_RUNTIME_AUTO and the others."));
+  return static_cast<aoti::Runtime>(runtime);
+}
+
+const char* name_of(aoti::Runtime runtime) {
+  constexpr const char* names[] = {"auto", "builtin", "libtorch", "tensors"};
+  return names[static_cast<int>(runtime)];
+}
+
+artifact::Metadata metadata_of(const neml2_source& source, Device device) {
+  if (source.content)
+    throw Error(NEML2_ERROR_ARGUMENT, "content", "An artifact is a folder: give its 'path', and leave 'content' NULL.");
+  const char* path = &required(source.path, "path");
+  if (source.dtype != 0 && !is_dtype(source.dtype))
+    throw Error(NEML2_ERROR_DTYPE, "dtype",
+                join("There is no element type ", source.dtype, "; expected NEML2_FLOAT64 or NEML2_FLOAT32."));
+  const char* dtype = name_of(source.dtype == 0 ? DType::float64 : static_cast<DType>(source.dtype));
+  return source.name ? artifact::read_stub_metadata(path, source.name, device.str(), dtype)
+                     : artifact::read_metadata(path, device.str(), dtype);
+}
+
+}  // namespace neml2_capi::abi
+
+using namespace neml2_capi;
+using namespace neml2_capi::abi;
+
+int32_t neml2_source_describe(char* buffer, int64_t capacity, int64_t* needed, const neml2_source* source) {
+  return guarded([&] {
+    const neml2_source given = read_sized(source, "source");
+    const artifact::Metadata metadata = metadata_of(given, device_of(given.device, given.device_index));
+    return copy_text(artifact::describe(metadata), buffer, capacity, needed);
+  });
+}

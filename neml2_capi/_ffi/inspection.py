@@ -1,0 +1,68 @@
+"""Structures of the library: one to be filled, and one that says what to open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.library import ffi, lib
+
+_Code = TypeVar("_Code")
+
+#: The numbers of runtimes by their names.
+RUNTIMES = {
+    "auto": lib.NEML2_RUNTIME_AUTO,
+    "builtin": lib.NEML2_RUNTIME_BUILTIN,
+    "libtorch": lib.NEML2_RUNTIME_LIBTORCH,
+    "tensors": lib.NEML2_RUNTIME_TENSORS,
+}
+#: The names of runtimes by their numbers.
+RUNTIME_NAMES = {number: name for name, number in RUNTIMES.items()}
+
+
+def sized(structure: str, **fields: Any) -> Any:
+    """A structure, "neml2_device" for example, with its size and fields."""
+    made = ffi.new(f"{structure} *", fields)
+    made.size = ffi.sizeof(made[0])
+    return made
+
+
+def inspected(structure: str, inspect: Callable[..., int], *arguments: Any) -> Any:
+    """What a function of the library tells of something, in a structure."""
+    told = sized(structure)
+    check(inspect(told, *arguments))
+    return told
+
+
+def counted(count: Callable[..., int], *arguments: Any) -> range:
+    """The positions of what a function of the library counts."""
+    number = ffi.new("int64_t *")
+    check(count(number, *arguments))
+    return range(number[0])
+
+
+def runtime_code(name: str) -> int:
+    """The number of a runtime; FatalError where there is none of this name."""
+    code = RUNTIMES.get(name)
+    if code is not None:
+        return int(code)
+    raise FatalError(
+        f"There is no runtime {str(name)!r}. The runtimes are: {', '.join(RUNTIMES)}.",
+        lib.NEML2_ERROR_NAME,
+        str(name),
+    )
+
+
+def device_code(name: str) -> tuple[int, int]:
+    """The numbers of a device, "cpu" or "cuda:1"; FatalError where there is none of this name."""
+    family, _, index = str(name).partition(":")
+    if family == "cpu" and (not index or index.isdecimal()):
+        return lib.NEML2_DEVICE_CPU, 0
+    if family == "cuda" and (name == "cuda" or index.isdecimal()) and int(index or 0) < 2**15:
+        return lib.NEML2_DEVICE_CUDA, int(index or 0)
+    raise FatalError(
+        f"There is no device {str(name)!r}. This version runs on 'cpu', and on 'cuda' or 'cuda:1'.",
+        lib.NEML2_ERROR_UNSUPPORTED,
+        str(name),
+    )
