@@ -36,7 +36,25 @@ __all__ = ["keep_rank", "local_rank", "together"]
 
 
 def local_rank(comm: Any = None) -> tuple[int, int]:
-    """Which of the ranks of `comm` on this node this is, and how many they are. Collective."""
+    """Tell which of the ranks on this node this one is; collective.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks that count; MPI.COMM_WORLD by default.
+
+    Returns
+    -------
+    rank : int
+        The number of this rank among those of `comm` on its node, from 0.
+    size : int
+        How many they are.
+
+    Raises
+    ------
+    FatalError
+        MPI is not initialized, or `comm` is no communicator that this process is in.
+    """
     node = _usable(comm).Split_type(_mpi().COMM_TYPE_SHARED)
     try:
         return node.Get_rank(), node.Get_size()
@@ -45,11 +63,27 @@ def local_rank(comm: Any = None) -> tuple[int, int]:
 
 
 def keep_rank(scheduler: Scheduler, comm: Any = None) -> Scheduler:
-    """Keep of the devices of `scheduler` the one that is this rank's, and return it. Collective.
+    """Keep of the devices of a scheduler the one that is this rank's; collective.
 
-    It is the device of the number of the rank on its node, modulo their count. Where a node has
-    fewer ranks than devices, some would be idle: then all ranks raise a FatalError, and no
-    scheduler is changed.
+    It is the device of the number of the rank on its node, modulo their count.
+
+    Parameters
+    ----------
+    scheduler
+        The devices of the node, the same on each of its ranks; it is changed.
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks that share them; MPI.COMM_WORLD by default.
+
+    Returns
+    -------
+    Scheduler
+        The same scheduler, with one device.
+
+    Raises
+    ------
+    FatalError
+        A node has fewer ranks than devices, so that some would be idle. All ranks raise it, and no
+        scheduler is changed.
     """
     comm = _usable(comm)
     rank, size = local_rank(comm)
@@ -61,12 +95,23 @@ def keep_rank(scheduler: Scheduler, comm: Any = None) -> Scheduler:
 
 @contextmanager
 def together(comm: Any = None) -> Iterator[None]:
-    """Have what is raised within on one rank of `comm` raised on all of them. Collective.
+    """Have what is raised within on one rank raised on all of them; collective.
 
-    A rank raises what it has met itself, and otherwise, as the worst that another has met, a
-    FatalError or a ConvergenceError, without any results; what it has computed within is good. A
-    fatal error of another comes before points of its own, which are its `__cause__`. An interrupt
-    goes its own way: it is for ending the job.
+    A rank raises what it has met itself, and otherwise the worst that another has met. What it has
+    computed within is good. A fatal error of another comes before points of its own, which are its
+    `__cause__`. An interrupt goes its own way: it is for ending the job.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks that go together; MPI.COMM_WORLD by default.
+
+    Raises
+    ------
+    FatalError
+        Another rank has failed. It holds no results.
+    ConvergenceError
+        Points of another rank failed, and none here. It holds no results.
     """
     comm = _usable(comm)
     failure: Exception | None = None

@@ -61,14 +61,8 @@ def _raising_neml2(method: _Method) -> _Method:
 class AOTIModel(torch.nn.Module):  # type: ignore[misc]
     """What `type = AOTIModel` of an input file is: a compiled model, called as those of NEML2 are.
 
-    A call takes the inputs by position, in the order of `input_spec`, as typed tensors or torch
-    tensors, (*B, *sub_batch_shape, *base_shape), whose batches B broadcast; what has no sub-batch
-    axes holds for all of its sites. It returns a tuple of typed tensors, in the order of
-    `output_spec`, also where there is one output. They carry no gradient. Any number of threads may
-    call one model.
-
-    ConvergenceError where points of an implicit model did not converge. TypeError for an input
-    that is missing or of another type. `model` is the neml2_capi.torch.Model behind it.
+    The outputs carry no gradient. Any number of threads may call one model. `model` is the
+    neml2_capi.torch.Model behind it.
     """
 
     # The section of the input file, and what a block of this type may say there.
@@ -83,14 +77,41 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
 
     @classmethod
     def from_hit(cls, node: Any, factory: Any) -> AOTIModel:
-        """The model of a block; what was loaded with a device or dtype decides those."""
+        """Make the model of a block of an input file.
+
+        Parameters
+        ----------
+        node : HIT block
+            The block, whose artifact_path is relative to the file.
+        factory : NEML2's factory
+            What reads the file; the device and dtype that it was given decide those of the model.
+
+        Returns
+        -------
+        AOTIModel
+            The model.
+        """
         path = factory._path.parent / node.param_str("artifact_path")
         return cls(path.resolve(), factory._device, factory._dtype)
 
     def __init__(self, artifact_root: str | Path, device: Any = None, dtype: Any = None) -> None:
-        """Load the artifact at `artifact_root`, with `device` and `dtype` as in neml2_capi.Model.
+        """Load an artifact.
 
-        FileNotFoundError where there is none; FatalError where it cannot be run.
+        Parameters
+        ----------
+        artifact_root
+            Where it is, as in neml2_capi.Model.
+        device : str or torch.device, optional
+            As in neml2_capi.Model.
+        dtype : str, numpy or torch type, optional
+            As in neml2_capi.Model.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none.
+        FatalError
+            It cannot be run.
         """
         super().__init__()
         try:
@@ -106,7 +127,34 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
 
     @_raising_neml2
     def forward(self, *inputs: Any, v: Any = None, v2: Any = None, vh: Any = None) -> Any:
-        """Evaluate the model. NotImplementedError where `v`, `v2` or `vh` ask for tangents."""
+        """Evaluate the model.
+
+        Parameters
+        ----------
+        *inputs : typed or torch tensor
+            The inputs in the order of `input_spec`, (*B, *sub_batch_shape, *base_shape), whose
+            batches B broadcast; what has no sub-batch axes holds for all of its sites.
+        v : None
+            Tangents of NEML2's chain rule, which a compiled model does not take.
+        v2 : None
+            Likewise.
+        vh : None
+            Likewise.
+
+        Returns
+        -------
+        tuple of typed tensor
+            The outputs in the order of `output_spec`, also where there is one.
+
+        Raises
+        ------
+        TypeError
+            An input is missing or of another type.
+        ConvergenceError
+            Points of an implicit model did not converge.
+        NotImplementedError
+            Tangents are asked for by `v`, `v2` or `vh`.
+        """
         if (v, v2, vh) != (None, None, None):
             raise NotImplementedError(
                 f"{_TYPE} is compiled, and does not take the tangents v, v2, vh of a chain rule: "
@@ -153,21 +201,83 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         tangents: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(outputs, their derivatives along `tangents`, by output)."""
+        """Evaluate the model and its derivative along tangents, as in neml2_capi.Model.
+
+        Parameters
+        ----------
+        inputs : mapping of str to torch.Tensor
+            Every input by name.
+        tangents : mapping of str to torch.Tensor
+            Directions by input.
+        param_overrides : mapping of str to torch.Tensor, optional
+            Values of parameters in this call only.
+
+        Returns
+        -------
+        outputs : dict of str to torch.Tensor
+            The outputs by name.
+        derivatives : dict of str to torch.Tensor
+            Their derivatives, by output.
+
+        Raises
+        ------
+        ConvergenceError
+            Points of an implicit model did not converge.
+        """
         return self.model.jvp(inputs, tangents, param_overrides)
 
     @_raising_neml2
     def jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """(outputs, {output: {input: block}}), a block being (*B, *output_base, *input_base)."""
+        """Evaluate the model and its Jacobian, as in neml2_capi.Model.
+
+        Parameters
+        ----------
+        inputs : mapping of str to torch.Tensor
+            Every input by name.
+        param_overrides : mapping of str to torch.Tensor, optional
+            Values of parameters in this call only.
+
+        Returns
+        -------
+        outputs : dict of str to torch.Tensor
+            The outputs by name.
+        blocks : dict of str to dict of str to torch.Tensor
+            {output: {input: block}}, a block being (*B, *output_base, *input_base).
+
+        Raises
+        ------
+        ConvergenceError
+            Points of an implicit model did not converge.
+        """
         return self.model.jacobian(inputs, param_overrides)
 
     @_raising_neml2
     def param_jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """(outputs, {output: {parameter: block}})."""
+        """Evaluate the model and its derivatives with respect to promoted parameters.
+
+        Parameters
+        ----------
+        inputs : mapping of str to torch.Tensor
+            Every input by name.
+        param_overrides : mapping of str to torch.Tensor, optional
+            Values of parameters in this call only.
+
+        Returns
+        -------
+        outputs : dict of str to torch.Tensor
+            The outputs by name.
+        blocks : dict of str to dict of str to torch.Tensor
+            {output: {parameter: block}}, a block being (*B, *output_base, *parameter_base).
+
+        Raises
+        ------
+        ConvergenceError
+            Points of an implicit model did not converge.
+        """
         return self.model.param_jacobian(inputs, param_overrides)
 
     @_raising_neml2
@@ -177,20 +287,60 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         cotangents: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The gradients of sum(cotangent * output) with respect to parameters, by name."""
+        """Evaluate the gradients of sum(cotangent * output) with respect to parameters.
+
+        Parameters
+        ----------
+        inputs : mapping of str to torch.Tensor
+            Every input by name.
+        cotangents : mapping of str to torch.Tensor
+            Weights by output; one that is missing is zero.
+        param_overrides : mapping of str to torch.Tensor, optional
+            Values of parameters in this call only.
+
+        Returns
+        -------
+        dict of str to torch.Tensor
+            The gradients by parameter, each of its parameter's shape.
+
+        Raises
+        ------
+        ConvergenceError
+            Points of an implicit model did not converge.
+        """
         return self.model.param_vjp(inputs, cotangents, param_overrides)
 
     def named_parameters(self) -> Mapping[str, Any]:  # not the iterator of torch: as in NEML2
-        """The promoted parameters as a live mapping: writing to a tensor changes the model."""
+        """Return the promoted parameters as a live mapping, as NEML2 does.
+
+        Returns
+        -------
+        mapping of str to torch.Tensor
+            Views by name: writing to one changes the model.
+        """
         return self.model.named_parameters()
 
     def set_parameter(self, name: str, value: Any) -> None:
-        """Replace a promoted parameter by a copy of `value`, a typed or torch tensor."""
+        """Replace a promoted parameter by a copy of a value.
+
+        Parameters
+        ----------
+        name
+            Its qualified name, or the last component where that is unique.
+        value : typed or torch tensor
+            The new value, (*B, *base_shape).
+        """
         typed = isinstance(value, types.TensorWrapper)
         self.model.set_parameter(name, value.data if typed else value)
 
     def extra_repr(self) -> str:
-        """What print(model) shows."""
+        """Name the model, for print(model).
+
+        Returns
+        -------
+        str
+            The repr() of the model.
+        """
         return repr(self.model)
 
 

@@ -36,9 +36,17 @@ _registered: dict[str, Any] = {}
 
 
 def operator(schema: str) -> Callable[[_Function], _Function]:
-    """Register the function below as the operator `schema`; it stays what it is.
+    """Register the function below as an operator; it stays what it is.
 
-    See `register_operator`.
+    Parameters
+    ----------
+    schema
+        As in `register_operator`.
+
+    Returns
+    -------
+    function
+        The decorator, which raises as `register_operator` does.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -49,11 +57,7 @@ def operator(schema: str) -> Callable[[_Function], _Function]:
 
 
 def register_operator(schema: str, function: Callable[..., Any]) -> str:
-    """Have `function` called by the packages that are loaded from now on, in this process.
-
-    It is given the arguments of the schema in their order, those behind a "*" by name: for Tensor a
-    numpy array, a copy, which it may keep; for the others an int, float, bool or str; for a list a
-    tuple; None for None. It returns one array per output, in a tuple where there are several.
+    """Have a function called by the packages that are loaded from now on, in this process.
 
     It is called on several threads at once, for as many material points as the library chooses to
     run together, and with zeros while a model is loaded. A point for which there is no result gets
@@ -61,16 +65,26 @@ def register_operator(schema: str, function: Callable[..., Any]) -> str:
     the caller sees; a ConvergenceError is recoverable, and in a model fails those points only for
     which it is raised again when they are evaluated alone.
 
-    Args:
-        schema: As torch writes it: "mylib::scale.overload(Tensor x, float factor=1.0) -> Tensor",
-            with arguments of Tensor, int, SymInt, float, bool and str, and lists of all but str.
-        function: What to call.
+    Parameters
+    ----------
+    schema
+        As torch writes it: "mylib::scale.overload(Tensor x, float factor=1.0) -> Tensor", with
+        arguments of Tensor, int, SymInt, float, bool and str, and lists of all but str.
+    function
+        What to call. It is given the arguments of the schema in their order, those behind a "*" by
+        name: for Tensor a numpy array, a copy, which it may keep; for the others an int, float,
+        bool or str; for a list a tuple; None for None. It returns one array per output, in a tuple
+        where there are several.
 
-    Returns:
+    Returns
+    -------
+    str
         The name, "mylib::scale.overload", for `unregister_operator`.
 
-    Raises:
-        FatalError: The schema is none, or its name is that of another operator.
+    Raises
+    ------
+    FatalError
+        The schema is none, or its name is that of another operator.
     """
     name = schema.partition("(")[0].strip()
     context = ffi.new_handle(_Operator(name, schema, function))
@@ -83,6 +97,16 @@ def unregister_operator(name: str) -> None:
     """Forget an operator, and wait until no thread is in its function.
 
     Packages that were loaded before fail where they call it.
+
+    Parameters
+    ----------
+    name
+        What `register_operator` returned.
+
+    Raises
+    ------
+    FatalError
+        There is no such operator.
     """
     context = _registered.get(name)
     check(lib.neml2_operator_unregister(c_string(name)))

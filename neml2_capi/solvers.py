@@ -93,7 +93,20 @@ class Newton:
 
     @classmethod
     def like(cls, model: Model, hook: Callable[[int, Array, Array], Any] | None = None) -> Newton:
-        """With the options that the model has now."""
+        """Make one with the options that a model has now.
+
+        Parameters
+        ----------
+        model
+            Where the options come from; later changes of them do not count.
+        hook
+            As the attribute.
+
+        Returns
+        -------
+        Newton
+            The solver, to be given to Model.forward().
+        """
         options = model.options
         return cls(
             atol=options["atol"],
@@ -108,7 +121,15 @@ class Newton:
         )
 
     def __call__(self, system: System) -> None:
-        """Solve a system, and accept what was found."""
+        """Solve a system, and accept what was found.
+
+        Points that do not converge are accepted with their status, for which the evaluation raises.
+
+        Parameters
+        ----------
+        system
+            The current system of a Solve.
+        """
         u = system.guess()
         r = system.residual(u)
         norm = first_norm = norms(r)
@@ -163,6 +184,17 @@ class Newton:
 
 
 def norms(vectors: Array) -> Array:
-    """The Euclidean norm of the vector of each point."""
+    """Return the Euclidean norm of the vector of each point.
+
+    Parameters
+    ----------
+    vectors
+        The vectors, (points, size).
+
+    Returns
+    -------
+    array
+        The norms, (points,).
+    """
     result: Array = np.sqrt(np.sum(vectors**2, axis=1))
     return result

@@ -16,6 +16,8 @@ import numpy as np
 from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 
+__all__ = ["DraftError", "draft"]
+
 # Of a state, by its type: the kind that the mapping file names, and how STATEV holds it.
 KINDS = {
     "Scalar": ("scalar", ""),
@@ -74,12 +76,33 @@ def draft(
     time: str = "",
     temperature: str = "",
 ) -> str:
-    """The text of a mapping file for the artifact at `path`, complete and with comments.
+    """Draft a mapping file for an artifact, complete and with comments.
 
-    `output` is where the file will be: the material is called as it is, and the artifact's path is
-    relative to its folder. Without it the material is called as the artifact, and the path is
-    absolute. The names are guessed unless given. DraftError says why there can be no mapping, or
-    what to do first.
+    Parameters
+    ----------
+    path
+        The artifact.
+    output
+        Where the file will be: the material is called as it is, and the artifact's path is relative
+        to its folder. By default the material is called as the artifact, and the path is absolute.
+    strain
+        The input that is the strain; guessed by default, and so are the others.
+    stress
+        The output that is the stress.
+    time
+        The input that is time at the end of an increment.
+    temperature
+        The input that is the temperature.
+
+    Returns
+    -------
+    str
+        The text of the file, which is not written.
+
+    Raises
+    ------
+    DraftError
+        There can be no mapping, or something must be done first.
     """
     place = Path(output) if output else Path(f"{Path(path).resolve().stem.lower()}.nml")
     if place.name != f"{place.stem.lower()}.nml":

@@ -170,7 +170,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def check(fix: bool) -> int:
-    """Generated files, rooms, formatting, lint and types; each that fails tells what mends it."""
+    """Check what is generated, rooms, docstrings, format, lint, types; say what mends each."""
     environment = _check_environment()
     python, ruff = environment.python, environment.program("ruff")
     generator, reference = ROOT / "tools" / "generate.py", ROOT / "tools" / "docs.py"
@@ -193,6 +193,7 @@ def check(fix: bool) -> int:
         ("reference", [python, reference, "--check"], "python3 build.py docs"),
         ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
         ("rooms of neml2_capi/", [python, ROOT / "tools" / "rooms.py"], "do what each line says"),
+        ("docstrings", [python, ROOT / "tools" / "docstrings.py"], "do what each line says"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

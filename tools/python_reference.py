@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import griffe
 
@@ -42,9 +43,11 @@ MODULES: dict[str, list[str]] = {
     "mpi": [],
     "export": [],
     "engine": [],
-    "umat": ["draft", "DraftError"],
+    "umat": [],
 }
 
+# Classes whose objects are handed out, and that no module exports.
+HANDED_OUT = [name for names in PACKAGE.values() for name in names if "." in name]
 # Bases that are told as a part of what is made of them.
 PARTS = ("Described", "Functions")
 
@@ -63,8 +66,7 @@ tensor. Whatever holds a handle of the library (a model, a call, a tensor, a gra
 
 def python_reference(root: Path) -> str:
     """The page."""
-    extensions = griffe.load_extensions("griffe_sphinx")  # attributes, documented by `#: `
-    package = griffe.load("neml2_capi", search_paths=[root], extensions=extensions)
+    package = load(root / "neml2_capi")
     sections = {title: [package[name] for name in names] for title, names in PACKAGE.items()}
     listed = {item.name for items in sections.values() for item in items} | {"__version__"}
     others = [name for name in package.exports or [] if name not in listed]
@@ -83,6 +85,26 @@ def python_reference(root: Path) -> str:
         lines += ["", f"## {title}", *_docstring(package[module])]
         lines += [part for item in items for part in _item(item, f"{module}.")]
     return "\n".join(lines) + "\n"
+
+
+def load(folder: Path) -> griffe.Module:
+    """Read the sources of a package."""
+    extensions = griffe.load_extensions("griffe_sphinx")  # attributes, documented by `#: `
+    package = griffe.load(
+        folder.name,
+        search_paths=[folder.parent],
+        extensions=extensions,
+        docstring_parser="numpy",
+        allow_inspection=False,
+    )
+    assert isinstance(package, griffe.Module)
+    return package
+
+
+def sections(item: griffe.Object | griffe.Alias) -> dict[str, Any]:
+    """The sections of a docstring by their names, "text" among them, in their order."""
+    parsed = item.docstring.parse("numpy") if item.docstring else []
+    return {section.kind.value: section.value for section in parsed}
 
 
 def _names(module: griffe.Object | griffe.Alias, names: list[str]) -> list[griffe.Object]:
@@ -137,7 +159,7 @@ def _is_public(member: griffe.Object | griffe.Alias) -> bool:
 
 def _attributes(members: list[griffe.Object | griffe.Alias]) -> Iterator[str]:
     if members:
-        yield ""
+        yield from ("", "**Attributes**", "")
     for member in members:
         text = " ".join(member.docstring.value.split()) if member.docstring else ""
         yield f"- `{_typed(member)}`" + (f": {prose(text)}" if text else "")
@@ -149,8 +171,23 @@ def _typed(member: griffe.Object | griffe.Alias) -> str:
 
 
 def _docstring(item: griffe.Object | griffe.Alias) -> Iterator[str]:
-    if item.docstring:
-        yield from ("", page(item.docstring.value))
+    """The text of a docstring, and its sections as lists."""
+    signature = {p.name: str(p.annotation) for p in getattr(item, "parameters", [])}
+    for title, content in sections(item).items():
+        if title == "text":
+            yield from ("", page(content))
+            continue
+        yield from ("", f"**{title.capitalize()}**", "")
+        yield from (_entry(entry, signature) for entry in content)
+
+
+def _entry(entry: Any, signature: Mapping[str, str]) -> str:
+    """What a section says of one parameter, result or error; `signature` has types to leave out."""
+    name, kind = getattr(entry, "name", ""), str(entry.annotation or "")
+    head = f"`{name}`" if name else prose(kind) if " " in kind else f"`{kind}`"
+    if name and kind and kind != signature.get(name.lstrip("*")):
+        head += f" ({prose(kind)})"
+    return f"- {head}: {prose(' '.join(entry.description.split()))}"
 
 
 def _signature(item: griffe.Object | griffe.Alias) -> str:

@@ -32,7 +32,17 @@ _A = TypeVar("_A", bound="AggregateError")
 
 
 class Error(RuntimeError):
-    """The base of every error of this package."""
+    """The base of every error of this package.
+
+    Parameters
+    ----------
+    message
+        What was wrong, what was expected, and what to do.
+    status
+        One of the status codes of neml2_capi.h; NEML2_ERROR_ARGUMENT by default.
+    subject
+        What the error is about, as in the attribute.
+    """
 
     #: Whether the same call can succeed with other inputs, for example a smaller step.
     recoverable: bool = False
@@ -63,10 +73,29 @@ class UnknownNameError(FatalError, KeyError):
 
 
 class ConvergenceError(Error):
-    """Some material points did not converge. The others hold good results.
+    """Some material points did not converge; the others hold good results.
 
     `subject` is the package of the residual at which the first of them failed, where that is known.
     The arrays are of the kind that the results of the call would have been; B is the common batch.
+
+    Parameters
+    ----------
+    message
+        What was wrong, and what to do.
+    status
+        NEML2_NOT_CONVERGED by default.
+    subject
+        The package of the residual.
+    report
+        As the attribute; empty by default.
+    converged_mask : array (*B,) of bool
+        As the attribute; None by default.
+    outputs
+        As the attribute; empty by default.
+    derivatives
+        As the attribute.
+    unknowns
+        As the attribute; empty by default.
     """
 
     recoverable = True
@@ -107,8 +136,18 @@ class ConvergenceError(Error):
 class AggregateError(Error):
     """Several evaluations failed at once; recoverable only if each failure is.
 
-    What a model with a scheduler raises, where several of its sub-batches failed, is a
+    A model with a scheduler, several of whose sub-batches failed, raises one that is a
     ConvergenceError too where all that failed are points, else a FatalError.
+
+    Parameters
+    ----------
+    errors
+        The failures, one at least; status and subject are those of the worst.
+
+    Raises
+    ------
+    ValueError
+        There are none.
     """
 
     #: The failures, in the order of the evaluations: of a scheduler's, of their points.
@@ -133,7 +172,17 @@ class AggregateError(Error):
 
 
 class AggregateFatalError(FatalError, AggregateError):
-    """Several sub-batches of a scheduler failed, and one at least could not be evaluated."""
+    """Several sub-batches of a scheduler failed, and one at least could not be evaluated.
+
+    Parameters
+    ----------
+    message
+        What became of each of them.
+    status
+        That of the worst failure; NEML2_ERROR_ARGUMENT by default.
+    subject
+        What the worst failure is about.
+    """
 
     def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
         Error.__init__(self, message, status, subject)

@@ -92,13 +92,17 @@ def common_batch(
 class Tensor(Handle):
     """An n-dimensional array, shared with where it came from.
 
-    `Tensor(value)` takes a numpy array, a torch tensor (detached), any object with `__dlpack__`, a
-    number or nested lists of numbers (float64). The memory of an array is used as it is, with its
-    strides, and kept alive; a write through one is seen through the other. Only an array with
-    negative strides is copied.
+    The memory of an array is used as it is, with its strides, and kept alive; a write through one
+    is seen through the other. Only an array with negative strides is copied.
 
     Numpy, torch and every other DLPack consumer can take it: `numpy.asarray(tensor)`,
     `torch.from_dlpack(tensor)`; neither copies. One on CUDA is for consumers that have it there.
+
+    Parameters
+    ----------
+    value : array
+        A numpy array, a torch tensor (detached), any object with `__dlpack__`, a number or nested
+        lists of numbers (float64).
     """
 
     _instead = "take its values, tensor.numpy()"
@@ -112,7 +116,20 @@ class Tensor(Handle):
 
     @classmethod
     def zeros(cls, shape: Iterable[int], dtype: str = "float64") -> Tensor:
-        """A new row-major tensor of zeros, in memory of the library."""
+        """Create a row-major tensor of zeros, in memory of the library.
+
+        Parameters
+        ----------
+        shape
+            The sizes of the axes.
+        dtype
+            The name of the element type.
+
+        Returns
+        -------
+        Tensor
+            The tensor, which alone refers to its memory.
+        """
         sizes = tuple(shape)
         owner = owned("tensor")
         check(lib.neml2_tensor_create(owner, dtype_code(dtype), len(sizes), sizes))
@@ -141,19 +158,40 @@ class Tensor(Handle):
         return DTYPE_NAMES[layout(self._open()).code]
 
     def share(self) -> Tensor:
-        """Another handle to the same memory, which lives on when this one is closed."""
+        """Create another handle to the same memory.
+
+        Returns
+        -------
+        Tensor
+            A tensor that lives on when this one is closed.
+        """
         owner, other = self._open(), owned("tensor")
         check(lib.neml2_tensor_share(other, owner[0]))
         return self._adopt(other, self._source)
 
     def numpy(self) -> Array:
-        """A numpy array over the same memory; it stays valid when the tensor is closed."""
+        """Return a numpy array over the same memory.
+
+        Returns
+        -------
+        array
+            The array, which stays valid when the tensor is closed.
+
+        Raises
+        ------
+        FatalError
+            The tensor is on CUDA, or of a type that numpy lacks.
+        """
         return as_numpy(self._open(), self._source)
 
     def torch(self) -> Any:
-        """A torch tensor over the same memory; it stays valid when the tensor is closed.
+        """Return a torch tensor over the same memory.
 
-        torch cannot protect memory from writes: that of a read-only numpy array is copied.
+        Returns
+        -------
+        torch.Tensor
+            The tensor, which stays valid when this one is closed. Torch cannot protect memory from
+            writes: that of a read-only numpy array is copied.
         """
         tensor = as_torch(self._open(), self._source)
         return tensor.clone() if _is_read_only(self._source) else tensor

@@ -87,7 +87,23 @@ class Variables(Sequence[Variable]):
         return iter(self._variables)
 
     def resolve(self, name: str) -> int:
-        """The position of the variable `name`, or of the only one whose last component it is."""
+        """Find a variable by its name, or by its last component where it is the only one of it.
+
+        Parameters
+        ----------
+        name
+            "elasticity.E", or "E".
+
+        Returns
+        -------
+        int
+            Its position in the order of the model.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such variable, or several end so.
+        """
         index = self.index_of.get(name)
         if index is not None:
             return index

@@ -37,7 +37,13 @@ class Results(Mapping[str, Any]):
     """
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        """Of arrays with one length; they are not copied."""
+        """Keep arrays whose first axes have one length.
+
+        Parameters
+        ----------
+        arrays
+            The arrays by name; they are not copied.
+        """
         self._arrays = dict(arrays)
 
     def __getitem__(self, name: str) -> Any:
@@ -53,16 +59,35 @@ class Results(Mapping[str, Any]):
         return len(self._arrays)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays to a file of numpy, which ends in .npz; that is appended if it is not.
+        """Write all arrays to a file of numpy, which numpy.load() and load() read.
 
-        numpy.load() reads it, and load().
+        Parameters
+        ----------
+        path
+            The file; .npz is appended to a name that does not end in it.
         """
         arrays: dict[str, Any] = {name: Tensor(value).numpy() for name, value in self.items()}
         np.savez(os.fspath(path), **arrays)
 
     @classmethod
     def load(cls: type[_Self], path: str | os.PathLike[str]) -> _Self:
-        """Read what save() wrote, as numpy arrays."""
+        """Read what save() wrote.
+
+        Parameters
+        ----------
+        path
+            The file, with its .npz.
+
+        Returns
+        -------
+        Results
+            The arrays, as numpy arrays in memory.
+
+        Raises
+        ------
+        FatalError
+            The file holds one array only.
+        """
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise FatalError(

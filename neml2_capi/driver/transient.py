@@ -38,46 +38,66 @@ def drive(
     progress: bool | None = None,
     time: str = "t",
 ) -> Results:
-    """Drive `model` through `times`, and return what it gives at each of them.
+    """Drive a model through time, and record what it gives at each of the times.
 
         times = np.linspace(0, 10, 101)
         results = neml2_capi.drive(model, times, {"strain": strain})
         results["stress"]  # (101, *B, 6)
 
-    `times` (n,), or (n, *B) where each point has its own, increase; the first is that of the
-    initial state. They are the input `time` of the model, where it has one.
-
-    `forces` are all other inputs that are not history, whatever the model is controlled by. Each is
-    an array with a value for each time, (n, *B, *point shape), linear in between; a constant,
-    (1, *B, *point shape) or (*point shape); or a function that takes a time (float, or (*B,) of
-    `times`) and returns (*B, *point shape). The batches B broadcast. Units are the model's.
-
-    The driver carries the history: `x~1`, `x~2` are what `x` was one and two increments before. An
-    output x that becomes history is zero at the first time, and is recorded so, unless `initial`
-    says otherwise, (*B, *point shape). A force is what it is at the first time. Before the first
-    time both were constant, unless `initial` has an `x~1` for one step before it. An input of an
-    output's name, from where the solve of it begins, is the last value unless it is prescribed.
-    At the first time the model is not evaluated, unless it has no history at all; outputs of which
-    no initial value is known are NaN.
+    The driver carries the history: `x~1`, `x~2` are what `x` was one and two increments before. A
+    force is what it is at the first time. Before the first time all was constant, unless `initial`
+    has an `x~1` for one step before it. An input of an output's name, from where the solve of it
+    begins, is the last value unless it is prescribed. At the first time the model is not evaluated,
+    unless it has no history at all; outputs of which no initial value is known are NaN.
 
     Where points do not converge, the increment of all points is cut as the report suggests; after
     two that succeed it is doubled again, up to a whole step. The next step begins with the fraction
-    that was reached. A step that needs less than the fraction `least_step` of itself is a
-    StepError, a ConvergenceError that holds the results before it; 1 never cuts. A step that is not
-    cut gives what model.forward() gives, bit for bit.
+    that was reached. A step that is not cut gives what model.forward() gives, bit for bit.
 
-    `record` names the outputs and forces that are recorded, all by default. With `report`,
-    `report.iterations` counts those of all tries of a step, and `report.status` and
-    `report.residual_norm` are of its last increment. `derivatives` are asked for as in
-    Model.bind(), and recorded as `stress:strain`; where a step was cut they are those of its last
-    increment (see `substeps`). `parameters` replace stored values, (*B, *base shape).
+    Parameters
+    ----------
+    model
+        The model, whose options hold. Units are its artifact's.
+    times : array (n,) or (n, *B)
+        Increasing times, for all points or for each; the first is that of the initial state.
+    forces : mapping of str to array or function
+        Every input that is not history, but the time. An array has a value for each time, (n, *B,
+        *point shape), linear in between, or a constant, (1, *B, *point shape) or (*point shape). A
+        function takes a time, a float or (*B,) of `times`, and returns (*B, *point shape). The
+        batches B broadcast.
+    initial : mapping of str to array, optional
+        Outputs at the first time, (*B, *point shape), and histories `x~1` before it. An output that
+        becomes history is zero, and is recorded so, where none is given.
+    parameters : mapping of str to array, optional
+        Values, (*B, *base_shape), that replace stored ones in this run.
+    record
+        The names of the outputs and forces that are recorded; by default all but constant forces.
+    derivatives : mapping or bool, optional
+        Derivatives as in Model.bind(), recorded as `stress:strain`. Where a step was cut they are
+        those of its last increment; see `substeps` of Results.
+    report
+        Whether `report.iterations`, summed over all tries of a step, and `report.status` and
+        `report.residual_norm` of its last increment are recorded.
+    least_step
+        The least increment, as a fraction of its step, above 0 and at most 1; 1 never cuts.
+    progress
+        Whether a bar is shown on stderr; by default where that is a terminal and tqdm is installed.
+    time
+        The input that `times` are, where the model has one of this name.
 
-    `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
-    and tqdm is installed. Results are arrays of the kind of those that are given, as in Model, and
-    carry no gradients.
+    Returns
+    -------
+    Results
+        Arrays by name, with time as their first axis. They are of the kind of those that are given,
+        as in Model, and carry no gradients.
 
-    FatalError for a wrong name, shape or element type, before anything is evaluated but where a
-    function of time returns it later.
+    Raises
+    ------
+    FatalError
+        A name, shape or element type is wrong. Nothing was evaluated, unless a function of time
+        returned it later.
+    StepError
+        Points of a step did not converge with its least increment. It holds the results before.
     """
     if not 0.0 < least_step <= 1.0:
         raise FatalError(

@@ -43,7 +43,22 @@ class Engine:
     def __init__(
         self, path: str | os.PathLike[str], device: str | None = None, dtype: str | None = None
     ) -> None:
-        """Load every package of the artifact at `path`; arguments as in neml2_capi.Model."""
+        """Load every package of an artifact.
+
+        Parameters
+        ----------
+        path
+            As `artifact_root` of neml2_capi.Model.
+        device
+            As in neml2_capi.Model.
+        dtype
+            As in neml2_capi.Model.
+
+        Raises
+        ------
+        FatalError
+            The artifact cannot be loaded, or has no outputs.
+        """
         #: What the artifact holds, as JSON.
         self.document = artifact.describe(path, device, dtype)
         described = artifact.parse(self.document)
@@ -54,6 +69,7 @@ class Engine:
                 "outputs",
             )
         scope = Scope(described)
+        #: What is evaluated, in order.
         self.segments: list[Segment] = [
             ForwardSegment(segment, scope)
             if isinstance(segment, artifact.ForwardSegment)
@@ -81,18 +97,22 @@ class Engine:
 
     @property
     def inputs(self) -> Variables:
+        """The inputs, a sequence of Variable."""
         return self.boundary.inputs.variables
 
     @property
     def outputs(self) -> Variables:
+        """The outputs, a sequence of Variable."""
         return self.boundary.outputs.variables
 
     @property
     def parameters(self) -> Variables:
+        """The promoted parameters, a sequence of Variable."""
         return self.boundary.parameters.variables
 
     @property
     def unknowns(self) -> Variables:
+        """What the implicit segments solve for, a sequence of Variable."""
         return self.boundary.unknowns.variables
 
     @property
@@ -162,12 +182,34 @@ class Engine:
     ) -> Evaluation:
         """Evaluate the model, and what is asked for beside its outputs.
 
-        Arrays have the shape (*B, *point shape); the batches B of all of them broadcast. `tangents`
-        asks for the derivative along them; `cotangents` for the adjoints of inputs and of
-        parameters, as far as derivatives with respect to them were compiled. `parameters` replaces
-        stored values in this call.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            Every input, (*B, *point shape); the batches B of all arrays broadcast.
+        parameters : mapping of str to array, optional
+            Values, (*B, *base_shape), that replace stored ones in this call.
+        tangents : mapping of str to array, optional
+            Directions by input, which ask for the derivatives of outputs along them.
+        cotangents : mapping of str to array, optional
+            Weights by output, which ask for adjoints.
+        jacobian
+            Whether the blocks by inputs are asked for.
+        parameter_jacobian
+            Whether the blocks by parameters are asked for.
+        adjoints
+            Whether cotangents ask for the adjoints of inputs, as far as they were compiled.
+        parameter_adjoints
+            Whether cotangents ask for the adjoints of parameters, as far as they were compiled.
 
-        FatalError for a wrong request. Points that fail are no error: their results are NaN.
+        Returns
+        -------
+        Evaluation
+            What was asked for. Points that failed are no error: their results are NaN.
+
+        Raises
+        ------
+        FatalError
+            A name or shape is wrong, or what is asked for was not compiled.
         """
         adjoints = adjoints and cotangents is not None
         parameter_adjoints = parameter_adjoints and cotangents is not None

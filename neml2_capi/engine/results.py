@@ -33,7 +33,7 @@ class Evaluation:
     """Outputs, and what else was asked for; None is what was not."""
 
     outputs: dict[str, Array]  #: (*B, *point shape), by name
-    report: Report
+    report: Report  #: what became of each point
     jvp: dict[str, Array] | None = None  #: of outputs, along the tangents
     blocks: Blocks | None = None  #: {output: {input: (*B, *block shape)}}
     parameter_blocks: Blocks | None = None  #: {output: {parameter: (*B, *block shape)}}

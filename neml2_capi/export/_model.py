@@ -39,7 +39,7 @@ def model(
     dtype: str = "float64",
     target: str = "x86-64-v3",
 ) -> Path:
-    """Compile a material law to an artifact in the folder `path`, and return the folder.
+    """Compile a material law to an artifact.
 
     The law is a function of torch tensors, or a torch.nn.Module, for ONE material point: a SR2 has
     the shape (6,), a Scalar (). It chooses by torch.where(), not by `if`. It is either a law
@@ -63,23 +63,56 @@ def model(
     The outputs are then the unknowns and the inputs the givens. `x~1` is the history of `x`, which
     the drivers carry from step to step.
 
-    A law is called with a dictionary of tensors for each of inputs (or unknowns and givens) and
-    parameters; one whose arguments all have names of variables and parameters is called by these.
-    It returns a dictionary, or tensors in the order of the declaration.
-
     Variables are declared by their types in NEML2, "SR2" (Mandel notation), "Scalar" and others, or
-    by a shape, such as (4,). Units are yours. `parameters` can be set at run time, from these
-    values on, one for all points or one for each; all other numbers, and what modules hold, become
-    constants of the code. `derivatives` are compiled for all pairs, or for those of a list such as
-    ["stress:strain", ":E"]; a nonlinear solve needs none.
+    by a shape, such as (4,). Units are yours. A warning names what the built-in provider lacks.
 
-    `predictor`: "history" begins the solve at `x~1` where it is given, and at zero otherwise; None
-    at zero. A point has converged where the norm of its residual is below `atol`, or below `rtol`
-    times its first; `miters` is the most iterations. These can be changed at run time. `dtype` is
-    "float64" or "float32", and `target` as in export.package().
+    Parameters
+    ----------
+    law
+        What is called with a dictionary of tensors for each of inputs (or unknowns and givens) and
+        parameters; one whose arguments all have names of variables and parameters is called by
+        these. It returns a dictionary, or tensors in the order of the declaration.
+    path
+        The folder of the artifact.
+    inputs : mapping of str to type or shape, optional
+        What a law takes.
+    outputs : mapping of str to type or shape, optional
+        What a law returns.
+    unknowns : mapping of str to type or shape, optional
+        What a residual is solved for.
+    givens : mapping of str to type or shape, optional
+        What a residual takes beside them.
+    parameters : mapping of str to array, optional
+        Values from which on they can be set at run time, one for all points or one for each; all
+        other numbers, and what modules hold, become constants of the code.
+    derivatives
+        Whether derivatives of all pairs are compiled; or those, such as ["stress:strain", ":E"]. A
+        nonlinear solve needs none.
+    predictor
+        Where the solve begins: "history" at `x~1` where it is given, and at zero otherwise; None at
+        zero.
+    atol
+        The norm of its residual below which a point has converged; this, `rtol` and `miters` can be
+        changed at run time.
+    rtol
+        The same, as a fraction of the first norm.
+    miters
+        The most iterations.
+    dtype
+        "float64" or "float32".
+    target
+        As in export.package().
 
-    FatalError where a declaration is not understood, the law returns something else than declared,
-    or torch cannot trace it; torch says why. A warning names what the built-in provider lacks.
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    FatalError
+        A declaration is not understood, the law returns something else than declared, or torch
+        cannot trace it; torch says why.
     """
     promoted_parameters = promoted(parameters)
     folder = Path(path)

@@ -29,7 +29,7 @@ def package(
     backward: bool = False,
     target: str = "x86-64-v3",
 ) -> Path:
-    """Compile a torch module, or a function of tensors, to a .pt2 package; return its path.
+    """Compile a torch module, or a function of tensors, to a .pt2 package.
 
         export.package(network, (torch.zeros(8, 6, dtype=torch.float64),), "network.pt2")
         (stress,) = neml2_capi.Graph("network.pt2")(strain)
@@ -37,23 +37,39 @@ def package(
     The package runs without torch, from Python, C, C++ and Fortran, where the built-in provider has
     all that it calls; a warning names what is missing. Parameters and buffers become constants of
     the package, with the values that they have now, which Graph.set_constants replaces under names
-    such as "function.0.weight"; a module is best in eval() mode.
+    such as "function.0.weight".
 
-    `example_inputs` are the positional arguments: CPU tensors of the element types and shapes to
-    compile for, whose values do not matter. A call of the Graph may name them as the module does.
-    Outputs are a tensor, or a tuple, list or dict of them.
+    Parameters
+    ----------
+    module : torch.nn.Module or function
+        What returns a tensor, or a tuple, list or dict of them. A module is best in eval() mode.
+    example_inputs : sequence of torch.Tensor
+        The positional arguments: CPU tensors of the element types and shapes to compile for, whose
+        values do not matter. A call of the Graph may name them as the module does.
+    path
+        The file, NAME.pt2.
+    dynamic_batch
+        True makes axis 0 of every input one batch axis of any size up to 2^20; a sequence gives its
+        axis for each input, None for an input without one; False compiles the shapes of the
+        examples as they are.
+    backward
+        Whether a second package is written beside the first, NAME.vjp.pt2, with which gradients run
+        through neml2_capi.torch.Graph. It takes all inputs and then a cotangent for each
+        floating-point output, and returns a gradient for each floating-point input, of its shape.
+    target
+        The oldest processor that the package shall run on, "x86-64-v2", "x86-64-v3" or "x86-64-v4",
+        or this machine's, "native".
 
-    `dynamic_batch`: True makes axis 0 of every input one batch axis of any size up to 2^20; a
-    sequence gives its axis for each input, None for an input without one; False compiles the shapes
-    of the examples as they are. `target` is the oldest processor that the package shall run on,
-    "x86-64-v2", "x86-64-v3" or "x86-64-v4", or this machine's, "native".
+    Returns
+    -------
+    Path
+        The file.
 
-    `backward` writes a second package beside the first, NAME.vjp.pt2, with which gradients run
-    through neml2_capi.torch.Graph. It takes all inputs and then a cotangent for each floating-point
-    output, and returns a gradient for each floating-point input, of its shape.
-
-    FatalError where `path` does not end in .pt2, an example is no CPU tensor or has no such axis,
-    or torch cannot export the module; torch says why.
+    Raises
+    ------
+    FatalError
+        `path` does not end in .pt2, an example is no CPU tensor or has no such axis, or torch
+        cannot export the module; torch says why.
     """
     path = Path(path)
     if path.suffix != ".pt2":

@@ -99,20 +99,31 @@ class Graph(Handle):
         *,
         guards: bool = True,
     ) -> None:
-        """Load the package; FatalError names what it needs and is missing.
+        """Load a package.
 
-        `package` is the path of a file, or the content of one. `runtime` is as in Model. A custom
-        operator that the package calls is a function of yours on the built-in runtime
+        A custom operator that the package calls is a function of yours on the built-in runtime
         (`neml2_capi.operator`); on libtorch it is one that the imported torch has, or whose schema
         neml2_operator_declare() was told.
 
-        `device` is "cpu", "cuda" or "cuda:1"; without it, what the package was compiled for. A
-        graph on CUDA takes and returns tensors there, on torch's current stream and without waiting
-        for it; this is untested.
+        Parameters
+        ----------
+        package
+            The path of a file, or the content of one.
+        runtime
+            As in Model.
+        device : str or torch.device, optional
+            "cpu", "cuda" or "cuda:1"; by default what the package was compiled for. A graph on CUDA
+            takes and returns tensors there, on torch's current stream and without waiting for it;
+            this is untested.
+        guards
+            False to have inputs not checked, and not copied where they do not lie in memory as the
+            package wants it: for inputs that are known to fit. Others give wrong results, or end
+            the process.
 
-        `guards`: False to have inputs not checked, and not copied where they do not lie in memory
-        as the package wants it: for inputs that are known to fit. Others give wrong results, or end
-        the process.
+        Raises
+        ------
+        FatalError
+            The package cannot be loaded; the message names what it needs and is missing.
         """
         owner = owned("graph")
         self._package: str | bytes
@@ -185,20 +196,30 @@ class Graph(Handle):
         return len(self._outputs)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Run the graph; the outputs are arrays of the kind of the inputs, as in Model.
+        """Run the graph.
 
-        Inputs go by position, and by the names of `inputs`. What comes back is put together as the
-        module returned it, where that was a dict, list or tuple, or several of them in one another;
-        else, and for a lone tensor, it is a tuple of the outputs.
+        Parameters
+        ----------
+        *inputs : array
+            Inputs by position, of the element types and shapes that the package was compiled for;
+            an input is copied where its elements lie in memory in another order.
+        **named : array
+            The other inputs, by the names of `inputs`.
 
-        An input is of the element type and shape that the package was compiled for, and copied
-        where its elements lie in memory in another order.
+        Returns
+        -------
+        tuple, list or dict of array
+            The outputs, put together as the module returned them, where that was a dict, list or
+            tuple, or several of them in one another; else, and for a lone tensor, a tuple. They are
+            arrays of the kind of the inputs, as in Model, and never share memory with them; they
+            may with one another.
 
-        Outputs never share memory with the inputs; they may with one another.
-
-        Raises:
-            ConvergenceError: An operator of yours raised one.
-            FatalError: An input is missing or does not fit, or the run failed.
+        Raises
+        ------
+        ConvergenceError
+            An operator of yours raised one.
+        FatalError
+            An input is missing or does not fit, or the run failed.
         """
         made = self.flat(*self._in_order(inputs, named))
         return made if self._build is None else self._build(iter(made))
@@ -210,7 +231,25 @@ class Graph(Handle):
     @overload
     def flat(self, *inputs: Any) -> tuple[Any, ...]: ...
     def flat(self, *inputs: Any) -> tuple[Any, ...]:
-        """Run the graph with inputs by position; all outputs in one tuple, however it is called."""
+        """Run the graph with inputs by position, and return all outputs in one tuple.
+
+        Parameters
+        ----------
+        *inputs : array
+            As in a call.
+
+        Returns
+        -------
+        tuple of array
+            The outputs in the order of `outputs`, however the module put them together.
+
+        Raises
+        ------
+        ConvergenceError
+            An operator of yours raised one.
+        FatalError
+            An input is missing or does not fit, or the run failed.
+        """
         owner = self._open()
         size, count = len(self._inputs), len(self._outputs)
         if len(inputs) != size:
@@ -250,10 +289,15 @@ class Graph(Handle):
         return (*inputs, *(named[name] for name in names[len(inputs) :]))
 
     def constants(self) -> dict[str, Array]:
-        """Copies of the constants (weights, buffers), by their names in the compiled module.
+        """Copy the constants: weights and buffers.
 
         A package of `export.package` has all that the module has. In others, small ones (8 elements
         or fewer), and those whose elements are all equal, have become numbers in the code.
+
+        Returns
+        -------
+        dict of str to array
+            The copies, by their names in the compiled module.
         """
         owner, count = self._open(), ffi.new("int64_t *")
         check(lib.neml2_graph_constant_count(count, owner[0]))
@@ -269,13 +313,18 @@ class Graph(Handle):
 
         A run uses the values that it began with, never some of each.
 
-        Args:
-            values: Arrays by the names of `constants()`, of their shapes and element types.
-            share: True to use the memory of the values, which are tensors made by `Tensor.zeros`
-                and are not written any more: so several graphs have one copy of their weights.
+        Parameters
+        ----------
+        values : mapping of str to array
+            New values by the names of `constants()`, of their shapes and element types.
+        share
+            Whether to use the memory of the values, which are tensors made by `Tensor.zeros` and
+            are not written any more: so several graphs have one copy of their weights.
 
-        Raises:
-            FatalError: One has an unknown name, or does not fit; nothing is replaced then.
+        Raises
+        ------
+        FatalError
+            One has an unknown name, or does not fit; nothing is replaced then.
         """
         owner, size = self._open(), len(values)
         with Arguments(size, Kinds()) as given:

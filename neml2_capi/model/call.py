@@ -114,21 +114,40 @@ class Call(Handle):
     # --------------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Evaluate all points, and return the greatest status of one: 0 where all is well.
+        """Evaluate all points.
 
-        1 (NEML2_NON_FINITE): an explicit result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED,
-        NEML2_SINGULAR): the solve failed at some points, `report["status"]` says which; their
-        results are left as they were, and the others are good. FatalError where the arrays overlap
-        in a way that cannot be, or a package fails.
+        Returns
+        -------
+        int
+            The greatest status of a point, 0 where all is well. 1 (NEML2_NON_FINITE): an explicit
+            result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED, NEML2_SINGULAR): the solve
+            failed at some points, which `report["status"]` names; their results are left as they
+            were, and the others are good.
+
+        Raises
+        ------
+        FatalError
+            The arrays overlap in a way that cannot be, or a package failed.
         """
         with self._turn:
             status: int = _run(self._pointer[0] or self._open(), self.points)
         return check(status) if status or listening else status
 
     def __call__(self) -> Arrays:
-        """run(), and return `outputs`; ConvergenceError where points failed.
+        """Evaluate all points, as run(), and raise where some failed.
 
-        Its outputs are those of the call, in which the points that failed are as they were.
+        Returns
+        -------
+        mapping of str to array
+            The very arrays of `outputs`.
+
+        Raises
+        ------
+        FatalError
+            As in run().
+        ConvergenceError
+            Points failed. Its outputs are those of the call, in which these points are as they
+            were.
         """
         # As run(), to call which takes a tenth of a small evaluation.
         with self._turn:
@@ -158,8 +177,33 @@ class Call(Handle):
     ) -> None:
         """Bind other arrays, in a few microseconds each; what is not named stays bound.
 
-        The arguments are those of Model.bind(). The arrays must fit the batch of the call: for
-        another, bind the model again. When one is refused, none is changed.
+        The arrays must fit the batch of the call: for another, bind the model again.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array, optional
+            As in Model.bind(), and so are the others.
+        outputs : mapping, optional
+            Results, by output.
+        parameters : mapping, optional
+            Values that replace stored ones; None binds the stored one again.
+        derivatives : mapping or bool, optional
+            Blocks, by output and input or parameter.
+        tangents : mapping, optional
+            Directions, by input.
+        jvps : mapping, optional
+            Derivatives along the tangents, by output.
+        cotangents : mapping, optional
+            Weights, by output.
+        adjoints : mapping, optional
+            Gradients, by input or parameter.
+        report : mapping or bool, optional
+            What is told of each point.
+
+        Raises
+        ------
+        FatalError
+            An array does not fit, which the message names; none was changed.
         """
         with self._turn:
             self._open()
@@ -181,11 +225,23 @@ class Call(Handle):
             self._exchanged.clear()
 
     def swap(self, history: str, current: str) -> None:
-        """Exchange the array of the input `history` with that of the output or input `current`.
+        """Exchange the array of an input with that of an output or another input.
 
         `call.swap("stress~1", "stress")` at the end of a step makes the new stress the old one, and
         no value moves. From then on `call.inputs["stress~1"]` is the array that was
         `call.outputs["stress"]`, and the other way round.
+
+        Parameters
+        ----------
+        history
+            The input, "stress~1" for example.
+        current
+            The output, or the input, that it becomes.
+
+        Raises
+        ------
+        FatalError
+            There is no such name, it has no array, or the arrays do not fit in each other's place.
         """
         with self._turn:
             call, bound = self._open(), self._bound
@@ -202,7 +258,7 @@ class Call(Handle):
             self._exchange(history, current)
 
     def close(self) -> None:
-        """Let go of the arrays. Closing twice is allowed, and waits for a call that runs."""
+        """Let go of the arrays, after a call that runs. Closing twice is allowed."""
         with self._turn:
             super().close()
             self._bound.clear()

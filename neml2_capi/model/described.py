@@ -89,7 +89,13 @@ class Described:
         return self._signature.histories
 
     def describe(self) -> dict[str, Any]:
-        """What the artifact holds: segments, packages, settings; in one form for every schema."""
+        """Describe what the artifact holds, in one form for every schema.
+
+        Returns
+        -------
+        dict
+            Segments, packages and settings: what json.loads() makes of the library's description.
+        """
         return self._engine.describe()
 
     @property

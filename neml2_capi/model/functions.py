@@ -46,16 +46,31 @@ class Functions:
         param_overrides: Mapping[str, Any] | None = None,
         solver: Solver | None = None,
     ) -> dict[str, Any]:
-        """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
+        """Evaluate the model.
 
-        Every input must be given, history (`x~1`) too. `param_overrides` replaces values of
-        parameters in this call only. The results are new arrays. `solver` solves the nonlinear
-        systems in place of the library: neml2_capi.solvers.Newton() or a function of yours, which
-        see.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            Every input, history (`x~1`) too: (*B, *sub_batch_shape, *base_shape), with batches B
+            that broadcast. They are read where they are, and not written.
+        param_overrides : mapping of str to array, optional
+            Values of parameters, (*B, *base_shape), in this call only.
+        solver
+            What solves the nonlinear systems, called with each; the library by default. It is
+            neml2_capi.solvers.Newton(), for example, or a function of yours.
 
-        FatalError for a wrong name, shape or element type: nothing was evaluated. ConvergenceError
-        where points of an implicit model did not converge: it holds the outputs of the others. NaN
-        in the result of an explicit model is no error.
+        Returns
+        -------
+        dict of str to array
+            The outputs by name, (*B, *sub_batch_shape, *base_shape) each: new arrays. NaN in the
+            result of an explicit model is no error.
+
+        Raises
+        ------
+        FatalError
+            A name, shape or element type is wrong: nothing was evaluated. Or a package failed.
+        ConvergenceError
+            Points of an implicit model did not converge. It holds the outputs of the others.
         """
         if solver is not None:
             with self.solve(inputs, param_overrides) as solve:
@@ -84,13 +99,31 @@ class Functions:
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model, and say what became of each point: (outputs, report).
+        """Evaluate the model, and say what became of each point.
 
-        Like forward(), but points that fail are no error: their outputs are NaN, and the report
-        tells. It has, each (*B,): `status` (int32, the NEML2_* of the header: 0 where all is well),
-        `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply the
-        increment before another try); and with the option `collect_history`, `residual_history`,
-        (*B, miters), NaN after the last iteration.
+        Points that fail are no error here: their outputs are NaN, and the report tells.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        outputs : dict of str to array
+            As forward() returns them.
+        report : dict of str to array
+            By points, (*B,): `status` (int32, the NEML2_* of the header: 0 where all is well),
+            `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply
+            the increment before another try). With the option `collect_history`, `residual_history`
+            too, (*B, miters), NaN after the last iteration.
+
+        Raises
+        ------
+        FatalError
+            As in forward().
         """
         evaluation = self._engine.evaluate(FORWARD, inputs, param_overrides)
         return evaluation.outputs, evaluation.report.arrays()
@@ -120,11 +153,31 @@ class Functions:
         tangents: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model and its derivative along `tangents`: (outputs, derivatives by output).
+        """Evaluate the model and its derivative along tangents.
 
-        A tangent has the shape of its input; one that is missing is zero. An output sums over the
-        inputs for which a derivative of it was compiled (see `derivatives`); outputs without one
-        are absent.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        tangents : mapping of str to array
+            Directions by input, each of its input's shape; one that is missing is zero.
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        outputs : dict of str to array
+            As forward() returns them.
+        derivatives : dict of str to array
+            The derivatives of outputs, each of its output's shape, summed over the inputs for which
+            a derivative was compiled (see `derivatives`). Outputs without one are absent.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or no derivatives were compiled.
+        ConvergenceError
+            As in forward().
         """
         results: tuple[dict[str, Any], dict[str, Any]] = self._engine.results(
             JVP, inputs, param_overrides, tangents
@@ -152,11 +205,32 @@ class Functions:
         cotangents: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model and the transpose of its derivative: (outputs, adjoints by input).
+        """Evaluate the model and the transpose of its derivative.
 
-        A cotangent has the shape of its output; one that is missing is zero. An adjoint has the
-        shape of its input as it was given: what is one value for many points gets their sum.
-        Inputs with respect to which no derivative was compiled are absent.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        cotangents : mapping of str to array
+            Weights by output, each of its output's shape; one that is missing is zero.
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        outputs : dict of str to array
+            As forward() returns them.
+        adjoints : dict of str to array
+            The gradients of sum(cotangent * output) by input, each of its input's shape as it was
+            given: what is one value for many points gets their sum. Inputs with respect to which no
+            derivative was compiled are absent.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or no derivatives were compiled.
+        ConvergenceError
+            As in forward().
         """
         results: tuple[dict[str, Any], dict[str, Any]] = self._engine.results(
             VJP, inputs, param_overrides, cotangents
@@ -182,14 +256,33 @@ class Functions:
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Evaluate the model and its Jacobian: (outputs, {output: {input: block}}).
+        """Evaluate the model and its Jacobian.
 
-        A block is (*B, *output_shape, *input_shape), with the shapes of a point; without B where
-        the derivative is the same for all points, unless there are none. In a model of one forward
-        segment the derivative relates each sub-batch site of the output to the same site of the
-        input, and a block is (*B, *sub_batch_shape, *output_base_shape, *input_base_shape), with
-        sub-batch axes of size 1 where it is the same at all sites. Pairs that were not compiled
-        are absent.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        outputs : dict of str to array
+            As forward() returns them.
+        blocks : dict of str to dict of str to array
+            {output: {input: block}}. A block is (*B, *output_shape, *input_shape), with the shapes
+            of a point; without B where the derivative is the same for all points, unless there are
+            none. In a model of one forward segment the derivative relates each sub-batch site of
+            the output to the same site of the input, and a block is (*B, *sub_batch_shape,
+            *output_base_shape, *input_base_shape), with sub-batch axes of size 1 where it is the
+            same at all sites. Pairs that were not compiled are absent.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or no derivatives were compiled.
+        ConvergenceError
+            As in forward().
         """
         results: tuple[dict[str, Any], dict[str, dict[str, Any]]] = self._engine.results(
             JACOBIAN, inputs, param_overrides
@@ -217,8 +310,28 @@ class Functions:
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Evaluate the model and its derivatives with respect to promoted parameters.
 
-        Returns (outputs, {output: {parameter: block}}); a block is (*B, *output_shape,
-        *parameter_base_shape), also where the parameter is one value for all points.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        outputs : dict of str to array
+            As forward() returns them.
+        blocks : dict of str to dict of str to array
+            {output: {parameter: block}}. A block is (*B, *output_shape, *parameter_base_shape),
+            also where the parameter is one value for all points. Pairs that were not compiled are
+            absent.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or no derivatives by parameters were compiled.
+        ConvergenceError
+            As in forward().
         """
         results: tuple[dict[str, Any], dict[str, dict[str, Any]]] = self._engine.results(
             PARAM_JACOBIAN, inputs, param_overrides
@@ -246,10 +359,29 @@ class Functions:
         cotangents: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The gradients of sum(cotangent * output) with respect to promoted parameters, by name.
+        """Evaluate the gradients of sum(cotangent * output) with respect to promoted parameters.
 
-        A gradient has the shape of the parameter, stored or overridden: that of one value for all
-        points is summed over them.
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward().
+        cotangents : mapping of str to array
+            Weights by output, each of its output's shape; one that is missing is zero.
+        param_overrides : mapping of str to array, optional
+            As in forward().
+
+        Returns
+        -------
+        dict of str to array
+            The gradients by parameter, each of the shape of the parameter, stored or overridden:
+            that of one value for all points is summed over them.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or no derivatives by parameters were compiled.
+        ConvergenceError
+            As in forward().
         """
         gradients: _Named = self._engine.results(PARAM_VJP, inputs, param_overrides, cotangents)
         return gradients
@@ -259,5 +391,23 @@ class Functions:
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> Solve:
-        """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers."""
+        """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As in forward(); they are copied.
+        param_overrides : mapping of str to array, optional
+            As in forward(); they are copied.
+
+        Returns
+        -------
+        Solve
+            The systems, one after another. It is yours to close, or to bring to its end.
+
+        Raises
+        ------
+        FatalError
+            As in forward(), or a parameter of an implicit segment is not one value for all points.
+        """
         return Solve(self._engine, inputs, param_overrides)

@@ -57,25 +57,37 @@ class Model(Functions, Described):
         runtime: str = "auto",
         scheduler: Scheduler | None = None,
     ) -> None:
-        """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
+        """Load an artifact of NEML2 3.0.0 to 3.1.
 
-        It is given by its folder, a device folder in it, its metadata.json or <model>_meta.json,
-        or the stub of one compiled model. NEML2 3.0.4 to 3.0.6 kept the settings of the solver in
-        the stub only: without it, its defaults hold.
-        `device` ("cpu", also the default, "cuda" or "cuda:1") and `dtype` ("float64", the default,
-        or "float32"; as text or as a type of numpy or torch) choose among what the artifact was
-        compiled for. A model on CUDA takes and returns torch tensors there; this is untested, and
-        include/neml2_capi.h says under "Devices" what it can do.
-        `engine` "python" evaluates the same in plain Python over the compiled graphs, see
-        neml2_capi.engine: slow, easy to follow and to change, and without solve().
-        `runtime` is what the compiled graphs call: "builtin", this package alone; "libtorch", that
-        of NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be imported;
-        "auto", libtorch for those only of which the built-in runtime lacks something; "tensors",
-        libtorch, and Newton's method and the chain rule by its operators, too, as on CUDA. With the
-        engine "python" it is always the built-in one.
-        `scheduler` spreads the points over devices, and is given in place of `device` and
-        `runtime`; what becomes of it later does not count.
-        FatalError where it cannot be loaded; the message says why.
+        Parameters
+        ----------
+        artifact_root
+            Its folder, a device folder in it, its metadata.json or <model>_meta.json, or the stub
+            of one compiled model. NEML2 3.0.4 to 3.0.6 kept the settings of the solver in the stub
+            only: without it, its defaults hold.
+        device : str or torch.device, optional
+            "cpu", the default, "cuda" or "cuda:1", of those that the artifact was compiled for. A
+            model on CUDA takes and returns torch tensors there; this is untested, and
+            include/neml2_capi.h says under "Devices" what it can do.
+        dtype : str, numpy or torch type, optional
+            "float64", the default, or "float32", of those that the artifact was compiled for.
+        engine
+            "native", or "python" to evaluate the same in plain Python over the compiled graphs, see
+            neml2_capi.engine: slow, easy to follow and to change, and without solve().
+        runtime
+            What the compiled graphs call: "builtin", this package alone; "libtorch", that of
+            NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be
+            imported; "auto", libtorch for those only of which the built-in runtime lacks something;
+            "tensors", libtorch, and Newton's method and the chain rule by its operators, too, as on
+            CUDA. With the engine "python" it is always the built-in one.
+        scheduler
+            The devices over which points are spread, in place of `device` and `runtime`; what
+            becomes of it later does not count.
+
+        Raises
+        ------
+        FatalError
+            The artifact cannot be loaded; the message says why.
         """
         where = absolute(artifact_root)
         self._load(source_of(where, None, device, dtype, runtime, scheduler), engine)
@@ -91,9 +103,34 @@ class Model(Functions, Described):
         runtime: str = "auto",
         scheduler: Scheduler | None = None,
     ) -> _Self:
-        """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
+        """Load a model of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
-        What an older stub says of the solver holds. The other arguments are as in Model.
+        What an older stub says of the solver holds.
+
+        Parameters
+        ----------
+        stub
+            The path of the stub.
+        name
+            The model in it.
+        device : str or torch.device, optional
+            As in Model.
+        dtype : str, numpy or torch type, optional
+            As in Model.
+        runtime
+            As in Model.
+        scheduler
+            As in Model.
+
+        Returns
+        -------
+        Model
+            The model, of the class that this is called on.
+
+        Raises
+        ------
+        FatalError
+            There is no such file or model, or it cannot be loaded.
         """
         model = cls.__new__(cls)
         model._load(source_of(absolute(stub), name, device, dtype, runtime, scheduler), "native")
@@ -154,24 +191,51 @@ class Model(Functions, Described):
                 call()
                 print(call.outputs["stress"], call.derivatives["stress"]["strain"])
 
-        `inputs` are all inputs by name; `parameters` replace stored values in this call. They, the
-        `tangents` (of inputs) and the `cotangents` (of outputs) are read at every run: numpy
+        What is read at every run is `inputs`, `parameters`, `tangents` and `cotangents`: numpy
         arrays, torch tensors and other holders of `__dlpack__` where they are, or numbers, which
-        stay. What is not said of a tangent, a cotangent or a parameter is zero, zero, and as
-        stored. The batches of arrays must be equal; one value may serve all points.
+        stay. The batches of arrays must be equal; one value may serve all points.
 
-        What is written, likewise by name: `outputs`; `derivatives`, {output: {input or parameter:
-        block}}; `jvps`, of outputs along the tangents; `adjoints`, of inputs and parameters by the
-        cotangents, summed over the points where the array is one value; and `report`, with
-        "status", "iterations", "residual_norm" and "suggested_cut". A value is an array, True for
-        a new one, or None for nothing. True for all `derivatives` by inputs, or the whole `report`.
-        Outputs that are not named get new arrays, and so do `jvps` and `adjoints` that are not
-        said; these are of the kind of what is bound, or of numpy where that kind cannot be written
-        (jax). A block is there for each point, also where it is the same for all.
+        What is written is `outputs`, `derivatives`, `jvps`, `adjoints` and `report`: for each name
+        an array, True for a new one, or None for nothing. New arrays are of the kind of what is
+        bound, or of numpy where that kind cannot be written (jax).
 
         An array is used where it is: the values of a point must be dense and row-major, and the
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
-        input, and else overlaps no other. FatalError says which array does not fit, and why.
+        input, and else overlaps no other.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            All inputs, (*B, *sub_batch_shape, *base_shape).
+        outputs : mapping, optional
+            Results by output; those that are not named get new arrays.
+        parameters : mapping of str to array, optional
+            Values, (*B, *base_shape), that replace stored ones in this call.
+        derivatives : mapping or bool, optional
+            {output: {input or parameter: block}}, or True for all blocks by inputs. There is a
+            block for each point, also where it is the same for all.
+        tangents : mapping of str to array, optional
+            Directions by input; one that is missing is zero.
+        jvps : mapping, optional
+            Derivatives of outputs along the tangents; new arrays by default.
+        cotangents : mapping of str to array, optional
+            Weights by output; one that is missing is zero.
+        adjoints : mapping, optional
+            Gradients of sum(cotangent * output) by input or parameter, summed over the points where
+            its array is one value; new arrays by default.
+        report : mapping or bool, optional
+            "status", "iterations", "residual_norm" and "suggested_cut", (*B,) each, or True for all
+            of them; "status" by default.
+
+        Returns
+        -------
+        Call
+            What evaluates them. It keeps the arrays alive, and does not need the model any longer.
+
+        Raises
+        ------
+        FatalError
+            An array does not fit; the message says which, and why.
         """
         return Call(
             self,
@@ -189,17 +253,31 @@ class Model(Functions, Described):
         )
 
     def named_parameters(self) -> Parameters:
-        """The parameters as a live mapping of views: writing to one changes the model.
+        """Return the parameters as a live mapping of views: writing to one changes the model.
 
         `model.named_parameters()["elasticity.E"][...] = 100e3` takes effect from the next call on.
+
+        Returns
+        -------
+        Parameters
+            Views by name, (*B, *base_shape) each.
         """
         return Parameters(self)
 
     def set_parameter(self, name: str, value: Any) -> None:
-        """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).
+        """Replace a parameter by a copy of a value.
 
-        B must broadcast with the batch of the inputs. A value of a wrong shape or type is a
-        FatalError and changes nothing.
+        Parameters
+        ----------
+        name
+            Its qualified name, or the last component where that is unique.
+        value : array
+            The new value, (*B, *base_shape), where B broadcasts with the batch of the inputs.
+
+        Raises
+        ------
+        FatalError
+            There is no such parameter, or a shape or type is wrong; nothing was changed.
         """
         self._engine.set_parameter(self.parameters.resolve(name), value)
 
@@ -222,11 +300,29 @@ class Model(Functions, Described):
     ) -> None:
         """Set the options of the Newton solve; when one is refused, none is changed.
 
-        `atol` and `rtol` bound the residual norm, absolutely and relative to the first one; at most
-        `miters` - 1 steps are made. `ls_type` is "BACKTRACKING" or "STRONG_WOLFE"; the line search
-        makes fewer than `ls_max_iters` trials, divides the step length by `ls_cutback` after each,
-        and asks for the fraction `ls_c` of the expected decrease. `substep_del_tol` bounds the
-        relative Newton step in the substepping solve.
+        Parameters
+        ----------
+        atol
+            The bound of the residual norm.
+        rtol
+            The bound of the residual norm relative to the first one.
+        miters
+            The bound of iterations: at most `miters` - 1 steps are made.
+        ls_type
+            The line search, "BACKTRACKING" or "STRONG_WOLFE".
+        ls_max_iters
+            The bound of its trials, of which there are fewer; 1 is no line search.
+        ls_cutback
+            What the step length is divided by after each trial.
+        ls_c
+            The fraction of the expected decrease that a trial must reach.
+        substep_del_tol
+            The bound of the relative Newton step in the substepping solve.
+
+        Raises
+        ------
+        FatalError
+            A value is out of its bounds or choices.
         """
         self.options.update(
             {

@@ -53,7 +53,18 @@ class Options(Mapping[str, Any]):
         check(lib.neml2_model_option_set_number(handle[0], c_string(name), number))
 
     def update(self, values: Mapping[str, float | str | os.PathLike[str]]) -> None:
-        """Set several options; when one is refused, none is changed."""
+        """Set several options; when one is refused, none is changed.
+
+        Parameters
+        ----------
+        values
+            The new values by name: a number, or a choice.
+
+        Raises
+        ------
+        FatalError
+            There is no such option, or a value is out of its bounds or choices.
+        """
         before = {name: self[name] for name in values}
         try:
             for name, value in values.items():
@@ -64,7 +75,25 @@ class Options(Mapping[str, Any]):
             raise
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """The least and the greatest value of a number."""
+        """Tell between which values a number is.
+
+        Parameters
+        ----------
+        name
+            The option.
+
+        Returns
+        -------
+        least : float
+            The least value.
+        greatest : float
+            The greatest value; that of a float where there is no bound.
+
+        Raises
+        ------
+        FatalError
+            There is no such option, or it is a text.
+        """
         option = self._find(name)
         if option.choices:
             raise FatalError(
@@ -75,7 +104,23 @@ class Options(Mapping[str, Any]):
         return option.least, option.greatest
 
     def choices(self, name: str) -> tuple[str, ...]:
-        """What a text can be, ("*",) for any text; empty for a number."""
+        """Tell what a text can be.
+
+        Parameters
+        ----------
+        name
+            The option.
+
+        Returns
+        -------
+        tuple of str
+            The choices, ("*",) for any text; empty for a number.
+
+        Raises
+        ------
+        FatalError
+            There is no such option.
+        """
         return self._find(name).choices
 
     def __iter__(self) -> Iterator[str]:

@@ -67,9 +67,21 @@ class Scheduler(Handle):
         *,
         runtime: str = "auto",
     ) -> None:
-        """A scheduler of several devices, or of one, which may be a name: Scheduler("cpu", 512).
+        """Take several devices, or one, which may be a name: Scheduler("cpu", 512).
 
-        `batch_size` and `runtime` are for one by its name. FatalError names what does not fit.
+        Parameters
+        ----------
+        devices
+            The devices, or the name of one.
+        batch_size
+            The points of a sub-batch, for one device by its name; 0 has no bound.
+        runtime
+            As that of a Model, for one device by its name.
+
+        Raises
+        ------
+        FatalError
+            A device does not fit the others, or these arguments do not fit the devices.
         """
         owner = owned("scheduler")
         check(lib.neml2_scheduler_create(owner))
@@ -108,11 +120,27 @@ class Scheduler(Handle):
         return tuple(_read(owner, index) for index in positions)
 
     def keep_rank(self, local_rank: int, local_size: int) -> Scheduler:
-        """Keep one device, for a process of many on one node, as MPI's; returns this scheduler.
+        """Keep one device, for a process of many on one node, as MPI's.
 
-        It is that of number `local_rank` modulo their count, where the `local_size` processes of
-        the node are counted from 0. Several processes may share a device. FatalError where there
-        are fewer processes than devices, of which some would be idle.
+        Several processes may share a device.
+
+        Parameters
+        ----------
+        local_rank
+            The number of this process on its node, from 0; its device is that of this number modulo
+            their count.
+        local_size
+            How many processes the node has.
+
+        Returns
+        -------
+        Scheduler
+            The same scheduler.
+
+        Raises
+        ------
+        FatalError
+            There are fewer processes than devices, of which some would be idle.
         """
         rank, size = _whole(local_rank, "local_rank"), _whole(local_size, "local_size")
         check(lib.neml2_scheduler_keep_rank(self._open()[0], rank, size))
@@ -120,7 +148,7 @@ class Scheduler(Handle):
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], section: str = "scheduler") -> Scheduler:
-        """Read a table of a TOML file, by its name: that of one device, or of a list of them.
+        """Read a table of a TOML file: that of one device, or of a list of them.
 
         ```toml
         [[scheduler.devices]]
@@ -134,8 +162,24 @@ class Scheduler(Handle):
         priority = 2.0
         ```
 
-        The keys are the attributes of Device. FatalError names the file, the key and what is wrong
-        there. Python 3.10 needs tomli.
+        The keys are the attributes of Device. Python 3.10 needs tomli.
+
+        Parameters
+        ----------
+        path
+            The file.
+        section
+            The name of the table, with dots for a table in another.
+
+        Returns
+        -------
+        Scheduler
+            A new scheduler of these devices.
+
+        Raises
+        ------
+        FatalError
+            The file cannot be read, or a key of it is wrong, which the message names.
         """
         from pathlib import Path
 

@@ -61,7 +61,18 @@ class Solve(Handle):
         self._lock = threading.RLock()
 
     def next(self) -> System | None:
-        """The next system, None where there is none left. The one before must be accepted."""
+        """Go on to the next system; the one before must be accepted.
+
+        Returns
+        -------
+        System or None
+            The system, which is there until the solve goes on; None where there is none left.
+
+        Raises
+        ------
+        FatalError
+            The system before was not accepted, or a package failed.
+        """
         with self._lock:
             owner, system = self._open(), ffi.new("neml2_system **")
             complete(lib.neml2_solve_next(system, owner[0]))
@@ -73,7 +84,20 @@ class Solve(Handle):
             yield system
 
     def end(self) -> dict[str, Any]:
-        """The outputs, once next() has given None; as Model.forward() returns and raises them."""
+        """End the evaluation, once next() has given None.
+
+        Returns
+        -------
+        dict of str to array
+            The outputs, as Model.forward() returns them.
+
+        Raises
+        ------
+        FatalError
+            There are systems left, or a package failed.
+        ConvergenceError
+            Points were accepted with a status, or their residual is not finite.
+        """
         names, report = self._backend.signature.outputs.names, NativeReport(self._backend)
         outputs = results(len(names))
         try:
@@ -116,36 +140,97 @@ class System:
         raise TypeError("a System cannot be copied or pickled: it is there until the solve goes on")
 
     def guess(self) -> Array:
-        """The initial guess, from the model's predictor."""
+        """Return the initial guess, from the model's predictor.
+
+        Returns
+        -------
+        array
+            The guess u, (points, size).
+        """
         u = self._vectors()
         self._call(lib.neml2_system_guess, [_out(u)])
         return u
 
     def residual(self, u: ArrayLike) -> Array:
-        """r(u)."""
+        """Evaluate the residual r(u).
+
+        Parameters
+        ----------
+        u
+            The iterate, (points, size).
+
+        Returns
+        -------
+        array
+            The residual, (points, size).
+        """
         r = self._vectors()
         self._call(lib.neml2_system_residual, [_out(r)], [self._in(u)])
         return r
 
     def step(self, u: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
-        """The Newton step at `u`, by the model's linear solver, and where dr/du is singular."""
+        """Solve for the Newton step, by the model's linear solver.
+
+        Parameters
+        ----------
+        u
+            The iterate, (points, size).
+
+        Returns
+        -------
+        du : array
+            The step, (points, size).
+        singular : array of bool
+            Where dr/du is singular, (points,).
+        """
         du, singular = self._vectors(), np.zeros(self.points, dtype=np.int32)
         flags = ffi.from_buffer("int32_t[]", singular, require_writable=True)
         self._call(lib.neml2_system_step, [_out(du), flags], [self._in(u)])
         return du, singular != 0
 
     def jacobian(self, u: ArrayLike) -> Array:
-        """dr/du at `u`, (points, size, size).
+        """Evaluate the Jacobian dr/du.
 
-        FatalError where the artifact does not have it: matrix-free solvers, NEML2 before 3.0.7,
-        unknowns that keep sub-batch axes.
+        Parameters
+        ----------
+        u
+            The iterate, (points, size).
+
+        Returns
+        -------
+        array
+            The Jacobian, (points, size, size), with the axis of r first.
+
+        Raises
+        ------
+        FatalError
+            The artifact does not have it: matrix-free solvers, NEML2 before 3.0.7, unknowns that
+            keep sub-batch axes.
         """
         a = np.empty((self.points, self.size, self.size))
         self._call(lib.neml2_system_jacobian, [_out(a)], [self._in(u)])
         return a
 
     def matvec(self, u: ArrayLike, v: ArrayLike) -> Array:
-        """dr/du v at `u`: for matrix-free solvers too, and else where jacobian() is there."""
+        """Evaluate the product of the Jacobian dr/du and a vector.
+
+        Parameters
+        ----------
+        u
+            The iterate, (points, size).
+        v
+            The vector, (points, size).
+
+        Returns
+        -------
+        array
+            The product, (points, size).
+
+        Raises
+        ------
+        FatalError
+            The artifact has neither a matrix-free solver nor what jacobian() needs.
+        """
         y = self._vectors()
         self._call(lib.neml2_system_matvec, [_out(y)], [self._in(u), self._in(v)])
         return y
@@ -153,17 +238,34 @@ class System:
     def accept(
         self, u: ArrayLike, status: ArrayLike | None = None, iterations: ArrayLike | None = None
     ) -> None:
-        """Take `u` as the solution.
+        """Take a vector as the solution.
 
-        `status` says for each point OK, NOT_CONVERGED or SINGULAR, and `iterations` is for the
-        report; each is one integer per point, or one for all. Without a status all is well, but
-        for points whose residual is not finite.
+        Parameters
+        ----------
+        u
+            The solution, (points, size).
+        status
+            OK, NOT_CONVERGED or SINGULAR, one for each point, (points,), or one for all. Without it
+            all is well, but for points whose residual is not finite.
+        iterations
+            How many were made, for the report: one for each point, (points,), or one for all.
         """
         numbers = [self._integers("status", status), self._integers("iterations", iterations)]
         self._call(lib.neml2_system_accept, [], [self._in(u), *numbers])
 
     def by_name(self, u: ArrayLike) -> dict[str, Array]:
-        """The unknowns of a vector, or their residuals, by name: (points, *point shape)."""
+        """Split a vector of unknowns, or of their residuals, by name.
+
+        Parameters
+        ----------
+        u
+            The vector, (points, size).
+
+        Returns
+        -------
+        dict of str to array
+            Each unknown, (points, *point shape).
+        """
         vectors = self._checked(u)
         values = {}
         for place in self._places:

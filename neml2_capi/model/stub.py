@@ -12,7 +12,13 @@ __all__ = ["CompiledModel", "load_model"]
 
 
 class CompiledModel:
-    """A Model that is called with its inputs by position and returns a tuple of its outputs."""
+    """A Model that is called with its inputs by position and returns a tuple of its outputs.
+
+    Parameters
+    ----------
+    model
+        The model, which it shares.
+    """
 
     def __init__(self, model: Model) -> None:
         #: The model behind it: parameters, options, close().
@@ -23,7 +29,27 @@ class CompiledModel:
         self.output_spec = {variable.name: variable.type for variable in model.outputs}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        """Evaluate: inputs in the order of `input_spec`, outputs in that of `output_spec`."""
+        """Evaluate the model.
+
+        Parameters
+        ----------
+        *inputs : array
+            The inputs in the order of `input_spec`, of the shapes of Model.forward().
+
+        Returns
+        -------
+        tuple of array
+            The outputs in the order of `output_spec`.
+
+        Raises
+        ------
+        TypeError
+            There are too few inputs, or too many.
+        FatalError
+            As in Model.forward().
+        ConvergenceError
+            As in Model.forward().
+        """
         if len(inputs) != len(self.input_spec):
             raise TypeError(
                 f"{len(self.input_spec)} inputs are needed ({', '.join(self.input_spec)}), "
@@ -44,9 +70,29 @@ def load_model(
     *,
     scheduler: Scheduler | None = None,
 ) -> CompiledModel:
-    """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
+    """Load a model of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
-    `device`, `dtype` and `scheduler` are as in Model. FatalError where there is no such file or
-    model.
+    Parameters
+    ----------
+    stub
+        The path of the stub.
+    name
+        The model in it.
+    device : str or torch.device, optional
+        As in Model.
+    dtype : str, numpy or torch type, optional
+        As in Model.
+    scheduler
+        As in Model.
+
+    Returns
+    -------
+    CompiledModel
+        The model, called by position.
+
+    Raises
+    ------
+    FatalError
+        There is no such file or model, or it cannot be loaded.
     """
     return CompiledModel(Model.from_stub(stub, name, device, dtype, scheduler=scheduler))

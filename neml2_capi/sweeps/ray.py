@@ -15,9 +15,17 @@ class RayExecutor(Executor):
     """
 
     def __init__(self, **options: Any) -> None:
-        """`options` are those of ray.remote(): num_cpus, max_retries and so on.
+        """Choose how tasks are run.
 
-        ImportError where Ray is not installed.
+        Parameters
+        ----------
+        **options
+            Those of ray.remote(): num_cpus, max_retries and so on.
+
+        Raises
+        ------
+        ImportError
+            Ray is not installed.
         """
         import ray
 
@@ -26,6 +34,22 @@ class RayExecutor(Executor):
         self._sent: dict[Callable[..., Any], Any] = {}
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function as a task of Ray.
+
+        Parameters
+        ----------
+        fn
+            The function, which Ray sends once.
+        *args
+            Its arguments by position.
+        **kwargs
+            Its arguments by name.
+
+        Returns
+        -------
+        Future
+            What the function will return or raise.
+        """
         if fn not in self._sent:
             self._sent[fn] = self._remote(fn)
         future: Future[Any] = self._sent[fn].remote(*args, **kwargs).future()

@@ -49,7 +49,20 @@ class SweepResults(Mapping[str, Any]):
     def load(cls, directory: str | os.PathLike[str]) -> SweepResults:
         """Read the directory of a sweep, as far as it is made; nothing is evaluated.
 
-        FatalError where there is none.
+        Parameters
+        ----------
+        directory
+            What sweep() was given.
+
+        Returns
+        -------
+        SweepResults
+            The results, which are read from the directory when they are asked for.
+
+        Raises
+        ------
+        FatalError
+            The directory is not that of a sweep.
         """
         folder = Folder(directory)
         parameters = folder.parameters()
@@ -75,7 +88,23 @@ class SweepResults(Mapping[str, Any]):
         return array
 
     def at(self, item: int) -> Results:
-        """What the run gave for one set, by its number; FatalError where it gave nothing."""
+        """Read what the run gave for one set.
+
+        Parameters
+        ----------
+        item
+            The number of the set, from 0.
+
+        Returns
+        -------
+        Results
+            The arrays of this set, without the axis of sets.
+
+        Raises
+        ------
+        FatalError
+            There is no such set, it failed, or it was not made yet.
+        """
         if not 0 <= item < len(self.done):
             raise FatalError(
                 f"there is no set {item}; there are {len(self.done)}, from 0",

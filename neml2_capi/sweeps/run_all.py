@@ -45,52 +45,70 @@ def sweep(
     store: str = "npz",
     progress: bool | None = None,
 ) -> SweepResults:
-    """Call `run` for each of many parameter sets, on an executor of yours.
+    """Call a run for each of many parameter sets, on an executor of yours.
 
         run = partial(neml2_capi.drive, model, times, {"strain": strain}, record="stress")
         results = neml2_capi.sweep(run, {"E": np.linspace(150e3, 250e3, 20)}, directory="night")
         results["stress"]  # (20, 101, *B, 6)
 
-    `run(parameters={"E": 150e3})` returns arrays by name: a `functools.partial` of drive(), or a
-    function of yours. `parameters` are the sets: columns by name, each (sets, *shape of a value), a
-    table of pandas for example; or a mapping for each set. Of drive(), names and units are those of
-    the model's parameters.
-
-    `executor` is where it runs: anything with submit() that returns futures, of concurrent.futures,
-    mpi4py.futures or loky; a client of Dask; `neml2_capi.sweeps.RayExecutor()`; or None, one set
-    after another in this thread. It stays open. A function that makes one,
-    `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks; what it made is
-    shut down at the end, and its processes are ended where you interrupt the sweep.
-
     The run is sent by pickle, or by cloudpickle where that is installed. Each worker process opens
     it, and the artifact, once, and its threads share it. Where workers share a machine, let each
     use one thread: `model.options["threads"] = 1`.
 
-    With `directory`, the results of a set are there as a whole before it counts as done. The same
-    call made again goes on where it was interrupted; sets whose files are damaged are run again,
-    and with `again` those that failed, too. FatalError if the directory is of another sweep: of
-    other parameter sets, of another artifact (its content, its options and parameters), or of other
-    arguments of the run (functions count by their code). Without it, results are in memory only.
-    `store` is what keeps them there: "npz", a file of numpy for each set or batch, or "zarr", an
-    array of all sets for each result.
-
-    `batch` sets are one task. Of drive() they are evaluated together, as points of one batch, which
-    is several times faster; no bit of a result depends on that. What a task has made so far is lost
-    where the sweep is interrupted.
-
     A set whose run raises is a failure, `results.failures[17].message`, and no other set is
-    concerned. `failures` "raise" is a SweepError at the end if there are any; "stop" is one at the
-    first. A set whose worker dies is run again, `retries` times; then it is a failure, too. A pool
-    of processes breaks with a worker, and takes the sets of the others with it, and Dask blames all
-    that waited for it: these are tried again as well, at last alone, so that only what kills its
-    worker fails.
+    concerned. A pool of processes breaks with a worker, and takes the sets of the others with it,
+    and Dask blames all that waited for it: these are tried again, at last alone, so that only what
+    kills its worker fails. What is done is kept when the call is interrupted, or raises.
 
-    `progress` shows a bar on stderr: True always, False never; by default where that is a terminal
-    and tqdm is installed.
+    Parameters
+    ----------
+    run
+        What is called as run(parameters={"E": 150e3}), and returns arrays by name: a
+        `functools.partial` of drive(), or a function of yours.
+    parameters : mapping of str to array, table, or iterable of mappings
+        The sets: columns by name, each (sets, *shape of a value), a table of pandas for example; or
+        a mapping for each set. Of drive(), names and units are those of the model's parameters.
+    executor : executor, function, or None
+        Where it runs: anything with submit() that returns futures, of concurrent.futures,
+        mpi4py.futures or loky; a client of Dask; `neml2_capi.sweeps.RayExecutor()`; or None, one
+        set after another in this thread. It stays open. A function that makes one,
+        `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks; what it made
+        is shut down at the end, and its processes are ended where you interrupt the sweep.
+    directory
+        Where results are kept, in memory only by default. Those of a set are there as a whole
+        before it counts as done. The same call made again goes on where it was interrupted; sets
+        whose files are damaged are run again.
+    batch
+        How many sets are one task. Of drive() they are evaluated together, as points of one batch,
+        which is several times faster; no bit of a result depends on that. What a task has made so
+        far is lost where the sweep is interrupted.
+    retries
+        How often a set is run again whose worker died, before it is a failure.
+    again
+        Whether sets that failed before, by the directory, are run again.
+    failures
+        "keep"; "raise", for a SweepError at the end if there are any; or "stop", for one at the
+        first.
+    store
+        What keeps results in the directory: "npz", a file of numpy for each set or batch, or
+        "zarr", an array of all sets for each result.
+    progress
+        Whether a bar is shown on stderr; by default where that is a terminal and tqdm is installed.
 
-    FatalError for what cannot be swept, before anything is evaluated; and where an executor breaks
-    that nobody makes anew, where a worker cannot open the run, or where another process makes the
-    same sweep. What is done then, and when the call is interrupted, is kept.
+    Returns
+    -------
+    SweepResults
+        Arrays by name, with the set as their first axis, and the failures.
+
+    Raises
+    ------
+    FatalError
+        This cannot be swept, before anything is evaluated: the directory is of other parameter
+        sets, of another artifact (its content, its options and parameters) or of other arguments of
+        the run (functions count by their code), for example. Or an executor broke that nobody makes
+        anew, a worker cannot open the run, or another process makes the same sweep.
+    SweepError
+        Sets failed, and `failures` is "raise" or "stop".
     """
     _check_options(batch, retries, failures, store)
     if directory is None and store != "npz":

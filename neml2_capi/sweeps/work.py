@@ -32,6 +32,7 @@ class Failure(NamedTuple):
 
     #: The name of the exception's class: "StepError".
     type: str
+    #: The text of the exception, or what became of the worker.
     message: str
     #: As Python prints it; "" where the worker died.
     traceback: str = ""

@@ -29,9 +29,17 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Load NAME.pt2, and NAME.vjp.pt2 where there is one; FatalError as in neml2_capi.Graph.
+        """Load NAME.pt2, and NAME.vjp.pt2 where there is one.
 
-        Without the second, asking for a gradient is a FatalError.
+        Parameters
+        ----------
+        path
+            The file NAME.pt2. Without the other, asking for a gradient is a FatalError.
+
+        Raises
+        ------
+        FatalError
+            A package cannot be loaded, as in neml2_capi.Graph.
         """
         super().__init__()
         adjoint = Path(path).with_suffix(".vjp.pt2")
@@ -45,9 +53,24 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         return self._graph
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """The outputs of the package as neml2_capi.Graph gives them, for inputs as it takes them.
+        """Run the package.
 
-        FatalError where one does not fit.
+        Parameters
+        ----------
+        *inputs : torch.Tensor
+            Inputs by position, as neml2_capi.Graph takes them.
+        **named : torch.Tensor
+            The other inputs, by name.
+
+        Returns
+        -------
+        tuple, list or dict of torch.Tensor
+            The outputs, put together as neml2_capi.Graph does.
+
+        Raises
+        ------
+        FatalError
+            An input does not fit, or requires a gradient where there is no vjp package.
         """
         given = self._graph._in_order(inputs, named)
         made = self._run(given)
@@ -67,7 +90,13 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         return results
 
     def extra_repr(self) -> str:
-        """The file, for repr()."""
+        """Name the file, for repr().
+
+        Returns
+        -------
+        str
+            The path in quotes.
+        """
         return repr(str(self._path))
 
 

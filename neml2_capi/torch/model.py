@@ -68,5 +68,29 @@ def load_model(
     *,
     scheduler: Scheduler | None = None,
 ) -> CompiledModel:
-    """neml2_capi.load_model() with torch tensors as results."""
+    """Load a model of a HIT stub, with torch tensors as results.
+
+    Parameters
+    ----------
+    stub
+        The <name>_aoti.i that stands beside an artifact.
+    name
+        The model in it.
+    device : str or torch.device, optional
+        As in neml2_capi.Model.
+    dtype : str, numpy or torch type, optional
+        As in neml2_capi.Model.
+    scheduler
+        As in neml2_capi.Model.
+
+    Returns
+    -------
+    CompiledModel
+        The model, called by position.
+
+    Raises
+    ------
+    FatalError
+        There is no such file or model, or it cannot be loaded.
+    """
     return CompiledModel(Model.from_stub(stub, name, device, dtype, scheduler=scheduler))

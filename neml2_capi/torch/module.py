@@ -62,12 +62,28 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         dtype: Any = None,
         scheduler: Scheduler | None = None,
     ) -> None:
-        """Wrap a Model, or load the artifact at a path; `device` to `scheduler` are as in Model.
+        """Wrap a Model, or load the artifact at a path.
 
-        `parameters` are the names of those that can be trained, all by default; the others become
-        buffers. All have the model's values, copied. `outputs` are the names of those that
-        forward() returns, all by default; fewer save time and memory. FatalError for a name that
-        there is not, or an artifact that cannot be loaded.
+        Parameters
+        ----------
+        model
+            The model, which is shared, or a path as in Model.
+        parameters
+            The names of those that can be trained, all by default; the others become buffers. All
+            have the model's values, copied.
+        outputs
+            The names of those that forward() returns, all by default; fewer save time and memory.
+        device : str or torch.device, optional
+            As in Model, for a path.
+        dtype : str, numpy or torch type, optional
+            As in Model, for a path.
+        scheduler
+            As in Model, for a path.
+
+        Raises
+        ------
+        FatalError
+            A name is unknown, or the artifact cannot be loaded.
         """
         super().__init__()
         if not isinstance(model, _Model):
@@ -107,15 +123,31 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     def forward(
         self, inputs: Mapping[str, Any] | None = None, /, **named: Any
     ) -> dict[str, torch.Tensor]:
-        """Evaluate the model: outputs by name, each (*B, *sub_batch_shape, *base_shape).
+        """Evaluate the model.
 
         Inputs are given in a mapping, by keywords, or in both: every one, history (`x~1`) too, of
         the shape (*B, *sub_batch_shape, *base_shape), where the batches B of all inputs and
         parameters broadcast. They are tensors, arrays or numbers; contiguous tensors are read where
         they are. The gradient of what is one value for many points is the sum over them.
 
-        FatalError for a wrong name, shape, element type or device. ConvergenceError where points
-        did not converge: it holds the outputs of the others, without gradients.
+        Parameters
+        ----------
+        inputs : mapping of str to tensor, optional
+            Inputs by name.
+        **named : tensor
+            The other inputs.
+
+        Returns
+        -------
+        dict of str to torch.Tensor
+            The outputs by name, (*B, *sub_batch_shape, *base_shape) each.
+
+        Raises
+        ------
+        FatalError
+            A name, shape, element type or device is wrong.
+        ConvergenceError
+            Points did not converge. It holds the outputs of the others, without gradients.
         """
         if inputs is not None:
             check_mapping("inputs", inputs)
@@ -196,7 +228,13 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         self._open(self._model, outputs)
 
     def extra_repr(self) -> str:
-        """The inputs and outputs, for repr()."""
+        """Name the inputs and outputs, for repr().
+
+        Returns
+        -------
+        str
+            "(strain) -> (stress)", for example.
+        """
         outputs = [output.name for output in self._linearization.outputs]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
 

@@ -1,0 +1,111 @@
+"""The check that public docstrings have their sections."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+from native import ROOT
+
+PARAMETERS = "Parameters\n----------\ntimes\n    (n,), in s.\n*forces\n    (n, 6), in MPa.\n"
+RETURNS = "Returns\n-------\nint\n    The steps.\n"
+RAISES = "Raises\n------\nValueError\n    There are no times.\n"
+DRIVE = '''
+def drive(times, *forces) -> int:
+    """{}"""
+    if not times:
+        raise ValueError("no times")
+    return len(times)
+'''
+
+
+def check(package: Path, code: str, exports: str = "'drive'") -> tuple[int, list[str]]:
+    """Run the check on a package with one room; its status, and the lines that it prints."""
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").write_text("__all__ = []\n")
+    (package / "driver.py").write_text(f"__all__ = [{exports}]\n{code}")
+    command = [sys.executable, str(ROOT / "tools" / "docstrings.py"), str(package)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+def drive(*sections: str, first: str = "Drive a model.") -> str:
+    """A function with these sections in its docstring."""
+    text = "\n".join([first, "", *sections])
+    return DRIVE.format(indent(text, "    ").strip())
+
+
+def test_a_docstring_with_its_sections_is_clean(tmp_path: Path) -> None:
+    assert check(tmp_path / "shop", drive(PARAMETERS, RETURNS, RAISES)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (drive(RETURNS, RAISES), "expected a line under Parameters for times, forces."),
+        (drive(PARAMETERS, RAISES), "no section Returns"),
+        (drive(PARAMETERS, RETURNS), "ValueError is not under Raises"),
+        (
+            drive(PARAMETERS + "speed\n    In mm/s.\n", RETURNS, RAISES),
+            "Parameters are times, forces, speed; expected times, forces,",
+        ),
+        (drive(PARAMETERS, RETURNS, RETURNS.replace("Return", "Yield"), RAISES), "section Yields"),
+        (drive(PARAMETERS, RETURNS, RAISES, first="Drive\na model."), "first paragraph"),
+        ("def drive() -> None:\n    pass\n", "no docstring"),
+    ],
+)
+def test_a_section_that_lacks_is_told_with_its_line(tmp_path: Path, code: str, told: str) -> None:
+    status, (line,) = check(tmp_path / "shop", code)
+    assert status == 1
+    before = code[: code.index("def ")].count("\n")
+    assert line.startswith(f"shop/driver.py:{before + 2}: drive: ")  # below __all__
+    assert told in line
+
+
+CLASS = '''
+class _Base:
+    """Goes."""
+
+    def go(self, speed: float) -> None:
+        """Go on."""
+
+class Driver(_Base):
+    """Drives."""
+
+    pace: float
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+
+    def _hidden(self, far: int) -> int:
+        return far
+
+    @property
+    def steps(self) -> int:
+        """The steps that were made."""
+        return 0
+'''
+
+
+def test_a_class_tells_its_constructor_its_attributes_and_what_it_inherits(tmp_path: Path) -> None:
+    status, lines = check(tmp_path / "shop", CLASS, "'Driver'")
+    assert status == 1
+    names = sorted(line.split(": ")[1] for line in lines)
+    assert names == ["Driver.__init__", "Driver.pace", "_Base.go"]
+
+
+def test_what_a_room_does_not_export_needs_no_sections(tmp_path: Path) -> None:
+    assert check(tmp_path / "shop", CLASS, "") == (0, [])
+
+
+def test_a_room_without_exports_is_told(tmp_path: Path) -> None:
+    package = tmp_path / "shop"
+    check(package, CLASS, "")
+    (package / "pace.py").write_text("")
+    status, lines = check(package, CLASS, "")
+    assert status == 1
+    assert lines == ["shop/pace.py:1: no __all__; expected the public names. Write it."]
