@@ -104,16 +104,19 @@ class BuiltinGraph final : public LoadedGraph {
 
   void run(Handles& inputs, Handles& outputs, SingularInfo* singular) const override {
     require_count(inputs.size());
-    if (singular) *singular = {};
+    SingularInfo own;
+    SingularInfo& found = singular ? *singular : own;
+    found = {};
     RunContext context;
     context.nodes = &nodes_;
-    context.singular = singular;
+    context.singular = &found;
     if (solves_)
-      run_solve(inputs, outputs, singular);
+      run_solve(inputs, outputs, found);
     else if (calls_registered_)
       run_registered(inputs, outputs, context);
     else
       run_container(inputs, outputs, context);
+    if (!own.empty()) throw_singular(own);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i])
         throw Error(NEML2_ERROR_RUNTIME, package(),
@@ -129,10 +132,19 @@ class BuiltinGraph final : public LoadedGraph {
     return singular.empty() && have_equal_values(by_package.front(), solved);
   }
 
-  void run_solve(Handles& inputs, Handles& outputs, SingularInfo* singular) const {
+  // For a caller who does not ask which matrices are singular.
+  [[noreturn]] void throw_singular(const SingularInfo& info) const {
+    const auto first = std::find_if(info.begin(), info.end(), [](std::int32_t i) { return i != 0; });
+    throw Error(NEML2_ERROR_RUNTIME, package(),
+                join(package(), ": The package failed: matrix ", first - info.begin() + 1, " of ", info.size(),
+                     " is singular."),
+                NEML2_CAUSE_MATRIX_SINGULAR);
+  }
+
+  void run_solve(Handles& inputs, Handles& outputs, SingularInfo& singular) const {
     const ConfinedRun confined(true);
     try {
-      outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], singular));
+      outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], &singular));
     } catch (const std::exception& error) {
       throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": The package failed: ", error.what(), "."));
     }
