@@ -65,7 +65,7 @@ static void without_libtorch_it_says_how_to_tell_where_it_is(void) {
   CHECK_STATUS(NEML2_ERROR_FILE, neml2_libtorch_find(NULL, NULL));
   CHECK_SAYS("NEML2_CAPI_LIBTORCH");
   CHECK_STATUS(NEML2_ERROR_FILE, neml2_graph_load_with(&graph, package(), "libtorch"));
-  CHECK_SAYS("install torch 2.10 or later");
+  CHECK_SAYS("Install torch 2.10 or later");
   CHECK(!graph);
 }
 
