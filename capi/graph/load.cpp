@@ -86,7 +86,7 @@ void bind_to_either(Contents& contents, std::string_view object) {
       bind_to_libtorch(contents, object);
     } catch (const Error& other) {
       contents.object = with_builtin;
-      throw Error(error.status(), error.subject(), join(error.what(), ". Nor can libtorch run it: ", other.what()),
+      throw Error(error.status(), error.subject(), join(error.what(), " Nor can libtorch run it: ", other.what()),
                   other.cause());
     }
   }
@@ -115,7 +115,7 @@ void require_libtorch(Device device) {
   } catch (const Error& error) {
     if (device.type == Device::Type::cpu) throw;
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package was compiled for the device \"cuda\", which needs libtorch: ", error.what()),
+                join("The package was compiled for the device \"cuda\", which needs libtorch: ", error.what()),
                 error.cause());
   }
 }

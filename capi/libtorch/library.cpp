@@ -70,8 +70,8 @@ fs::path find_library() {
   if (loaded) return *loaded;
   if (const auto named = library_at(suggested())) return *named;
   throw Error(NEML2_ERROR_FILE, file_name,
-              join("libtorch was not found: install torch ", Library::least_version, " or later, and set ", variable,
-                   " to the folder of ", file_name),
+              join("libtorch was not found. Install torch ", Library::least_version, " or later, and set ", variable,
+                   " to the folder of ", file_name, "."),
               NEML2_CAUSE_LIBTORCH_MISSING);
 }
 

@@ -71,8 +71,8 @@ void declare(std::string_view text) {
 OperatorSchema schema_of(const std::string& target) {
   if (const auto text = find_schema(target)) return parse_schema(*text);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package calls the operator ", target,
-                   ", whose schema is not known: tell it with neml2_operator_declare() before the package is loaded"),
+              join("The package calls the operator ", target,
+                   ", whose schema is not known. Tell it with neml2_operator_declare() before the package is loaded."),
               NEML2_CAUSE_SCHEMA_UNKNOWN);
 }
 

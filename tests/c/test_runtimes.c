@@ -69,7 +69,7 @@ static void without_libtorch_it_says_how_to_tell_where_it_is(void) {
   CHECK_SAYS("NEML2_CAPI_LIBTORCH");
   CHECK_STATUS(NEML2_ERROR_FILE,
                neml2_graph_open(&graph, SOURCE(.path = package(), .runtime = NEML2_RUNTIME_LIBTORCH)));
-  CHECK_SAYS("install torch 2.10 or later");
+  CHECK_SAYS("Install torch 2.10 or later");
   CHECK(neml2_error_cause() == NEML2_CAUSE_LIBTORCH_MISSING);
   CHECK(!graph);
 }
