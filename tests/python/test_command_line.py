@@ -564,8 +564,7 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
     )
     python.chmod(0o755)
     options = ("--model", "steel", "-d", "stress:strain", "-p", "E", "--rename-input", "a:b")
-    options = (*options, "--kernels", "no")
-    done = command("compile", source, *options, NEML2_CAPI_COMPILER=str(python))
+    done = command("compile", source, *options, "--kernels", "no", NEML2_CAPI_COMPILER=str(python))
     assert done.stdout == (
         f"avx2 x86-64-v3 -m neml2.cli.aoti_compile {source} --model steel --output-dir aoti "
         "--device cpu --dtype float64 -j 1 -d stress:strain -p E --rename-input a:b\n"
