@@ -32,6 +32,7 @@ ROOMS = (
     "model",
     "capsule",
     "evaluation",
+    "devices",
     "abi",
 )
 

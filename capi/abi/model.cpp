@@ -47,8 +47,8 @@ int32_t neml2_model_load(neml2_model** out, const char* path, const char* device
   return guarded([&] {
     required(out, "out");
     required(path, "path");
-    *out = new neml2_model{model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)),
-                                              wanted_for(device, nullptr))};
+    *out = new neml2_model(model::Model::load(artifact::read_metadata(path, device_of(device), dtype_of(dtype)),
+                                              wanted_for(device, nullptr)));
     return NEML2_OK;
   });
 }
@@ -59,8 +59,8 @@ int32_t neml2_model_load_stub(neml2_model** out, const char* stub, const char* n
     required(out, "out");
     required(stub, "stub");
     required(name, "name");
-    *out = new neml2_model{model::Model::load(
-        artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)), wanted_for(device, nullptr))};
+    *out = new neml2_model(model::Model::load(
+        artifact::read_stub_metadata(stub, name, device_of(device), dtype_of(dtype)), wanted_for(device, nullptr)));
     return NEML2_OK;
   });
 }
@@ -74,7 +74,7 @@ int32_t neml2_model_load_with(neml2_model** out, const char* path, const char* n
     const artifact::Metadata metadata =
         name ? artifact::read_stub_metadata(path, name, device_of(device), dtype_of(dtype))
              : artifact::read_metadata(path, device_of(device), dtype_of(dtype));
-    *out = new neml2_model{model::Model::load(metadata, wanted_for(device, runtime))};
+    *out = new neml2_model(model::Model::load(metadata, wanted_for(device, runtime)));
     return NEML2_OK;
   });
 }

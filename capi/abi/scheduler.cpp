@@ -152,8 +152,7 @@ int32_t neml2_model_load_scheduled(neml2_model** out, const char* path, const ch
         throw Error(NEML2_ERROR_ARGUMENT, "batch_size",
                     join("The batch size of ", device.name, " is 0, all points at once, and the scheduler has ",
                          devices.size(), " devices: give the number of points of a sub-batch."));
-    const auto dispatch = std::make_shared<const model::Dispatch>(load(path, name, dtype, *scheduler));
-    *out = new neml2_model{dispatch->primary(), dispatch};
+    *out = new neml2_model(std::make_shared<const model::Dispatch>(load(path, name, dtype, *scheduler)));
     return NEML2_OK;
   });
 }
