@@ -10,7 +10,6 @@ python3 build.py test --everything the other Pythons, models compiled anew, Thre
 python3 build.py models            compile the models of the tests anew, where recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
-python3 build.py umat ARTIFACT     the mapping file by which Abaqus' UMAT drives an artifact
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
@@ -20,8 +19,8 @@ python3 build.py check             generated files, formatting, lint and types
 import argparse
 import sys
 
-# Only what Python 3.6 understands may stand here and in tools/prerequisites.py: both tell the user
-# of an old one what to do.
+# Python 3.6 must understand this file and tools/prerequisites.py, which tell the user of an old
+# Python what to do.
 from tools import prerequisites
 
 
@@ -67,16 +66,10 @@ def parser() -> argparse.ArgumentParser:
     models.add_argument("--examples", action="store_true", help="those of the examples too")
     commands.add_parser("build", help="the library, the tests and the examples")
     commands.add_parser("wheel", help="the wheel, with its manylinux tag")
-    umat = commands.add_parser(
-        "umat",
-        help="the mapping file by which Abaqus' UMAT drives an artifact; unknown arguments go to "
-        "neml2_capi.umat",
-    )
-    umat.add_argument("artifact", help="its folder")
-    umat.add_argument("--output", default="", metavar="FILE", help="instead of the screen")
     bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
     bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
     bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
+    bench.add_argument("--against", metavar="COMMIT", help="beside an earlier commit instead")
     bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
     commands.add_parser("generate", help="renew what is generated")
     commands.add_parser("docs", help="renew the reference, docs/reference")
@@ -86,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    # With `python -m`, Python sets __spec__: somebody wanted the package of this name.
+    # `python -m` sets __spec__: somebody wanted the package of this name.
     if __spec__ is not None:
         print(
             "This is build.py of neml2_capi, which hides the package `build` in this folder.\n"
@@ -96,7 +89,7 @@ def main() -> int:
         )
         return 2
     arguments, others = parser().parse_known_args()
-    if others and arguments.command not in ("test", "umat"):
+    if others and arguments.command != "test":
         parser().error("unknown arguments: " + " ".join(others))
     if not prerequisites.met(arguments.command):
         return 1

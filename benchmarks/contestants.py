@@ -14,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scenarios import ALL, BOUND, HAND, LIMIT, NEML2, NEML2_PYTHON, PYTHON, C, Key
+from scenarios import ALL, BOUND, HAND, LANES, LIMIT, NEML2, NEML2_PYTHON, PYTHON, C, Key
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = {C: "bench_ours", LIMIT: "bench_limit", HAND: "bench_hand", NEML2: "bench_neml2"}
+PROGRAMS = dict.fromkeys((C, *LANES), "bench_ours")
+PROGRAMS |= {LIMIT: "bench_limit", HAND: "bench_hand", NEML2: "bench_neml2"}
+BEFORE = ", before"  # ends the name of a contestant of an earlier commit
 KINDS = {PYTHON: "forward", BOUND: "bound", NEML2_PYTHON: "neml2"}
 
 
@@ -35,8 +37,16 @@ class Places:
 
     programs: Path | None
     reference: Path | None
+    # Of an earlier commit: the checkout, a Python with its wheel, and the folder of its programs.
+    earlier: tuple[Path, Path, Path] | None = None
 
     def command(self, contestant: str) -> list[str | Path]:
+        if contestant.endswith(BEFORE) and self.earlier:
+            tree, interpreter, programs = self.earlier
+            contestant = contestant.removesuffix(BEFORE)
+            if contestant in KINDS:
+                return [interpreter, tree / "benchmarks" / "evaluate.py", KINDS[contestant]]
+            return [programs / PROGRAMS[contestant]]
         if contestant in KINDS:
             python = self.reference if contestant == NEML2_PYTHON else Path(sys.executable)
             if python is None:

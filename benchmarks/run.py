@@ -24,7 +24,7 @@ from compare import Results, differing
 from contestants import Absent, Broken, Contestant, Places, started
 from loading import write_inputs
 from machine import machine
-from scenarios import LIMIT, LINES, LOAD, MEMORY, START, Key, Line
+from scenarios import LANES, LIMIT, LINES, LOAD, MEMORY, START, Key, Line
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "models"))
@@ -73,7 +73,7 @@ class Bench:
             for key in line.tasks():
                 try:
                     contestants[key] = stack.enter_context(
-                        started(key, self.places, artifact, folder)
+                        started(key, self.places, artifact_of(key, artifact), folder)
                     )
                 except Absent as reason:
                     measured.notes.append(f"{describe(key)}: {reason}")
@@ -135,6 +135,19 @@ class Bench:
                     samples.append(value)
 
 
+def artifact_of(key: Key, packages: Path) -> Path:
+    """The artifact of a contestant: with kernels for one that runs on them."""
+    target = LANES.get(key.contestant)
+    if not target:
+        return packages
+    if target.endswith("v4") and "avx512dq" not in Path("/proc/cpuinfo").read_text():
+        raise Absent("this machine has no AVX-512")
+    try:
+        return models.with_kernels(key.model, target)
+    except models.NotCompiledError as error:
+        raise Absent(str(error)) from error
+
+
 def describe(key: Key) -> str:
     threads = "all threads" if key.threads == 0 else f"threads {key.threads}"
     points = f"{key.points:,} point" + "s" * (key.points != 1)
@@ -142,13 +155,14 @@ def describe(key: Key) -> str:
 
 
 def prepared(model: str) -> Path:
-    """The artifact of a model: compiled, or with NEML2_CAPI_COMPILE=0 that of the examples."""
-    if os.environ.get("NEML2_CAPI_COMPILE") != "0":
+    """The artifact of a model: from the archive of the tests or the examples, or compiled."""
+    try:
         return Path(models.artifact(model))
-    prebuilt = ROOT / "examples" / "artifacts" / model
-    if not prebuilt.is_dir():
-        raise Absent(f"{model} would have to be compiled, and NEML2_CAPI_COMPILE is 0")
-    return prebuilt
+    except models.NotCompiledError as reason:
+        prebuilt = ROOT / "examples" / "artifacts" / model
+        if not prebuilt.is_dir():
+            raise Absent(f"{model}: {reason}") from None
+        return prebuilt
 
 
 def main() -> int:

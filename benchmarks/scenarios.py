@@ -9,8 +9,10 @@ from typing import NamedTuple
 C, PYTHON, BOUND = "C", "Python", "Python, bound"
 LIMIT, HAND = "packages alone", "hand-written"
 NEML2, NEML2_PYTHON = "NEML2", "NEML2, Python"
-CONTESTANTS = (C, PYTHON, BOUND, LIMIT, HAND, NEML2, NEML2_PYTHON)
-EVERYBODY = (C, PYTHON, BOUND, LIMIT, NEML2, NEML2_PYTHON)
+# C on point kernels, by the processor that they were built for.
+LANES = {"C, lanes v3": "x86-64-v3", "C, lanes v4": "x86-64-v4"}
+CONTESTANTS = (C, *LANES, PYTHON, BOUND, LIMIT, HAND, NEML2, NEML2_PYTHON)
+EVERYBODY = (C, *LANES, PYTHON, BOUND, LIMIT, NEML2, NEML2_PYTHON)
 
 ALL = 0  # threads: as many as there are cores
 
@@ -60,9 +62,9 @@ LINES = [
     Line("elasticity", FORWARD, (1,), (1,), EVERYBODY),
     Line("elasticity", DERIVATIVES, (1,), (1,), EVERYBODY),
     Line("elasticity", FORWARD, (100,), (1,), EVERYBODY),
-    Line("elasticity", FORWARD, (10_000, 1_000_000), (1, ALL), (C, LIMIT, NEML2)),
+    Line("elasticity", FORWARD, (10_000, 1_000_000), (1, ALL), (C, *LANES, LIMIT, NEML2)),
     Line("elasticity", FORWARD, (100_000,), (ALL,), (C, PYTHON, BOUND, NEML2, NEML2_PYTHON)),
-    Line("elasticity", DERIVATIVES, (100_000,), (1, ALL), (C, LIMIT, NEML2)),
+    Line("elasticity", DERIVATIVES, (100_000,), (1, ALL), (C, *LANES, LIMIT, NEML2)),
     *(
         line
         for model in (HARDENING, CHABOCHE)
@@ -70,13 +72,13 @@ LINES = [
             Line(model, FORWARD, (1,), (1,), (*EVERYBODY, HAND)),
             Line(model, DERIVATIVES, (1,), (1,), EVERYBODY),
             Line(model, FORWARD, (100,), (1,), (*EVERYBODY, HAND)),
-            Line(model, FORWARD, (10_000,), (1, ALL), (C, LIMIT, HAND, NEML2)),
-            Line(model, FORWARD, (100_000,), (1, ALL), (C, LIMIT, HAND)),
-            Line(model, FORWARD, (100_000,), (ALL,), (C, NEML2)),
-            Line(model, DERIVATIVES, (10_000,), (1,), (C, LIMIT)),
-            Line(model, JACOBIAN, (100_000,), (ALL,), (C, NEML2)),
+            Line(model, FORWARD, (10_000,), (1, ALL), (C, *LANES, LIMIT, HAND, NEML2)),
+            Line(model, FORWARD, (100_000,), (1, ALL), (C, *LANES, LIMIT, HAND)),
+            Line(model, FORWARD, (100_000,), (ALL,), (C, *LANES, NEML2)),
+            Line(model, DERIVATIVES, (10_000,), (1,), (C, *LANES, LIMIT)),
+            Line(model, JACOBIAN, (100_000,), (ALL,), (C, *LANES, NEML2)),
             Line(model, TRANSIENT, (1,), (1,), (C, PYTHON, NEML2, NEML2_PYTHON)),
-            Line(model, TRANSIENT, (1_000,), (1,), (C, NEML2)),
+            Line(model, TRANSIENT, (1_000,), (1,), (C, *LANES, NEML2)),
         )
     ),
     Line(HARDENING, FORWARD, (10_000, 1_000_000), (ALL,), (C,)),
@@ -87,9 +89,9 @@ LINES = [
         for model, many in (("radial_return", 10_000), ("crystal", 1_000))
         for line in (
             Line(model, FORWARD, (1, 100), (1,), EVERYBODY),
-            Line(model, DERIVATIVES, (1,), (1,), (C, LIMIT, NEML2)),
-            Line(model, FORWARD, (many,), (1, ALL), (C, LIMIT, NEML2)),
-            Line(model, JACOBIAN, (many,), (ALL,), (C, NEML2)),
+            Line(model, DERIVATIVES, (1,), (1,), (C, *LANES, LIMIT, NEML2)),
+            Line(model, FORWARD, (many,), (1, ALL), (C, *LANES, LIMIT, NEML2)),
+            Line(model, JACOBIAN, (many,), (ALL,), (C, *LANES, NEML2)),
         )
     ),
 ]

@@ -1,11 +1,11 @@
-# The two parsers that the library is built with: nlohmann-json (headers) and nmhit (headers and a static library). Both
-# are Python packages that ship C++; an installed nlohmann-json of the system serves as well.
+# Parsers that the library is built with: nlohmann-json (headers) and nmhit (headers and a static library). Both are
+# Python packages that ship C++; an installed nlohmann-json of the system serves as well.
 #
 #   nlohmann_json::nlohmann_json, nmhit::nmhit     targets to link with
 
 find_package(Python COMPONENTS Interpreter QUIET)
 
-# Set `folder` to where the Python package `name` is installed, or to nothing.
+# Sets `folder` to the folder of the Python package `name`, or to nothing.
 function(find_python_package folder name)
   set(found "")
   if(Python_EXECUTABLE)
@@ -33,7 +33,7 @@ foreach(required NLOHMANN_JSON_INCLUDE NMHIT_INCLUDE NMHIT_LIBRARY)
   endif()
 endforeach()
 
-# A project that contains this one may have it already.
+# A project that contains this one may have the target already.
 if(NOT TARGET nlohmann_json::nlohmann_json)
   add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)
   target_include_directories(nlohmann_json::nlohmann_json SYSTEM INTERFACE ${NLOHMANN_JSON_INCLUDE})

@@ -3,7 +3,7 @@
 #
 #   neml2_capi_INCLUDE_DIR     where neml2_capi.f90 is
 
-# Imported: what it stands for can be set again, when a directory that has Fortran comes after one that has not.
+# The target is imported, so that its meaning can be set again, when a directory with Fortran comes after one without.
 if(NOT TARGET neml2_capi::fortran)
   add_library(neml2_capi::fortran INTERFACE IMPORTED GLOBAL)
 endif()
@@ -13,7 +13,7 @@ if(TARGET neml2_capi_fortran)
 endif()
 
 if(NOT CMAKE_Fortran_COMPILER_LOADED)
-  # Only a project that links with it is told, by the name of a target that does not exist.
+  # The name of a target that does not exist tells a project that links with it.
   set_target_properties(neml2_capi::fortran PROPERTIES
     INTERFACE_LINK_LIBRARIES neml2_capi::fortran_needs_the_language_Fortran_enabled_before_neml2_capi_is_found)
   return()
@@ -26,7 +26,7 @@ set_target_properties(neml2_capi_fortran PROPERTIES
   Fortran_FORMAT FREE
   Fortran_MODULE_DIRECTORY ${neml2_capi_modules}
   POSITION_INDEPENDENT_CODE ON)
-# Recursive, as every procedure of Fortran 2018 is: local variables must not be shared between threads.
+# Procedures are recursive, as in Fortran 2018: local variables must not be shared between threads.
 target_compile_options(neml2_capi_fortran PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)
 target_include_directories(neml2_capi_fortran INTERFACE ${neml2_capi_modules})
 target_link_libraries(neml2_capi_fortran PUBLIC neml2_capi::neml2_capi)

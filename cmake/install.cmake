@@ -1,5 +1,5 @@
-# Where things go, in two layouts: lib/ and include/ of a prefix, and the folder of the Python package. Both can be
-# installed from one build folder, so that the wheel and the tests share its objects:
+# Two layouts of the installed files: lib/ and include/ of a prefix, and the folder of the Python package. One build
+# folder installs both, so that the wheel and the tests share its objects:
 #
 #   cmake --install build --prefix PREFIX
 #   cmake --install build --prefix SITE-PACKAGES --component wheel
@@ -7,10 +7,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(headers include/neml2_capi.h include/neml2_capi.hpp include/neml2_capi.f90
-  # For hosts with MPI, with which nothing here is linked.
+  # Headers for hosts with MPI, with which nothing here is linked.
   include/neml2_capi_mpi.h include/neml2_capi_mpi.f90)
 
-# Install everything below the folders `libraries` and `include_folder` of a prefix; further arguments go to every
+# Installs everything below the folders `libraries` and `include_folder` of a prefix; further arguments go to every
 # install command.
 function(install_layout component libraries include_folder)
   set(rule COMPONENT ${component} ${ARGN})
@@ -26,11 +26,11 @@ function(install_layout component libraries include_folder)
   install(TARGETS neml2_capi EXPORT neml2_capi-${component}
     LIBRARY DESTINATION ${libraries} ${rule} ${namelink}
     INCLUDES DESTINATION ${include_folder})
-  # Opened at run time, from the folder of the library: nobody links with it.
+  # The provider is opened at run time, from the folder of the library: nobody links with it.
   install(TARGETS neml2_builtin LIBRARY DESTINATION ${libraries} ${rule})
   install(FILES ${headers} DESTINATION ${include_folder} ${rule})
 
-  # For find_package(neml2_capi).
+  # Files for find_package(neml2_capi).
   set(package ${libraries}/cmake/neml2_capi)
   set(generated ${PROJECT_BINARY_DIR}/package/${component})
   configure_package_config_file(cmake/neml2_capi-config.cmake.in ${generated}/neml2_capi-config.cmake
@@ -43,7 +43,7 @@ function(install_layout component libraries include_folder)
   install(FILES ${generated}/neml2_capi-config.cmake ${generated}/neml2_capi-config-version.cmake cmake/fortran.cmake
     DESTINATION ${package} ${rule})
 
-  # For pkg-config.
+  # File for pkg-config.
   set(description ${libraries}/pkgconfig)
   get_filename_component(from ${description} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
   get_filename_component(to ${include_folder} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})

@@ -505,6 +505,9 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *                             as the calling thread has processors. 1 unless the environment variable
  *                             NEML2_CAPI_THREADS says otherwise: most hosts run several threads or processes
  *                             themselves. (In Python: 0.)
+ *   kernels          text     "auto": where the artifact's point kernels give all that is asked for, they run instead of
+ *                             the packages, and their results agree to round-off; "off": never; "required": always,
+ *                             and an error says what they cannot do
  *   capsule          text     a folder, to which a call that fails is written for `neml2-capi replay`; empty, the
  *                             default, for nowhere. The environment variable NEML2_CAPI_CAPSULE names it, too
  *

@@ -8,23 +8,23 @@
 `neml2_capi.torch.Model` is the same with torch tensors by default; torch is otherwise optional.
 """
 
-from neml2_capi._library import version as _version
-from neml2_capi._tensor import Tensor
-from neml2_capi._variables import Variable
-from neml2_capi.call import Call
-from neml2_capi.driver import Results, StepError, drive
-from neml2_capi.errors import (
+from neml2_capi._ffi.errors import (
     AggregateError,
     ConvergenceError,
     Error,
     FatalError,
     UnknownNameError,
 )
+from neml2_capi._ffi.library import version as _version
+from neml2_capi._ffi.tensor import Tensor
+from neml2_capi._ffi.variables import Variable
+from neml2_capi.driver import Results, StepError, drive
 from neml2_capi.graph import Graph, GraphInput, GraphOutput
 from neml2_capi.model import Model
+from neml2_capi.model.call import Call
+from neml2_capi.model.scheduler import Device, Scheduler
+from neml2_capi.model.stub import CompiledModel, load_model
 from neml2_capi.operators import operator, register_operator, unregister_operator
-from neml2_capi.scheduler import Device, Scheduler
-from neml2_capi.stub import CompiledModel, load_model
 from neml2_capi.sweeps import SweepError, SweepResults, sweep
 
 __version__ = _version()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._library import lib
-from neml2_capi.errors import Error, FatalError
+from neml2_capi._ffi.errors import Error, FatalError
+from neml2_capi._ffi.library import lib
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi.errors import ConvergenceError, Error, FatalError
+from neml2_capi._ffi.errors import ConvergenceError, Error, FatalError
+from neml2_capi._ffi.library import lib
 
 if TYPE_CHECKING:
-    from neml2_capi.scheduler import Scheduler
+    from neml2_capi.model.scheduler import Scheduler
 
 __all__ = ["keep_rank", "local_rank", "together"]
 

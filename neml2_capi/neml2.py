@@ -24,10 +24,10 @@ from neml2.factory import _registry, register_neml2_object
 from neml2.schema import HitSchema, option
 from neml2.solvers import ConvergenceError as _ConvergenceError
 
-from neml2_capi._library import lib
-from neml2_capi._variables import Variable, Variables
-from neml2_capi.errors import ConvergenceError as _Unconverged
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import ConvergenceError as _Unconverged
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.torch import Model
 
 __all__ = ["AOTIModel", "ConvergenceError", "install", "uninstall"]

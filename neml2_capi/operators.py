@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from neml2_capi._handle import owned
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi._tensor import Array, Label, as_numpy, wrap
-from neml2_capi.errors import Error, FatalError, check, remember_cause
+from neml2_capi._ffi.errors import Error, FatalError, check, remember_cause
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.tensor import Array, Label, as_numpy, wrap
 
 __all__ = ["operator", "register_operator", "unregister_operator"]
 

@@ -1,15 +1,11 @@
 """Draft the mapping file by which Abaqus' UMAT drives an artifact; see examples/umat.
 
-    python -m neml2_capi.umat ARTIFACT [--output FILE]
-
-The command `neml2-capi umat` is the same.
+The command is `neml2-capi umat ARTIFACT`.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -17,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neml2_capi._variables import Variable, Variables
-from neml2_capi.errors import Error
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 
 # Of a state, by its type: the kind that the mapping file names, and how STATEV holds it.
@@ -318,30 +313,3 @@ def _range(slot: Slot) -> str:
 def _quoted(text: str) -> str:
     """As Fortran writes it."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a draft, or write it to a file; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m neml2_capi.umat", description=draft.__doc__)
-    parser.add_argument("artifact", help="its folder")
-    parser.add_argument("--output", metavar="FILE", help="<material name in lower case>.nml")
-    for name in ("strain", "stress", "time", "temperature"):
-        parser.add_argument(
-            f"--{name}", default="", metavar="NAME", help="of the artifact's variable"
-        )
-    options = vars(parser.parse_args(arguments))
-    artifact, output = options.pop("artifact"), options.pop("output")
-    try:
-        text = draft(artifact, output, **options)
-    except (DraftError, Error) as error:
-        print(error, file=sys.stderr)
-        return 1
-    if output:
-        Path(output).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

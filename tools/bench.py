@@ -1,4 +1,4 @@
-"""What `build.py bench` needs: the contestants as programs, NEML2's own runtime, an environment."""
+"""Preparation of `build.py bench`: the contestants, NEML2's own runtime, an environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.native import configured
 from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
 from tools.wheel import built_wheel
 
-# What NEML2's own runtime is built with from its sources.
+# Packages that NEML2's own runtime is built with from its sources.
 REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11", "pyzag==2.0.0"]
 REFERENCE += ["numpy", "scikit-build-core", "torch==2.13.0"]
 
@@ -39,19 +39,65 @@ def bench(quick: bool, only: str, output: Path) -> int:
     if quick:
         options = [*options, "--quick"]
     variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {"NEML2_CAPI_COMPILE": "0"}
-    # What compiles models needs the tools of the builder.
+    # neml2-compile needs the tools of the builder.
     path = [build_environment().program(""), os.environ.get("PATH", "")]
     variables["PATH"] = os.pathsep.join(map(str, path))
     return openly([environment.python, ROOT / "benchmarks" / "run.py", *options], variables)
 
 
+def against(commit: str, quick: bool, only: str, output: Path) -> int:
+    """Measure this checkout beside an earlier commit, contestant for contestant, in turns."""
+    environment = prepare("bench", requirements(), ["bench"])
+    environment.install_wheel(built_wheel())
+    tree = _checked_out(commit)
+    before = prepare("bench-before", requirements(), ["bench"])
+    before.install_wheel(_wheel_of(tree))
+    programs = _contestants(
+        CACHE / "cmake" / f"bench-{tree.name}", tree, "bench_ours", "neml2_builtin"
+    )
+    options: Command = ["--programs", _programs(None), "--output", output, "--only", only]
+    options = [*options, "--before", tree, before.python, programs]
+    if quick:
+        options = [*options, "--quick"]
+    variables = {"NEML2_CAPI_COMPILE": "0"}
+    return openly([environment.python, ROOT / "benchmarks" / "against.py", *options], variables)
+
+
+def _checked_out(commit: str) -> Path:
+    """The files of a commit, in a folder of their own."""
+    question: Command = ["git", "rev-parse", "--short=12", "--verify", f"{commit}^{{commit}}"]
+    tree = CACHE / "commits" / quietly(f"looking for the commit {commit}", question).strip()
+    with locked(tree.with_suffix(".lock")):
+        if not tree.exists():
+            archive = tree.with_suffix(".tar")
+            pack: Command = ["git", "archive", "--format=tar", "--output", archive, tree.name]
+            quietly(f"reading the files of {tree.name}", pack)
+            shutil.unpack_archive(archive, tree.with_suffix(".part"))
+            archive.unlink()
+            tree.with_suffix(".part").rename(tree)
+    return tree
+
+
+def _wheel_of(tree: Path) -> Path:
+    """The wheel that a checkout builds itself."""
+    if not any((tree / "dist").glob("*.whl")):
+        title = f"building the wheel of {tree.name}"
+        quietly(title, [sys.executable, tree / "build.py", "wheel"], expected=150)
+    return next((tree / "dist").glob("*.whl"))
+
+
 def _programs(reference: Path | None) -> Path:
     """The folder of the contestants in C and C++."""
     site = _site_packages(reference) if reference else ""
-    options = ["-DNEML2_CAPI_BENCHMARKS=ON", f"-DNEML2_CAPI_REFERENCE={site}"]
+    folder = CACHE / "cmake" / f"bench-{checkout()}"
+    return _contestants(folder, ROOT, reference=f"{site}")
+
+
+def _contestants(folder: Path, source: Path, *targets: str, reference: str = "") -> Path:
+    options = ["-DNEML2_CAPI_BENCHMARKS=ON", f"-DNEML2_CAPI_REFERENCE={reference}"]
     options += ["-DNEML2_CAPI_TESTS=OFF"]
-    build = configured("release", *options, folder=CACHE / "cmake" / f"bench-{checkout()}")
-    build.make(title="building the benchmarks", expected=200)
+    build = configured("release", *options, folder=folder, source=source)
+    build.make(*targets, title=f"building the benchmarks in {folder.name}", expected=120)
     return build.folder / "lib"
 
 
@@ -74,7 +120,7 @@ def _reference() -> Path | None:
     """
     named = os.environ.get("NEML2_CAPI_REFERENCE")
     if named:
-        # Not resolved: the link is what makes it a virtual environment.
+        # The link is not resolved, since it makes the Python a virtual environment.
         python = Path(shutil.which(named) or named).absolute()
         quietly("looking at NEML2's own runtime", [python, "-c", "import neml2.aoti"])
         return python

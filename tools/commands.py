@@ -1,4 +1,4 @@
-"""What each command of build.py does."""
+"""Commands of build.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.bench import bench
+from tools.bench import against, bench
 from tools.environments import (
     Environment,
     build_environment,
@@ -34,13 +34,17 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "models": lambda: models(arguments.examples),
         "build": build,
         "wheel": wheel,
-        "umat": lambda: umat(arguments.artifact, arguments.output, others),
         "generate": generate,
         "docs": docs,
         "check": lambda: check(arguments.fix),
-        "bench": lambda: bench(arguments.quick, arguments.only, Path(arguments.output).absolute()),
+        "bench": lambda: _bench(arguments),
     }
     return commands[arguments.command]()
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    options = arguments.quick, arguments.only, Path(arguments.output).absolute()
+    return against(arguments.against, *options) if arguments.against else bench(*options)
 
 
 def demo(compile_first: bool, output: Path) -> int:
@@ -103,7 +107,7 @@ def _compiled_examples() -> Path:
 
 
 def _compile_environment() -> Environment:
-    """With neml2-compile and torch."""
+    """Return an environment with neml2-compile and torch."""
     torch = torch_to_be_had(build_environment())
     if not torch:
         raise Failure(
@@ -139,17 +143,6 @@ def models(examples: bool) -> int:
     recipes = ROOT / "tests" / "models" / "compile.py"
     options: Command = ["--archive", "--jobs", jobs(), *(["--examples"] if examples else [])]
     return openly([compiler.python, recipes, *options])
-
-
-def umat(artifact: str, output: str, others: list[str]) -> int:
-    """The mapping file of examples/umat for an artifact, drafted by the installed package."""
-    wheel_file = built_wheel()
-    environment = prepare("run", requirements(), ["build"])
-    environment.install_wheel(wheel_file)
-    place: Command = ["--output", Path(output).absolute()] if output else []
-    # Isolated: the package of the checkout has no library. Commands run in the checkout.
-    program: Command = [environment.python, "-I", "-m", "neml2_capi.umat"]
-    return openly([*program, Path(artifact).absolute(), *place, *others])
 
 
 def _check_environment() -> Environment:
@@ -199,6 +192,7 @@ def check(fix: bool) -> int:
         ("generated files", [python, generator, "--check"], "python3 build.py generate"),
         ("reference", [python, reference, "--check"], "python3 build.py docs"),
         ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
+        ("rooms of neml2_capi/", [python, ROOT / "tools" / "rooms.py"], "do what each line says"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

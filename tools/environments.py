@@ -35,8 +35,8 @@ SIZES = {
     "wheel": (2, 10),
 }
 
-# Another torch than that of constraints.txt, whose libtorch must run the same packages. The wheels
-# of PyPI are for CUDA, and their libtorch_cpu.so is linked with two of its libraries.
+# Version of torch, other than that of constraints.txt, whose libtorch must run the same packages.
+# The wheels of PyPI are for CUDA, and their libtorch_cpu.so is linked with two of its libraries.
 OTHER_TORCH = ("torch==2.15.0", "nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86")
 
 
@@ -50,7 +50,7 @@ def _pyproject_list(table: str, key: str) -> list[str]:
 
 
 def requirements(*extras: str) -> list[str]:
-    """What the package needs to run, and what its extras name."""
+    """Return the packages that this one needs to run, and those of its extras."""
     wanted = _pyproject_list("project", "dependencies")
     for extra in extras:
         wanted += _pyproject_list("project.optional-dependencies", extra)
@@ -58,8 +58,8 @@ def requirements(*extras: str) -> list[str]:
 
 
 def build_requirements() -> list[str]:
-    """What the package needs to be built, with the tools that the system lacks."""
-    # Some Pythons come with a pip that cannot pass settings on to the build.
+    """Return the packages that the build needs, with the tools that the system lacks."""
+    # A newer pip is asked for, since that of some Pythons cannot pass settings on to the build.
     wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1", "ninja"]
     if not _system_has_cmake():
         wanted.append("cmake")
@@ -67,7 +67,7 @@ def build_requirements() -> list[str]:
 
 
 def _system_has_cmake() -> bool:
-    """Whether there is one of at least version 3.20."""
+    """Tell whether CMake is there in version 3.20 or later."""
     try:
         answer = subprocess.run(["cmake", "--version"], capture_output=True, text=True)
     except OSError:
@@ -78,7 +78,7 @@ def _system_has_cmake() -> bool:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with what was asked for in it."""
+    """Virtual environment with the packages that were asked for."""
 
     folder: Path
 
@@ -91,7 +91,7 @@ class Environment:
 
     @property
     def variables(self) -> dict[str, str]:
-        """For child processes that look for the tools installed here."""
+        """Variables of child processes that look for the tools installed here."""
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
         return {"PATH": path, "VIRTUAL_ENV": str(self.folder)}
 
@@ -112,7 +112,7 @@ class Environment:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time."""
+    """Let one process at a time in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -147,7 +147,7 @@ def _version_of(python: str) -> str:
 
 
 def _works(folder: Path) -> bool:
-    """The interpreter that an environment was made from may have gone since."""
+    """Tell whether the interpreter that the environment was made from is still there."""
     try:
         return subprocess.run([folder / "bin" / "python", "-c", ""]).returncode == 0
     except OSError:
@@ -179,7 +179,7 @@ def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[st
 
 
 def torch_to_be_had(environment: Environment) -> str:
-    """Which of SIZES the torch of constraints.txt is for this Python; empty where none is."""
+    """Return the key in SIZES of the torch for this Python; empty where the index has none."""
     constraints = ROOT / "constraints.txt"
     known = environment.folder / f"torch-{hashlib.sha256(constraints.read_bytes()).hexdigest()[:8]}"
     if known.exists():  # asked before: the network may be gone since
@@ -202,9 +202,9 @@ def torch_to_be_had(environment: Environment) -> str:
 
 
 def other_torch() -> Path | None:
-    """The folder of OTHER_TORCH's package; nothing, and a line why, where it cannot be had.
+    """Return the folder of OTHER_TORCH's package, or print why it cannot be had.
 
-    Only its libtorch is for use: what torch itself needs in Python is not there.
+    Only its libtorch is for use: the packages that torch needs in Python are not there.
     """
     version = "cp{}{}".format(*sys.version_info[:2])
     folder = CACHE / "environments" / f"{OTHER_TORCH[0].replace('==', '-')}-{version}"
@@ -234,13 +234,13 @@ def other_torch() -> Path | None:
 
 
 def build_environment() -> Environment:
-    """With what it takes to build the package."""
+    """Return the environment that builds the package."""
     wanted = build_requirements()
     sizes = ["build", "cmake"] if "cmake" in wanted else ["build"]
     return prepare("build", wanted, sizes)
 
 
-# What pip says of each file that it has neither on this machine nor in its cache.
+# Line of pip for each file that is neither on this machine nor in its cache.
 _DOWNLOADING = re.compile(r"^ *Downloading \S+ \(([\d.]+) (kB|MB|GB)\)", re.MULTILINE)
 _megabytes = 0.0
 
@@ -252,5 +252,5 @@ def _count(output: str) -> None:
 
 
 def downloaded() -> float:
-    """Megabytes that pip downloaded for this command, so far."""
+    """Return the megabytes that pip downloaded for this command, so far."""
     return _megabytes

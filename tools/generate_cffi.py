@@ -1,4 +1,4 @@
-"""Write neml2_capi/_raw.py, the raw cffi layer, from include/neml2_capi.h.
+"""Write neml2_capi/_ffi/raw.py, the raw cffi layer, from include/neml2_capi.h.
 
 The layer is cffi's out-of-line ABI mode: declarations without compiled code, so that importing it
 needs neither a C compiler nor a parser. With --check nothing is written; the exit status says
@@ -19,7 +19,7 @@ import cffi
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "include" / "neml2_capi.h"
-TARGET = ROOT / "neml2_capi" / "_raw.py"
+TARGET = ROOT / "neml2_capi" / "_ffi" / "raw.py"
 
 PREAMBLE = '''\
 """The raw declarations of include/neml2_capi.h; `python3 build.py generate` writes this file."""
@@ -44,12 +44,12 @@ def declarations(header: str) -> str:
 
 
 def generate(header: Path = HEADER) -> str:
-    """The text of _raw.py."""
+    """The text of raw.py."""
     builder = cffi.FFI()
     builder.cdef(declarations(header.read_text(encoding="utf-8")))
-    builder.set_source("neml2_capi._raw", None)
+    builder.set_source("neml2_capi._ffi.raw", None)
     with tempfile.TemporaryDirectory() as folder:
-        emitted = Path(folder) / "_raw.py"
+        emitted = Path(folder) / "raw.py"
         with contextlib.redirect_stdout(io.StringIO()):
             builder.emit_python_code(str(emitted))
         return PREAMBLE + emitted.read_text(encoding="utf-8")

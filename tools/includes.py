@@ -28,6 +28,7 @@ ROOMS = (
     "graph",
     "newton",
     "values",
+    "kernels",
     "segments",
     "model",
     "capsule",

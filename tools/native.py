@@ -25,7 +25,7 @@ FLAGS = {
     "release": ["-DCMAKE_BUILD_TYPE=Release"],
 }
 
-# Enough for everything that runs without the programs of the tests.
+# Targets that everything needs but the programs of the tests.
 LIBRARY = ("neml2_capi", "neml2_builtin")
 
 
@@ -45,7 +45,7 @@ class Build:
         first = not (self.folder / ".ninja_log").exists()
         chosen = ["--target", *targets] if targets else []
         command: Command = [self.cmake, "--build", self.folder, "--parallel", jobs(), *chosen]
-        # Without these, ccache does not keep what was compiled with precompiled headers.
+        # ccache needs these to keep objects that were compiled with precompiled headers.
         variables = {**self.builder.variables, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         with locked(self.folder.with_suffix(".lock")):
             quietly(title, command, variables, expected if first else None)
@@ -65,8 +65,8 @@ def cmake(builder: Environment) -> str:
     return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
 
 
-def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
-    """The build folder of this checkout for a kind of FLAGS, configured anew where that changed.
+def configured(kind: str, *options: str, folder: Path | None = None, source: Path = ROOT) -> Build:
+    """The build folder of a checkout for a kind of FLAGS, configured anew where that changed.
 
     Ninja itself configures again when a CMakeLists.txt changes.
     """
@@ -82,7 +82,7 @@ def configured(kind: str, *options: str, folder: Path | None = None) -> Build:
     build = Build(folder, builder)
     with locked(folder.with_suffix(".lock")):
         if not stamp.exists() or stamp.read_text() != content:
-            command: Command = [build.cmake, "-S", ROOT, "-B", folder, "-G", "Ninja", *wanted]
+            command: Command = [build.cmake, "-S", source, "-B", folder, "-G", "Ninja", *wanted]
             quietly(f"configuring the {kind} build", command, builder.variables, expected=15)
             stamp.write_text(content)
     return build

@@ -1,6 +1,6 @@
-"""What this machine must have before anything is built; all that is missing is told at once.
+"""Prerequisites of this machine for a build; all missing ones are told at once.
 
-Understood by Python 3.6 and later, so that the user of an old one is told, too.
+Python 3.6 and later understand this file, so that the user of an old one is told, too.
 """
 
 import glob
@@ -25,7 +25,7 @@ _PACKAGES = {
 }
 
 # Megabytes that a command needs on disk when it runs for the first time.
-_DISK = {"bench": 2500, "demo": 500, "test": 3500, "build": 400, "wheel": 300}
+_DISK = {"bench": 2500, "demo": 500, "test": 1500, "build": 400, "wheel": 300}
 
 _CXX20 = """
 #include <concepts>
@@ -44,7 +44,7 @@ int main() {
 
 def met(command):
     # type: (str) -> bool
-    """Whether all is there. What is not is printed, with the command that mends it."""
+    """Tell whether all is there. Print what is missing, with the command that mends it."""
     problems = []  # what is wrong, in words
     needed = []  # keys of _PACKAGES
     if platform.system() != "Linux":
@@ -66,14 +66,14 @@ def met(command):
     if _c_compiler() is None:
         problems.append("There is no C compiler.")
         needed.append("c")
-    # Compiling takes seconds, of which an edit and its test have few: what built once, builds.
+    # Compiling takes seconds, of which an edit and its test have few: a compiler is tried once.
     built = glob.glob(os.path.join(CACHE, "cmake", "*", "CMakeCache.txt"))
     reason = "" if built else _cxx_problem()
     if reason:
         problems.append("A compiler for C++20 is needed. " + reason)
         needed.append("c++")
     if not glob.glob(os.path.join(CACHE, "environments", "*", "installed.json")):
-        # Nothing was downloaded yet.
+        # This is the first run, without any environment.
         problems += _first_run_problems(command, has_venv)
     if not problems:
         return True
@@ -122,9 +122,9 @@ def _first_run_problems(command, has_venv):
 
 def index_problem(python):
     # type: (str) -> str
-    """Why this Python's pip can get no package, and what to do; empty where it can."""
+    """Tell why this Python's pip can get no package, and what to do; empty where it can."""
     with tempfile.TemporaryDirectory() as folder:
-        # Small, and cffi needs it anyway.
+        # pycparser is small, and cffi needs it anyway.
         wanted = ["download", "--no-deps", "--quiet", "--dest", folder, "pycparser"]
         result = subprocess.run(
             [python, "-m", "pip", "--retries", "1", "--timeout", "15", *wanted],
@@ -176,7 +176,7 @@ def _c_compiler():
 
 def _cxx_problem():
     # type: () -> str
-    """Why no C++20 program can be built here; empty where one can."""
+    """Tell why no C++20 program can be built here; empty where one can."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     names = [name for name in names if name and shutil.which(name.split()[0])]
     if not names:

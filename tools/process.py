@@ -18,7 +18,7 @@ CACHE = Path(_CACHE)
 LOGS = CACHE / "logs"
 TAIL = 40
 
-# How long each step took the last time, in seconds.
+# Seconds that each step took the last time.
 _DURATIONS = CACHE / "durations.json"
 # "[12/340] Building ...", as Ninja counts.
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] ")
@@ -102,7 +102,7 @@ def duration(seconds: float) -> str:
 
 
 def jobs() -> str:
-    """How many processes work side by side, for the commands that ask."""
+    """Return the number of processes that work side by side."""
     return str(len(os.sched_getaffinity(0)))
 
 

@@ -20,12 +20,12 @@ PACKAGE = {
         "CompiledModel",
         "Scheduler",
         "Device",
-        "_parameters.Parameters",
-        "_options.Options",
+        "model.parameters.Parameters",
+        "model.options.Options",
         "Variable",
-        "_variables.Variables",
-        "_variables.Derivative",
-        "_variables.History",
+        "_ffi.variables.Variables",
+        "_ffi.variables.Derivative",
+        "_ffi.variables.History",
     ],
     "Bound calls": ["Call"],
     "Through time": ["drive", "Results", "StepError"],
@@ -44,6 +44,9 @@ MODULES: dict[str, list[str]] = {
     "engine": [],
     "umat": ["draft", "DraftError"],
 }
+
+# Bases that are told as a part of what is made of them.
+PARTS = ("Described", "Functions")
 
 _INTRODUCTION = """\
 # Python
@@ -105,10 +108,12 @@ def _item(item: griffe.Object | griffe.Alias, module: str = "") -> Iterator[str]
 
 
 def _class(item: griffe.Class, module: str) -> Iterator[str]:
-    bases = ", ".join(_base(base) for base in item.bases if str(base) != "Handle")
+    parts = [base for base in item.resolved_bases if base.name in PARTS]
+    bases = ", ".join(_base(b) for b in item.bases if str(b) not in {"Handle", *PARTS})
     head = f"class {item.name}({bases})" if bases else f"class {item.name}"
     yield from ("", fenced(head, "python"), *_docstring(item))
-    members = [member for member in item.members.values() if _is_public(member)]
+    written = [*parts, item]
+    members = [m for part in written for m in part.members.values() if _is_public(m)]
     made = [member for member in members if member.name == "__init__" and member.docstring]
     for member in made:
         yield from ("", fenced(_signature(member), "python"), *_docstring(member))

@@ -45,7 +45,7 @@ def test(tier: str, interpreters: int, chosen: Sequence[str]) -> int:
 
 
 def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
-    """What failed."""
+    """Return what failed."""
     quick = tier == "quick"
     selected = _selects(chosen)
     build = _built("quick" if quick else "release", everything=not selected)
@@ -83,9 +83,9 @@ def _built(kind: str, everything: bool) -> Build:
     """The library; with the programs of the tests too where `everything` is tested."""
     build = configured(kind)
     if everything:
-        build.make(title=f"building the library and the test programs ({kind})", expected=300)
+        build.make(title=f"building the library and the test programs ({kind})", expected=120)
     else:
-        build.make(*LIBRARY, title=f"building the library ({kind})", expected=150)
+        build.make(*LIBRARY, title=f"building the library ({kind})", expected=60)
     return build
 
 
@@ -129,15 +129,14 @@ def _pytest(
         which = [f"--tier={tier}", f"--costs={costs}", *parallel, *chosen]
     # The program, not `python -m pytest`: that puts the checkout on the module path.
     command: Command = [environment.program("pytest"), *options, *which]
-    # What compiles models looks for the tools that are installed beside it; what builds programs,
-    # for cmake and its like.
+    # The path has the tools beside neml2-compile, and cmake for tests that build programs.
     path = [environment.program(""), build_environment().program(""), os.environ.get("PATH", "")]
     settings = {"PATH": os.pathsep.join(map(str, path)), "CMAKE_GENERATOR": "Ninja"}
     return openly(command, {**variables, **settings})
 
 
 def _selects(arguments: Sequence[str]) -> bool:
-    """Whether arguments of pytest choose among the tests, and do not only say how they are run."""
+    """Tell whether arguments of pytest choose among the tests, rather than how to run them."""
     return any(not argument.startswith("-") or argument in ("-k", "-m") for argument in arguments)
 
 
@@ -146,7 +145,7 @@ _PROGRAM = re.compile(r"(c|cpp|cpp_face|fortran|scenario_(c|cpp|f90))_\w+")
 
 
 def _by_name(argument: str) -> str:
-    """What pytest knows a test as, where `argument` is a program or its source."""
+    """Return pytest's name of a test, where `argument` is a program or its source."""
     source = Path(argument)
     name = argument
     if source.suffix in (".c", ".cpp", ".f90") and source.is_file():

@@ -9,7 +9,7 @@ from tools.environments import build_environment, locked, prepare
 from tools.native import LIBRARY, configured
 from tools.process import CACHE, ROOT, Command, quietly
 
-# All that decides what the wheel does. README.md is its description, and read for publishing only.
+# Sources of the wheel. README.md is its description, and read for publishing only.
 _SOURCES = ("CMakeLists.txt", "LICENSE", "pyproject.toml", "cmake", "capi", "include", "neml2_capi")
 _SUFFIXES = {
     *(".txt", ".md", ".toml", ".cmake", ".in", ".cpp", ".hpp", ".h", ".map", ".f90", ".py"),
@@ -42,8 +42,8 @@ def built_wheel(published: bool = False) -> Path:
             return found[0]
         builder = build_environment()
         release = configured("release")
-        release.make(*LIBRARY, title="building the library for the wheel", expected=150)
-        # The same folder: pip compiles nothing again.
+        release.make(*LIBRARY, title="building the library for the wheel", expected=60)
+        # pip uses the same folder, and compiles nothing again.
         options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
         options += [f"-Cbuild-dir={release.folder}"]
         command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]

@@ -22,10 +22,7 @@ struct neml2_model {
   explicit neml2_model(std::shared_ptr<neml2_capi::model::Model> own)
       : value(std::move(own)), routes(std::make_shared<const neml2_capi::model::Routes>(value)) {}
   explicit neml2_model(std::shared_ptr<const neml2_capi::model::Dispatch> of)
-      : value(of->primary()),
-        dispatch(of),
-        routes(std::make_shared<const neml2_capi::model::Routes>(
-            value, std::vector<std::shared_ptr<const neml2_capi::model::Route>>{of})) {}
+      : value(of->primary()), dispatch(of), routes(std::make_shared<const neml2_capi::model::Routes>(value, of)) {}
 
   std::shared_ptr<neml2_capi::model::Model> value;              // of several devices, that of the first
   std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler

@@ -33,7 +33,7 @@ struct neml2_operator_call {
 namespace {
 
 std::int32_t kind_of(const Invocation::Given& given) {
-  switch (given.slot.value.kind) {
+  switch (given.argument.value.kind) {
     case Kind::tensor:
     case Kind::tensors:
     case Kind::optional_tensors: return NEML2_ARGUMENT_TENSOR;
@@ -54,7 +54,7 @@ const char* name_of_kind(std::int32_t kind) {
 }
 
 std::int64_t count_of(const Invocation::Given& given) {
-  switch (given.slot.value.kind) {
+  switch (given.argument.value.kind) {
     case Kind::tensors:
     case Kind::optional_tensors: return std::ssize(given.tensors);
     case Kind::integers:
@@ -208,7 +208,7 @@ int32_t neml2_operator_call_text(const char** out, const neml2_operator_call* ca
   return guarded([&] {
     required(out, "out");
     const bool is_there = is_given(call, index, NEML2_ARGUMENT_TEXT, NEML2_ARGUMENT_TEXT);
-    *out = is_there ? given(call, index).slot.value.text.c_str() : nullptr;
+    *out = is_there ? given(call, index).argument.value.text.c_str() : nullptr;
     return NEML2_OK;
   });
 }

@@ -1,4 +1,4 @@
-// Maps a zip archive of stored entries, and checks all of it before anything is used.
+// Maps a zip archive of stored entries, and checks all of it before its first use.
 #include "capi/archive/archive.h"
 
 #include <fcntl.h>
@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 
 #include "capi/archive/crc32.h"
@@ -18,9 +20,9 @@
 namespace neml2_capi::archive {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "zip fields are read as they lie");
+static_assert(std::endian::native == std::endian::little, "Zip fields are little-endian, and read without a swap.");
 
-// The records of the zip format, by what is used of them.
+// Records of the zip format: signatures, sizes, one flag.
 constexpr std::uint32_t end_signature = 0x06054b50;
 constexpr std::uint32_t directory_signature = 0x02014b50;
 constexpr std::uint32_t local_signature = 0x04034b50;
@@ -33,10 +35,10 @@ constexpr std::uint16_t encrypted = 1;
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
               join(path.string(), ": ", what,
-                   ". It should be a .pt2 package as neml2-compile writes it: compile or copy ", "it again."));
+                   ". It should be a .pt2 package as neml2-compile writes it: compile or copy it again."));
 }
 
-// Reads fields of the archive; a field outside of it ends the reading.
+// Reads fields of the archive. Throws for a field outside of it.
 class Fields {
  public:
   Fields(const std::filesystem::path& path, std::string_view bytes) : path_(path), bytes_(bytes) {}
@@ -57,7 +59,7 @@ class Fields {
   std::string_view bytes_;
 };
 
-// The end record stands last, before a comment of any length: search backwards.
+// Searches backwards for the end record, which stands last, before a comment of any length.
 std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) {
   if (bytes.size() >= end_size) {
     const std::size_t last = bytes.size() - end_size;
@@ -77,7 +79,8 @@ std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) 
 
 Archive::Mapping::Mapping(const std::filesystem::path& path) {
   const auto unreadable = [&](const std::string& why) {
-    return Error(NEML2_ERROR_FILE, path.filename().string(), join("cannot read ", path.string(), ": ", why));
+    return Error(NEML2_ERROR_FILE, path.filename().string(),
+                 join("Cannot read ", path.string(), ": ", why, ". Check the path and its permissions."));
   };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -130,7 +133,7 @@ void Archive::read_directory() {
     if (method != 0 || fields.get<std::uint32_t>(at + 20) != size)
       fail(path_, join("the entry ", name, " is compressed; entries must be stored"));
     if (fields.get<std::uint32_t>(local) != local_signature) fail(path_, join("the entry ", name, " is damaged"));
-    // The local header has a name and extra fields of its own lengths.
+    // The local header tells the lengths of its own name and extra fields.
     const std::size_t offset =
         local + local_size + fields.get<std::uint16_t>(local + 26) + fields.get<std::uint16_t>(local + 28);
     if (crc32(fields.range(offset, size)) != crc)
@@ -157,6 +160,22 @@ std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::str
   for (const Entry& entry : entries_)
     if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, file_.bytes().substr(entry.offset, entry.size));
   return found;
+}
+
+std::uint32_t directory_checksum(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0));
+  const auto read = [&](std::size_t begin) {
+    std::string bytes(size - begin, '\0');
+    file.seekg(static_cast<std::streamoff>(begin));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  };
+  const std::size_t tail = size - std::min(size, end_size + longest_comment);
+  const std::string last = read(tail);
+  const std::size_t begin = Fields(path, last).get<std::uint32_t>(find_end(path, last) + 16);
+  if (begin > size) fail(path, "the directory of the archive is damaged");
+  return crc32(read(begin));
 }
 
 }  // namespace neml2_capi::archive

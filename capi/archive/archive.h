@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -14,17 +15,17 @@ namespace neml2_capi::archive {
 
 class Archive {
  public:
-  // Read a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
+  // Maps a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
   // truncated, damaged (CRC), or has compressed entries.
   explicit Archive(const std::filesystem::path& path);
-  // Read a content in memory, which must outlive this. `name` is for messages.
+  // Reads a content in memory, which must outlive this. `name` is for messages.
   Archive(const std::string& name, std::string_view content);
 
-  // The content of the only entry whose name ends with `suffix`; nothing where there is none, NEML2_ERROR_ARTIFACT
-  // where there are several.
+  // Returns the content of the only entry whose name ends with `suffix`, or nullopt. Throws NEML2_ERROR_ARTIFACT for
+  // several such entries.
   std::optional<std::string_view> find(std::string_view suffix) const;
 
-  // All entries whose names end with `suffix`: name and content.
+  // Returns name and content of all entries whose names end with `suffix`.
   std::vector<std::pair<std::string, std::string_view>> find_all(std::string_view suffix) const;
 
   const std::filesystem::path& path() const { return path_; }
@@ -35,7 +36,7 @@ class Archive {
     std::size_t offset;
     std::size_t size;
   };
-  // A file in memory, where the system has it already: packages have megabytes.
+  // File mapped into memory, since packages have megabytes.
   class Mapping {
    public:
     Mapping() = default;
@@ -54,9 +55,12 @@ class Archive {
   void read_directory();
 
   std::filesystem::path path_;
-  Mapping file_;  // empty where the content is in memory already
+  Mapping file_;  // empty for a content in memory
   std::string_view bytes_;
   std::vector<Entry> entries_;
 };
+
+// CRC-32 of the directory at the end of an archive, which holds a checksum of every entry. Throws as the reading does.
+std::uint32_t directory_checksum(const std::filesystem::path& path);
 
 }  // namespace neml2_capi::archive

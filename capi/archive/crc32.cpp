@@ -1,4 +1,4 @@
-// Eight bytes at a time: packages have megabytes, and loading should take a millisecond.
+// Takes eight bytes at a time: packages have megabytes, and loading should take a millisecond.
 #include "capi/archive/crc32.h"
 
 #include <array>

@@ -18,13 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little, "zip fields and arrays are written as they lie");
+static_assert(std::endian::native == std::endian::little, "Arrays are little-endian, and written without a swap.");
 
 [[noreturn]] void fail(const fs::path& path, const std::string& why) {
-  throw Error(NEML2_ERROR_FILE, path.string(), join(path.string(), " cannot be written: ", why, "."));
+  throw Error(NEML2_ERROR_FILE, path.string(),
+              join(path.string(), " cannot be written: ", why, ". Choose another name or folder."));
 }
 
-// What numpy calls an element type.
+// Returns numpy's name of an element type.
 const char* descriptor(DType dtype) {
   switch (dtype) {
     case DType::float64: return "<f8";
@@ -36,7 +37,7 @@ const char* descriptor(DType dtype) {
     case DType::uint8: return "|u1";
     case DType::boolean: return "|b1";
     case DType::float16: return "<f2";
-    case DType::bfloat16: return "<u2";  // which numpy has not: its bits
+    case DType::bfloat16: return "<u2";  // its bits, since numpy lacks the type
   }
   return "";
 }
@@ -87,7 +88,7 @@ void write_all(int file, const std::string& bytes, const fs::path& path) {
   }
 }
 
-// A file that is being written; it disappears unless it gets its final name.
+// File under a temporary name, which disappears unless it is published under its final one.
 class Draft {
  public:
   explicit Draft(const fs::path& path)
@@ -104,7 +105,7 @@ class Draft {
 
   void put(const std::string& bytes) { write_all(file_, bytes, path_); }
 
-  // A link is refused where the name is taken; some file systems have none.
+  // A link never replaces a file. A rename, which does, is for file systems without links.
   void publish() {
     if (::close(std::exchange(file_, -1)) != 0) fail(path_, std::strerror(errno));
     if (::link(draft_.c_str(), path_.c_str()) == 0) return;

@@ -1,4 +1,4 @@
-// The in-memory form of an artifact as JSON: the same for every schema.
+// Metadata as JSON, in the same form for every schema.
 #include <nlohmann/json.hpp>
 
 #include "capi/artifact/metadata.h"

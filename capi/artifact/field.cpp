@@ -7,14 +7,15 @@ namespace neml2_capi::artifact {
 
 namespace {
 
-// More elements than this no tensor has.
+// No tensor has more elements.
 constexpr std::int64_t element_limit = std::int64_t{1} << 40;
 
 }  // namespace
 
 Error Field::error(const std::string& problem, std::int32_t status) const {
+  const char* remedy = status == NEML2_ERROR_ARTIFACT ? " Compile the model again with neml2-compile." : "";
   return Error(status, path_.empty() ? *file_ : path_,
-               join(*file_, ": ", path_.empty() ? std::string("the document") : path_, " ", problem));
+               join(*file_, ": ", path_.empty() ? std::string("the document") : path_, " ", problem, remedy));
 }
 
 Error Field::mismatch(const char* expected) const {

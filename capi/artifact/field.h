@@ -1,4 +1,4 @@
-// A value of a JSON document that knows its path in it ("segments[0].unknowns[2].name"), for messages.
+// Value of a JSON document that knows its path in it ("segments[0].unknowns[2].name"), for messages.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,33 @@
 
 namespace neml2_capi::artifact {
 
-// Every function throws NEML2_ERROR_ARTIFACT, naming file and path, where the document is not what was asked for.
+// Every function throws NEML2_ERROR_ARTIFACT, with file and path, where the document does not hold the value asked for.
 class Field {
  public:
   // Both must outlive the field.
   Field(const std::string& file, const nlohmann::json& document) : file_(&file), value_(&document) {}
 
-  // What stands under `key` of an object.
+  // Returns the value of `key` in an object; find() returns nullopt where there is none.
   Field operator[](const std::string& key) const;
   std::optional<Field> find(const std::string& key) const;
-  // All of an object, by its keys.
+  // Returns all keys of an object, with their values.
   std::vector<std::pair<std::string, Field>> entries() const;
-  // The elements of a list.
+  // Returns the elements of a list.
   std::vector<Field> list() const;
 
   std::string text() const;
   std::int64_t integer() const;
-  // An integer that is not negative, and at most `most`.
+  // Returns an integer from 0 to `most`.
   std::int64_t count(std::int64_t most = INT64_MAX) const;
   double number() const;
   bool boolean() const;
-  // A list of sizes of a tensor, which has no more elements than memory could hold.
+  // Returns the sizes of a tensor that memory could hold.
   Dims shape() const;
   std::vector<std::string> texts() const;
   std::vector<double> numbers() const;
 
-  // An error about this field; `problem` completes the sentence "<path> ...".
+  // Returns an error about this field. `problem` completes the sentence "<path> ..."; the remedy for
+  // NEML2_ERROR_ARTIFACT follows.
   [[nodiscard]] Error error(const std::string& problem, std::int32_t status = NEML2_ERROR_ARTIFACT) const;
 
   const std::string& path() const { return path_; }

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The device families for which NEML2 compiles. The first two can be run.
+// Device families for which NEML2 compiles. This library runs the first two.
 constexpr std::array<std::string_view, 5> device_families = {"cpu", "cuda", "xpu", "hip", "mps"};
 
 bool is_family(const std::string& name) {
@@ -45,7 +45,7 @@ std::string present_leaves(const fs::path& root) {
   return listed(std::move(leaves));
 }
 
-// The <model>_meta.json files of a folder.
+// Returns the <model>_meta.json files of a folder.
 std::vector<fs::path> metadata_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ignored;
@@ -73,8 +73,8 @@ Error wrong_device(const fs::path& path, const std::string& family, const std::s
 fs::path find_in_folder(const fs::path& folder, const std::string& family) {
   std::error_code ignored;
   if (fs::path file = folder / "metadata.json"; fs::is_regular_file(file, ignored)) return file;
-  for (const fs::path& place : {folder, folder / family})
-    if (const auto files = metadata_files(place); !files.empty()) return only_file(files, place);
+  for (const fs::path& parent : {folder, folder / family})
+    if (const auto files = metadata_files(parent); !files.empty()) return only_file(files, parent);
 
   const std::string name = folder.filename().string();
   if (fs::path file = folder.parent_path() / "metadata.json"; is_family(name) && fs::is_regular_file(file, ignored)) {
@@ -88,7 +88,7 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
   if (!others.empty()) throw wrong_device(folder, family, listed(others));
   throw Error(NEML2_ERROR_FILE, folder.string(),
               join("There is no file ", (folder / "metadata.json").string(), ", nor a file ", folder.string(),
-                   "/<model>_meta.json. An artifact is the folder that neml2-compile wrote them to."));
+                   "/<model>_meta.json. Pass the folder that neml2-compile wrote them to."));
 }
 
 }  // namespace
@@ -96,8 +96,7 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
 std::string device_family(const std::string& device) {
   const std::string family = device.substr(0, device.find(':'));
   if (is_family(family)) return family;
-  throw Error(NEML2_ERROR_UNSUPPORTED, device,
-              join("There is no device '", device, "'. This version runs on 'cpu' and 'cuda'."));
+  throw Error(NEML2_ERROR_UNSUPPORTED, device, join("There is no device '", device, "'. Pass 'cpu' or 'cuda'."));
 }
 
 fs::path find_metadata(const fs::path& path, const std::string& family) {
@@ -105,7 +104,7 @@ fs::path find_metadata(const fs::path& path, const std::string& family) {
   if (fs::is_regular_file(path, ignored)) return path;
   if (!fs::is_directory(path, ignored))
     throw Error(NEML2_ERROR_FILE, path.string(),
-                join("There is no folder ", path.string(), ". An artifact is the folder that holds metadata.json."));
+                join("There is no folder ", path.string(), ". Pass the folder that holds metadata.json."));
   return find_in_folder(path.has_filename() ? path : path.parent_path(), family);
 }
 
@@ -124,7 +123,7 @@ void require_runnable(const fs::path& leaf, const std::string& family) {
   if (family != device_families[0] && family != device_families[1])
     throw Error(NEML2_ERROR_UNSUPPORTED, family,
                 join("The packages in ", leaf.string(), " are for the device '", family,
-                     "'. This version runs on 'cpu' and 'cuda'."));
+                     "'. This version runs on 'cpu' and 'cuda': compile the model for one of these."));
 }
 
 }  // namespace neml2_capi::artifact

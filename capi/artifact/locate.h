@@ -1,5 +1,5 @@
-// Where the files of an artifact are. In schemas 12 and 14: metadata.json, and packages in <device>/<dtype>; in schema
-// 7 both in <device>, in 2 and 3 both in the artifact itself, with the metadata in <model>_meta.json.
+// Places of an artifact's files. Schemas 12 and 14 have metadata.json, and packages in <device>/<dtype>. Schema 7 has
+// both in <device>, schemas 2 and 3 in the artifact itself; their metadata is <model>_meta.json.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace neml2_capi::artifact {
 
-// The family of a device: "cuda" of "cuda:0". Throws NEML2_ERROR_UNSUPPORTED where there is no such device.
+// Returns the family of a device: "cuda" of "cuda:0". Throws NEML2_ERROR_UNSUPPORTED for an unknown device.
 std::string device_family(const std::string& device);
 
-// The metadata of the artifact at `path`: its folder, a device folder in it, or the file itself. Throws
+// Returns the metadata file of the artifact at `path`: its folder, a device folder in it, or the file itself. Throws
 // NEML2_ERROR_FILE, NEML2_ERROR_UNSUPPORTED (another device), NEML2_ERROR_NAME (several models in one folder).
 std::filesystem::path find_metadata(const std::filesystem::path& path, const std::string& family);
 
-// The packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED.
+// Returns the folder of the packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED where there is none.
 std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::string& family,
                                   const std::string& dtype);
 

@@ -1,4 +1,4 @@
-// Which reader understands the metadata of an artifact, and whether its packages are there.
+// Chooses the reader of an artifact's schema, and checks that its packages are there.
 #include "capi/artifact/metadata.h"
 
 #include <algorithm>
@@ -20,11 +20,14 @@ namespace fs = std::filesystem;
 nlohmann::json read_json(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) throw Error(NEML2_ERROR_FILE, path.string(), join(path.string(), " cannot be read."));
+  if (!file)
+    throw Error(NEML2_ERROR_FILE, path.string(),
+                join(path.string(), " cannot be read. Make it readable, or copy the artifact again."));
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, path.string(), join(path.string(), " is not JSON: ", error.what()));
+    throw Error(NEML2_ERROR_ARTIFACT, path.string(),
+                join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
   }
 }
 
@@ -52,26 +55,26 @@ Reader reader_of(const Field& document) {
   return reader->second;
 }
 
-// Until schema 7 each device has its own metadata, which says what its packages are.
+// Checks device and element type of an artifact of schema 7 or before, where each device has its own metadata.
 fs::path recorded_leaf(const fs::path& folder, const Field& document, const std::string& family,
                        const std::string& dtype) {
   const std::string present = document["device"].text() + "/" + document["dtype"].text();
   if (present != family + "/" + dtype)
     throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
                 join("The artifact ", folder.string(), " was compiled for ", present, ", not for ", family, "/", dtype,
-                     ". Ask for what is there."));
+                     ". Pass that device and element type, or compile the model again with neml2-compile."));
   return folder;
 }
 
-// Those that the metadata names.
-std::vector<std::string> present(std::vector<std::string> packages) {
+// Returns the names that are not empty: a segment lacks some packages.
+std::vector<std::string> named(std::vector<std::string> packages) {
   std::erase(packages, "");
   return packages;
 }
 
 std::vector<std::string> packages_of(const Segment& segment) {
   if (const auto* forward = std::get_if<ForwardSegment>(&segment))
-    return present({forward->value.package, forward->jacobian_package, forward->parameter_jacobian_package});
+    return named({forward->value.package, forward->jacobian_package, forward->parameter_jacobian_package});
   const auto& implicit = std::get<ImplicitSegment>(segment);
   std::vector<std::string> packages = {implicit.residual_package,
                                        implicit.jacobian_package,
@@ -85,7 +88,7 @@ std::vector<std::string> packages_of(const Segment& segment) {
     if (sensitivity)
       packages.insert(packages.end(),
                       {sensitivity->operator_package, sensitivity->solve_package, sensitivity->block_package});
-  return present(std::move(packages));
+  return named(std::move(packages));
 }
 
 void require_packages(const Metadata& metadata) {
@@ -95,7 +98,7 @@ void require_packages(const Metadata& metadata) {
       if (!fs::is_regular_file(metadata.leaf / package, ignored))
         throw Error(NEML2_ERROR_FILE, package,
                     join("The package ", (metadata.leaf / package).string(), ", which segments[", i,
-                         "] of the metadata names, is missing."));
+                         "] of the metadata names, is missing. Copy or compile the artifact again."));
 }
 
 Metadata read_artifact(const fs::path& path, const std::string& device, const std::string& dtype) {

@@ -1,4 +1,4 @@
-// What an artifact's metadata says, in one form for every schema.
+// Metadata of an artifact, in one form for every schema.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace neml2_capi::artifact {
 
 struct Variable {
-  std::string name;  // as authored: the name inside, see Aliases
+  std::string name;  // the name inside the model, see Aliases
   std::string type;  // "SR2", "Scalar", ...; empty where the schema does not say
   Dims sub_batch_shape;
   Dims base_shape;
@@ -30,7 +30,7 @@ struct Group {
   std::vector<Variable> variables;
 };
 
-// A graph that is called with named tensors, then with promoted parameters.
+// Graph that takes named tensors, then promoted parameters.
 struct NamedGraph {
   std::string package;
   std::vector<std::string> inputs;
@@ -38,7 +38,7 @@ struct NamedGraph {
   std::vector<std::string> outputs;
 };
 
-// The predictor is one step of a loop: `output` becomes `input` of the next pass; zeros in the first.
+// Loop around the predictor: each pass takes the last one's `output` as `input`, the first takes zeros.
 struct Feedback {
   std::string input;
   std::string output;
@@ -47,16 +47,16 @@ struct Feedback {
   Dims base_shape;
 };
 
-// A block of a Jacobian: of `output` with respect to `input`, a value or a promoted parameter.
+// Block of a Jacobian: `output` with respect to `input`, a variable or a promoted parameter.
 struct Pair {
   std::string output;
   std::string input;
   Dims output_base_shape = {};
   Dims input_base_shape = {};
   bool batch_independent = false;    // the same for all points
-  std::int64_t row = 0, column = 0;  // its place in an assembled sensitivity matrix
-  // Where a package returns pairs side by side (schemas 2 and 3): the number of the matrix, in which the pair begins at
-  // (row, column). Else every pair is an output of its own.
+  std::int64_t row = 0, column = 0;  // first element in an assembled sensitivity matrix
+  // Number of the matrix that has the pair at (row, column), where a package returns pairs side by side (schemas 2 and
+  // 3). Else every pair is an output of its own.
   std::optional<std::int64_t> matrix = std::nullopt;
 };
 
@@ -70,12 +70,12 @@ struct ForwardSegment {
   std::vector<Pair> parameter_pairs;
 };
 
-// An iterative linear solver. GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986) 856.
+// Iterative linear solver. GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986) 856.
 // BiCGStab: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631.
 struct Krylov {
   enum class Method { gmres, bicgstab };
-  // When the preconditioner is set up again: at each Newton step, never after the first, or after a linear solve of
-  // more than cache_max_its iterations.
+  // Tells when the preconditioner is set up again: at each Newton step, never after the first, or after a linear solve
+  // of more than cache_max_its iterations.
   enum class Cache { none, chord, max_its };
   Method method = Method::gmres;
   Cache cache = Cache::none;
@@ -86,43 +86,43 @@ struct Krylov {
   std::int64_t cache_max_its = 10;
 };
 
-// How the sensitivity of the unknowns is found at a solution, by the implicit function theorem.
+// Packages for the sensitivity of the unknowns at a solution, by the implicit function theorem.
 struct Sensitivity {
-  // Of the givens: (unknowns, givens, parameters) -> residual x given blocks of dr/dg.
-  // Of the parameters, each with one value per point: the same -> (dr/du, dr/dp), both dense.
+  // Givens: (unknowns, givens, parameters) -> residual x given blocks of dr/dg.
+  // Parameters, each with one value per point: the same inputs -> (dr/du, dr/dp), both dense.
   std::string operator_package;
-  // (dr/du blocks, what the operator gives) -> one block per pair; empty: by `krylov`, on dense operators
+  // (dr/du blocks, outputs of the operator) -> one block per pair; empty: by `krylov`, on dense operators
   std::string solve_package;
   std::optional<Krylov> krylov;
-  // Instead of all three, before schema 12: (unknowns, givens, parameters) -> the blocks of the pairs.
+  // Before schema 12, in place of the three above: (unknowns, givens, parameters) -> the blocks of the pairs.
   std::string block_package;
   std::vector<Pair> pairs;
 };
 
-// What becomes of a given when the increment is divided.
+// Role of a given when the increment is divided.
 struct Substep {
-  // An increment, which has no value at the other end, is divided with the step.
+  // `increment` is divided with the step, since it has no value at the other end.
   enum class Role { fixed, old_state, old_force, force, increment };
   std::string name;
   Role role = Role::fixed;
-  std::string partner;  // of an old state: the unknown that it will be; of a force: the same at the other end
+  std::string partner;  // old state: the unknown that becomes it; force: the same force at the other end
 };
 
 struct ImplicitSegment {
-  // (*unknown groups, *given groups, *parameters) -> residual groups, of -r
+  // (*unknown groups, *given groups, *parameters) -> residual groups: -r
   std::string residual_package;
   // the same inputs -> (residual x unknown operator blocks, residual groups); empty where a Krylov solver needs none
   std::string jacobian_package;
   // (operator blocks, residual groups) -> unknown groups, the Newton step; empty with a Krylov solver
   std::string solve_package;
-  // Instead of these two, before schema 12: the inputs of the residual -> (unknown groups, residual groups). The Newton
-  // step, and -r where it begins; or, in schema 2, the unknowns after the step, and -r there.
+  // Before schema 12, in place of the two above: the inputs of the residual -> (unknown groups, residual groups): the
+  // Newton step, and -r where it begins; or, in schema 2, the unknowns after the step, and -r there.
   std::string step_package;
   bool step_is_taken = false;
-  // (*unknown groups, *given groups, *parameters, *directions) -> residual groups, of dr/du times the direction
+  // (*unknown groups, *given groups, *parameters, *directions) -> residual groups: dr/du times the direction
   std::string matvec_package;
   std::optional<Krylov> krylov;
-  // the inputs of the residual -> a state; (*state, flat residual) -> flat unknowns. Both or none.
+  // the inputs of the residual -> a state; (*state, flat residual) -> flat unknowns. An artifact has both or none.
   std::string preconditioner_setup_package;
   std::string preconditioner_apply_package;
   std::vector<std::string> parameters;
@@ -134,7 +134,7 @@ struct ImplicitSegment {
   std::optional<Sensitivity> given_sensitivity;
   std::optional<Sensitivity> parameter_sensitivity;
   std::int64_t max_substepping_level = 0;
-  std::vector<Substep> substeps;  // one per given; only where the level is not 0
+  std::vector<Substep> substeps;  // one per given; empty where the level is 0
 };
 
 using Segment = std::variant<ForwardSegment, ImplicitSegment>;
@@ -158,7 +158,7 @@ struct SolverConfig {
   double substep_del_tol = 1e-6;
 };
 
-// Names at the boundary, by the names inside. What is not listed keeps its name.
+// Names at the boundary, by the names inside. A variable that is not listed keeps its name.
 struct Aliases {
   std::map<std::string, std::string> inputs;
   std::map<std::string, std::string> outputs;
@@ -166,46 +166,47 @@ struct Aliases {
 };
 
 struct Metadata {
-  std::filesystem::path file;  // the document that says all this
+  std::filesystem::path file;  // the JSON document
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
   std::vector<Variable> inputs;
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;
   std::vector<Segment> segments;
-  // The pairs that derivatives were compiled for, by the names inside.
+  // Pairs that have compiled derivatives, by the names inside.
   std::vector<Pair> derivatives;
   std::vector<Pair> parameter_derivatives;
   SolverConfig solver;
   Aliases aliases;
 };
 
-// Read the metadata of the artifact at `path`: its folder, a device folder in it, its metadata.json or
+// Reads the metadata of the artifact at `path`: its folder, a device folder in it, its metadata.json or
 // <model>_meta.json, or a HIT stub with one compiled model. `device` and `dtype` choose the packages; every one that a
 // segment names must exist. Throws Error: NEML2_ERROR_FILE (no such folder, no metadata, a missing package),
-// NEML2_ERROR_ARTIFACT (not JSON; a field that is missing or of the wrong kind, named with its path in the document),
+// NEML2_ERROR_ARTIFACT (not JSON; a field that is missing or of the wrong type, with its path in the document),
 // NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; not for this device or type, with those present; a
 // segment that this version cannot run), NEML2_ERROR_NAME (several models).
 Metadata read_metadata(const std::filesystem::path& path, const std::string& device, const std::string& dtype);
 
-// That of the model `name` of a HIT stub; where `name` is empty, of its only compiled model. Throws as read_stub() too.
+// Reads the metadata of the model `name` of a HIT stub, or of its only compiled model where `name` is empty. Throws the
+// errors of read_metadata() and read_stub().
 Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string& name, const std::string& device,
                             const std::string& dtype);
 
-// The packages that the segments name, in that order; one that several name is there once.
+// Returns the packages of the segments in their order, each once.
 std::vector<std::string> packages_of(const Metadata& metadata);
 
-// The metadata as a JSON document whose keys are the members of Metadata.
+// Returns the metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);
 
-// What a HIT stub says of a compiled model.
+// Fields of a HIT stub for a compiled model.
 struct Stub {
   std::filesystem::path artifact;      // a folder, or a metadata file
-  std::optional<SolverConfig> solver;  // of the block of [Solvers] that the model names (schema 7)
+  std::optional<SolverConfig> solver;  // from the block of [Solvers] that the model names (schema 7)
 };
 
 // Throws NEML2_ERROR_FILE, NEML2_ERROR_ARTIFACT (not HIT), NEML2_ERROR_NAME (no such model, with those present; not of
-// type AOTIModel; several, and no name), NEML2_ERROR_UNSUPPORTED (a solver of unknown type).
+// type AOTIModel; several models and no name), NEML2_ERROR_UNSUPPORTED (a solver of unknown type).
 Stub read_stub(const std::filesystem::path& stub, const std::string& name);
 
 }  // namespace neml2_capi::artifact

@@ -1,5 +1,5 @@
-// The published libnmhit.a is compiled with GCC 14 and calls two functions that the libstdc++ of older compilers lacks.
-// They are defined here for those; hidden, so that nobody else binds to them.
+// Two functions that the published libnmhit.a, compiled with GCC 14, calls, and the libstdc++ of older compilers lacks.
+// They are hidden, so that nobody else binds to them.
 #include <exception>
 #include <ios>
 
@@ -13,7 +13,7 @@ void ios_base_library_init() { static ios_base::Init init; }
 #if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE < 14
 namespace __cxxabiv1 {
 extern "C" void* __cxa_begin_catch(void*) noexcept;
-// Where an exception leaves a noexcept function.
+// Ends the process where an exception leaves a noexcept function.
 extern "C" [[noreturn]] void __cxa_call_terminate(void* exception) noexcept {
   __cxa_begin_catch(exception);
   std::terminate();

@@ -1,4 +1,4 @@
-// One reader for each schema of the metadata, into the one form that the rest of the library knows.
+// Readers of the schemas of the metadata, into the one form that the rest of the library knows.
 #pragma once
 
 #include "capi/artifact/field.h"
@@ -6,7 +6,7 @@
 
 namespace neml2_capi::artifact {
 
-// All but the leaf and its element type. Throws NEML2_ERROR_ARTIFACT and NEML2_ERROR_UNSUPPORTED.
+// Each reads all but the leaf and its element type. Throws NEML2_ERROR_ARTIFACT and NEML2_ERROR_UNSUPPORTED.
 Metadata read_schema14(const Field& document);
 Metadata read_schema12(const Field& document);
 Metadata read_schema7(const Field& document);

@@ -1,7 +1,7 @@
 // Schemas 14 and 12, written by NEML2 3.1 and 3.0.7.
 #include <algorithm>
 
-#include "capi/artifact/parts.h"
+#include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
 
 namespace neml2_capi::artifact {
@@ -27,7 +27,7 @@ Feedback read_feedback(const Field& field, const NamedGraph& predictor) {
   return feedback;
 }
 
-// More no linear solver makes in a lifetime.
+// No linear solver makes more in a lifetime.
 constexpr std::int64_t most_iterations = 1000000000;
 
 Krylov read_krylov(const Field& field) {
@@ -47,7 +47,7 @@ Krylov read_krylov(const Field& field) {
   return krylov;
 }
 
-// The sensitivity of an implicit segment, if it was compiled.
+// Reads the sensitivity of an implicit segment, if it was compiled.
 std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* operator_key, const char* solve_key,
                                             const char* kind_key, const char* pairs_key, const char* input) {
   Sensitivity sensitivity;
@@ -115,7 +115,7 @@ SolverConfig read_solver(const Field& field) {
   return solver;
 }
 
-// `variables`: inputs, outputs or parameters, whatever has a name.
+// Reads the aliases of inputs, outputs or parameters.
 template <class Variables>
 std::map<std::string, std::string> read_aliases(const Field& aliases, const char* key, const Variables& variables) {
   std::map<std::string, std::string> names;
@@ -124,7 +124,7 @@ std::map<std::string, std::string> read_aliases(const Field& aliases, const char
   for (const auto& [name, alias] : field->entries()) {
     if (std::none_of(variables.begin(), variables.end(),
                      [&, &inside = name](const auto& v) { return v.name == inside; }))
-      throw alias.error("renames a variable that there is not.");
+      throw alias.error(join("renames '", name, "', which is not among the ", key, "."));
     names.emplace(name, alias.text());
   }
   std::set<std::string> boundary;
@@ -160,7 +160,7 @@ Metadata read_document(const Field& document) {
 
 }  // namespace
 
-// It has no loops of predictors, and no tolerance of the step: the default holds.
+// Schema 12 has no loops of predictors, and no tolerance of the step: the default holds.
 Metadata read_schema12(const Field& document) { return read_document(document); }
 
 Metadata read_schema14(const Field& document) {

@@ -1,12 +1,12 @@
 // Schema 2, written by NEML2 3.0.0 to 3.0.2: as schema 3, but unknowns, givens and derivatives are flat.
-#include "capi/artifact/parts.h"
+#include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
 
 namespace neml2_capi::artifact {
 
 namespace {
 
-// The package returns its outputs and then one matrix of all of them by all inputs.
+// Reads a segment whose package returns its outputs, then one matrix of all outputs by all inputs.
 ForwardSegment read_forward_segment(const Field& field) {
   ForwardSegment segment;
   const std::vector<Variable> inputs = read_variables(field["inputs"], read_typed_variable);
@@ -20,7 +20,7 @@ ForwardSegment read_forward_segment(const Field& field) {
   return segment;
 }
 
-// `unflattened_shape`: the sub-batch axes and then the base axes.
+// Reads a variable whose `unflattened_shape` has the sub-batch axes, then the base axes.
 Variable read_flat_variable(const Field& field) {
   Variable variable{field["name"].text(), "", {}, base_shape_of(field["var_type"])};
   const Dims shape = field["unflattened_shape"].shape();

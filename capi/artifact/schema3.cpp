@@ -1,19 +1,19 @@
 // Schema 3, written by NEML2 3.0.3: every derivative is compiled, and each implicit segment has a solver of its own.
 #include <algorithm>
 
-#include "capi/artifact/parts.h"
+#include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
 
 namespace neml2_capi::artifact {
 
 namespace {
 
-// The package returns one matrix for each pair of groups.
+// Reads the sensitivity. Its package returns one matrix for each pair of groups.
 std::optional<Sensitivity> read_sensitivity(const Field& field, const ImplicitSegment& segment) {
   Sensitivity sensitivity;
   sensitivity.block_package = find_package(field, "ift_package");
   const auto is_block = [](const Group& group) { return group.block; };
-  // A matrix per sub-batch site says nothing of the coupling between sites.
+  // A matrix per sub-batch site tells nothing of the coupling between sites.
   if (sensitivity.block_package.empty() || std::any_of(segment.unknowns.begin(), segment.unknowns.end(), is_block) ||
       std::any_of(segment.givens.begin(), segment.givens.end(), is_block))
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Schema 7, written by NEML2 3.0.4 to 3.0.6. The settings of the solver are in the stub.
-#include "capi/artifact/parts.h"
+// Schema 7, written by NEML2 3.0.4 to 3.0.6. The stub has the settings of the solver.
+#include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
 
 namespace neml2_capi::artifact {

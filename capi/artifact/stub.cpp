@@ -1,4 +1,4 @@
-// The HIT stub that neml2-compile writes beside an artifact:
+// Reads the HIT stub that neml2-compile writes beside an artifact:
 //
 //   [Models]
 //     [elasticity]
@@ -25,17 +25,19 @@ namespace fs = std::filesystem;
 std::unique_ptr<nmhit::Node> parse(const fs::path& stub) {
   std::error_code ignored;
   if (!fs::is_regular_file(stub, ignored))
-    throw Error(NEML2_ERROR_FILE, stub.string(), join("There is no file ", stub.string(), "."));
+    throw Error(NEML2_ERROR_FILE, stub.string(),
+                join("There is no file ", stub.string(), ". Pass the stub that neml2-compile wrote."));
   try {
     return nmhit::parse_file(stub);
   } catch (const std::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, stub.string(), join(stub.string(), " is not a HIT file: ", error.what()));
+    throw Error(NEML2_ERROR_ARTIFACT, stub.string(),
+                join(stub.string(), " is not a HIT file: ", error.what(), ". Pass the stub that neml2-compile wrote."));
   }
 }
 
 std::string text_of(const nmhit::Node& block, const char* key) { return block.param_optional<std::string>(key, ""); }
 
-// The blocks of all sections of this name.
+// Returns the blocks of all sections of this name.
 std::vector<const nmhit::Node*> blocks_of(const nmhit::Node& root, const char* name) {
   std::vector<const nmhit::Node*> blocks;
   for (const nmhit::Node* section : root.children(nmhit::NodeType::Section))
@@ -44,7 +46,7 @@ std::vector<const nmhit::Node*> blocks_of(const nmhit::Node& root, const char* n
   return blocks;
 }
 
-// The model of this name; where there is none, the only compiled one.
+// Returns the model of this name, or the only compiled one for an empty name.
 const nmhit::Node& find_model(const nmhit::Node& root, const fs::path& stub, const std::string& name) {
   std::vector<const nmhit::Node*> compiled;
   std::string names;
@@ -68,7 +70,7 @@ const nmhit::Node& find_model(const nmhit::Node& root, const fs::path& stub, con
                    ". Compiled models in it: ", names.empty() ? "none" : names, "."));
 }
 
-// A path does not always outlive a move of stub and artifact to another place: look beside the stub then.
+// Returns the recorded path, or the same name beside the stub where stub and artifact were moved together.
 fs::path resolved(const fs::path& recorded, const fs::path& folder) {
   std::error_code ignored;
   const fs::path path = folder / recorded;  // `recorded` itself where it is absolute
@@ -83,8 +85,8 @@ SolverConfig read_solver(const nmhit::Node& root, const fs::path& stub, const st
     if (type != "Newton" && type != "NewtonWithLineSearch")
       throw Error(NEML2_ERROR_UNSUPPORTED, name,
                   join("The solver '", name, "' of ", stub.string(), " is of type '", type,
-                       "', expected 'Newton' or 'NewtonWithLineSearch'."));
-    // What is not given has the defaults of NEML2.
+                       "', expected 'Newton' or 'NewtonWithLineSearch'. Compile the model with one of these."));
+    // The defaults are NEML2's.
     SolverConfig solver;
     solver.atol = block->param_optional("abs_tol", 1e-10);
     solver.rtol = block->param_optional("rel_tol", 1e-8);
@@ -96,7 +98,8 @@ SolverConfig read_solver(const nmhit::Node& root, const fs::path& stub, const st
     solver.ls_c = block->param_optional("linesearch_stopping_criteria", 1e-3);
     return solver;
   }
-  throw Error(NEML2_ERROR_ARTIFACT, name, join(stub.string(), " has no solver '", name, "' in [Solvers]."));
+  throw Error(NEML2_ERROR_ARTIFACT, name,
+              join(stub.string(), " has no solver '", name, "' in [Solvers]. Pass the stub that neml2-compile wrote."));
 }
 
 Stub read(const fs::path& path, const std::string& name) {
@@ -106,7 +109,8 @@ Stub read(const fs::path& path, const std::string& name) {
   if (recorded.empty()) recorded = text_of(model, "meta");
   if (recorded.empty())
     throw Error(NEML2_ERROR_ARTIFACT, model.path(),
-                join(path.string(), ": Models/", model.path(), " has no field 'artifact_path'."));
+                join(path.string(), ": Models/", model.path(),
+                     " has no field 'artifact_path'. Pass the stub that neml2-compile wrote."));
   Stub stub{resolved(recorded, path.parent_path()), std::nullopt};
   if (const std::string solver = text_of(model, "solver"); !solver.empty())
     stub.solver = read_solver(*root, path, solver);
@@ -118,7 +122,7 @@ Stub read(const fs::path& path, const std::string& name) {
 Stub read_stub(const fs::path& stub, const std::string& name) {
   try {
     return read(stub, name);
-  } catch (const nmhit::Error& error) {  // a field that is not a value, or not of the kind expected
+  } catch (const nmhit::Error& error) {  // a field that is not a value, or not of the expected type
     throw Error(NEML2_ERROR_ARTIFACT, stub.string(), error.what());
   }
 }

@@ -1,4 +1,4 @@
-// What the processor's caches hold.
+// Size of the processor's cache.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace neml2_capi {
 
-// Bytes of the second-level cache of one core; a common size where the system does not tell.
+// Returns the bytes of one core's second-level cache, or a common size where the system does not tell.
 inline std::int64_t level2_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   static const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);

@@ -1,4 +1,4 @@
-// What every layer throws; capi/abi turns it into a status and the thread's last error.
+// Error, which every room throws; capi/abi turns it into a status and the thread's last error.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class Error : public std::runtime_error {
   std::string subject_;
 };
 
-// Several errors that one call met side by side: as an error it is the worst, and its message tells the first few.
+// Several errors of one call. Status and subject are those of the worst; the message tells the first few.
 class AggregateError : public Error {
  public:
-  // At least one, in the order in which they are told. A fatal one is worse than any that is recoverable; of the
-  // fatal ones the first counts.
+  // `errors` holds at least one, in the order to tell them. A fatal error is worse than any recoverable one; the first
+  // of several fatal ones counts.
   explicit AggregateError(std::vector<Error> errors);
 
   const std::vector<Error>& errors() const noexcept { return errors_; }
@@ -40,18 +40,18 @@ class AggregateError : public Error {
   std::vector<Error> errors_;
 };
 
-// The exception in flight.
+// Returns the exception in flight as an Error.
 Error current_error();
 
-// A message from pieces: join("expected ", n, " inputs").
-template <class... Parts>
-std::string join(const Parts&... parts) {
+// Returns a message of several pieces: join("expected ", n, " inputs").
+template <class... Pieces>
+std::string join(const Pieces&... pieces) {
   std::ostringstream out;
-  (out << ... << parts);
+  (out << ... << pieces);
   return out.str();
 }
 
-// Add one more name to a list for a message: "a, b, c".
+// Adds a name to a list for a message: "a, b, c".
 inline void add_name(std::string& names, std::string_view name) {
   names.append(names.empty() ? "" : ", ").append(name);
 }

@@ -1,4 +1,4 @@
-// The host's floating-point environment is put aside while the library computes: hosts trap, round and flush.
+// Default floating-point environment for the time that the library computes: hosts trap, round and flush.
 #pragma once
 
 #include <cfenv>
@@ -11,15 +11,15 @@ namespace neml2_capi {
 
 #if defined(__x86_64__)
 
-// Only the control word of the vector unit is changed for most hosts: the other unit computes long doubles, and its
-// control word, which a host seldom changes, is read and left alone where it is the default.
+// Scope that replaces the host's environment. Most hosts change only the control word of the vector unit, so the word
+// of the x87 unit, which computes long doubles, is read and left alone where it is the default.
 class DefaultFloatingPoint {
  public:
   DefaultFloatingPoint() : vector_unit_(_mm_getcsr()) {
     if ((vector_unit_ & ~flags) != default_vector_unit) _mm_setcsr(default_vector_unit);
-    unsigned short other_unit = 0;
-    __asm__ volatile("fnstcw %0" : "=m"(other_unit));
-    both_changed_ = other_unit != default_other_unit;
+    unsigned short x87_unit = 0;
+    __asm__ volatile("fnstcw %0" : "=m"(x87_unit));
+    both_changed_ = x87_unit != default_x87_unit;
     if (!both_changed_) return;
     std::fegetenv(&host_);
     std::fesetenv(FE_DFL_ENV);
@@ -32,9 +32,9 @@ class DefaultFloatingPoint {
   DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
 
  private:
-  static constexpr unsigned flags = 0x3f;  // exceptions that were met
+  static constexpr unsigned flags = 0x3f;  // record past exceptions
   static constexpr unsigned default_vector_unit = 0x1f80;
-  static constexpr unsigned short default_other_unit = 0x37f;
+  static constexpr unsigned short default_x87_unit = 0x37f;
 
   unsigned vector_unit_;
   bool both_changed_ = false;

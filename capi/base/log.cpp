@@ -18,7 +18,7 @@ namespace {
 constexpr const char* environment = "NEML2_LOGS";
 constexpr std::array<const char*, num_channels> channel_names = {"newton", "linear", "substep",
                                                                  "model",  "tensor", "driver"};
-// As NEML2 names them.
+// NEML2's names of the levels.
 constexpr std::pair<const char*, Level> level_names[] = {
     {"silent", Level::silent},   {"off", Level::silent},   {"none", Level::silent}, {"0", Level::silent},
     {"warning", Level::warning}, {"warn", Level::warning}, {"1", Level::warning},   {"info", Level::info},
@@ -30,7 +30,7 @@ std::optional<Level> level_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Without blanks around it, in small letters.
+// Returns the text in small letters, without blanks around it.
 std::string tidy(std::string_view text) {
   const auto is_blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -54,7 +54,7 @@ class Queue {
 
   void set_level(Channel channel, Level level) {
     const std::lock_guard lock(mutex_);
-    read_environment();  // what is said later counts
+    read_environment();  // first, so that it does not overrule the host
     store(channel, level);
   }
 
@@ -82,7 +82,7 @@ class Queue {
            std::count_if(forgotten_.begin(), forgotten_.end(), [](std::int64_t lost) { return lost > 0; });
   }
 
-  // A fork must not find the queue half changed. What waits in it is the parent's to tell.
+  // The lock keeps a fork from copying a queue half changed. The parent alone tells the records that wait.
   void before_fork() { mutex_.lock(); }
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child() {
@@ -111,7 +111,7 @@ class Queue {
     return record;
   }
 
-  // Once: entries such as newton=info, with commas between them. The channel all is what the others do not say.
+  // Reads entries such as newton=info, separated by commas, at the first use. `all` stands for channels not named.
   void read_environment() {
     if (read_) return;
     read_ = true;
@@ -152,7 +152,7 @@ class Queue {
   bool read_ = false;
 };
 
-// Never destroyed: threads may write when the process ends.
+// The queue is never destroyed, since threads may write when the process ends.
 Queue& queue() {
   static Queue* const instance = [] {
     static std::atomic<Queue*> made;
@@ -187,7 +187,7 @@ std::optional<Record> take() { return queue().take(); }
 std::int64_t count() { return queue().count(); }
 
 std::string scientific(double value) {
-  if (std::isnan(value)) return "nan";  // whatever its sign
+  if (std::isnan(value)) return "nan";  // without its sign
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, 6).ptr;
   return {text, end};

@@ -1,7 +1,7 @@
-// What the library has to tell of its work: records that wait in a queue until the host takes them. Nothing is printed.
+// Log of the library: records wait in a queue until the host takes them. The library prints nothing.
 //
-// The queue is bounded, and forgets the oldest; threads write and take at once; the child of a fork begins with an
-// empty one. Levels are those that NEML2_LOGS names when a level is first asked for, until the host sets others.
+// The queue is bounded and forgets its oldest records. Threads may write and take at once. The child of a fork begins
+// with an empty queue. NEML2_LOGS, read at the first use, gives the levels until the host sets others.
 #pragma once
 
 #include <atomic>
@@ -37,19 +37,19 @@ struct Record {
   std::string message;  // shorter than NEML2_LOG_LENGTH
 };
 
-// The oldest record, which leaves the queue. Where others before it were forgotten, a warning says so first.
+// Removes the oldest record and returns it. A warning comes first where records were forgotten.
 std::optional<Record> take();
 std::int64_t count();
 
 namespace detail {
 
-// The level of each channel, `unread` before NEML2_LOGS was: greater than all, so that one comparison is enough.
+// Level of each channel. `unread` stands until NEML2_LOGS is read; it is above all levels, so one comparison finds it.
 inline constexpr std::int32_t unread = NEML2_LOG_DEBUG + 1;
 extern std::atomic<std::int32_t> levels[num_channels];
 
 }  // namespace detail
 
-// Is somebody listening? One load where nobody is.
+// Tells whether a record of this level is wanted. It costs one load where none is.
 inline bool on(Channel channel, Level level) {
   const std::int32_t now = detail::levels[static_cast<std::size_t>(channel)].load(std::memory_order_relaxed);
   if (now < static_cast<std::int32_t>(level)) return false;
@@ -58,17 +58,17 @@ inline bool on(Channel channel, Level level) {
 
 void put(Channel channel, Level level, std::string message);
 
-// Write a record of these parts, which are put together only where somebody is listening.
-template <class... Parts>
-void write(Channel channel, Level level, const Parts&... parts) noexcept {
+// Writes a record, and joins its pieces only where it is wanted.
+template <class... Pieces>
+void write(Channel channel, Level level, const Pieces&... pieces) noexcept {
   try {
-    if (on(channel, level)) put(channel, level, join(parts...));
+    if (on(channel, level)) put(channel, level, join(pieces...));
   } catch (...) {
-    // No memory for a record is no reason to fail.
+    // Memory that lacks for a record is no reason to fail.
   }
 }
 
-// A number in seven digits.
+// Returns a number in seven digits.
 std::string scientific(double value);
 
 }  // namespace neml2_capi::log

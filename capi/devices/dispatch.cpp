@@ -51,8 +51,11 @@ Dispatch::Dispatch(std::vector<Device> devices)
                   join(device.model->limiting_package(), " was compiled for a fixed batch of ", baked,
                        " points, of which the batch size of ", device.name, ", ", device.share.batch_size,
                        ", is no multiple. Choose one, or compile the model with --dynamic-batch."));
-    std::vector<std::shared_ptr<const Route>> special = {std::make_shared<const HostArrays>(*device.model)};
-    routes_.push_back(std::make_unique<const Routes>(device.model, std::move(special)));
+    if (device.model->compute_device().is_host())
+      routes_.push_back(std::make_unique<const Routes>(device.model));
+    else
+      routes_.push_back(
+          std::make_unique<const Routes>(device.model, std::make_shared<const HostArrays>(*device.model)));
   }
   primary()->keep_on_host();
 }

@@ -30,7 +30,9 @@ class Dispatch final : public Route {
 
   bool gives(const Request&, const Options&) const override { return true; }
   void check(const Options& options, std::int64_t points) const override;
-  ChunkSize chunk_size(const Options&, const Request& request) const override { return {request.points, true}; }
+  ChunkSize chunk_size(const Options&, const Request& request) const override {
+    return {request.points, request.points};
+  }
   // Throws the error of a sub-batch, or, where several failed, an AggregateError.
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;

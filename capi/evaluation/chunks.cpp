@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "capi/evaluation/results.h"
+
 namespace neml2_capi::model {
 
 bool Turns::wait(std::int64_t number) {
@@ -20,6 +22,17 @@ void Turns::give_up() {
   const std::lock_guard lock(mutex_);
   given_up_ = true;
   came_.notify_all();
+}
+
+bool begin_sums(const Plan& plan, const Bindings& bindings, const Range& range) {
+  if (!plan.request().sums) return true;
+  if (range.turns && !range.turns->wait(range.number)) return false;
+  if (range.begin == 0) clear_sums(plan.model(), bindings);
+  return true;
+}
+
+void end_sums(const Plan& plan, const Range& range) {
+  if (plan.request().sums && range.turns) range.turns->end();
 }
 
 // To wake a worker costs some ten microseconds. One chunk tells how long the rest will take.

@@ -39,6 +39,10 @@ class Turns {
   bool given_up_ = false;
 };
 
+// Waits for the turn of a range where sums are asked for, which begin at zero. False where an earlier range failed.
+bool begin_sums(const Plan& plan, const Bindings& bindings, const Range& range);
+void end_sums(const Plan& plan, const Range& range);
+
 class Chunks final : public threads::Job {
  public:
   Chunks(const Plan& plan, const Route& route, const Bindings& bindings, std::int64_t size)

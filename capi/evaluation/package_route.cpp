@@ -12,13 +12,14 @@ namespace neml2_capi::model {
 // room for what happens inside.
 Route::ChunkSize PackageRoute::chunk_of(const Options& options, const Request& request,
                                         std::int64_t bytes_per_point) const {
-  if (model_.baked_batch() != 0) return {model_.baked_batch(), true};
-  if (options.whole_batch()) return {request.points, true};
-  if (options.chunk() != 0) return {std::min(options.chunk(), model_.greatest_batch()), true};
+  const auto exactly = [](std::int64_t points) { return ChunkSize{points, points}; };
+  if (model_.baked_batch() != 0) return exactly(model_.baked_batch());
+  if (options.whole_batch()) return exactly(request.points);
+  if (options.chunk() != 0) return exactly(std::min(options.chunk(), model_.greatest_batch()));
   constexpr std::int64_t least = 16, most = 2048;
   const std::int64_t fit = std::clamp(level2_cache() / 2 / std::max<std::int64_t>(bytes_per_point, 1), least, most);
   const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
-  return {std::min(in_cache, model_.greatest_batch()), false};
+  return {std::min(in_cache, model_.greatest_batch()), 0};
 }
 
 void PackageRoute::check(const Options& options, std::int64_t points) const {

@@ -30,7 +30,8 @@ Plan::Plan(const Routes& routes, const Options& options, const Request& request)
 
 // Several threads get several chunks each, of an amount of work beside which it is little to begin and end one.
 std::int64_t Plan::chunk_size() const {
-  if (threads_ == 1 || chunk_.fixed) return chunk_.most;
+  if (threads_ == 1) return chunk_.most;
+  if (chunk_.shared != 0) return chunk_.shared;
   constexpr double worthwhile = 200e-6;  // seconds
   const auto worthwhile_points = static_cast<std::int64_t>(std::min(worthwhile / routes_.seconds_per_point(), 2048.0));
   const std::int64_t shared = std::max(request_.points / (4 * threads_), worthwhile_points);

@@ -71,17 +71,21 @@ void write_results(const Model& model, const Bindings& bindings, Chunk& chunk) {
   write(bindings.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.suggested_cut);
 }
 
+Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Variable& variable) {
+  Tensor& all = bindings.unknowns->at(unknown);
+  if (!all.data()) {
+    all = Tensor::empty(variable.dtype, Dims{bindings.points}.then(variable.point_shape));
+    fill_nan(all.data_as<char>(), all.dtype(), all.numel());
+  }
+  return all;
+}
+
 void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& chunk) {
   const auto& unknowns = model.variables(Kind::unknown);
   for (std::size_t i = 0; i < unknowns.size(); ++i) {
     const Tensor& iterate = chunk.unknowns[model.values_of(Kind::unknown)[i]];
     if (!iterate.data()) continue;
-    Tensor& all = bindings.unknowns->at(i);
-    if (!all.data()) {
-      all = Tensor::empty(unknowns[i].dtype, Dims{bindings.points}.then(unknowns[i].point_shape));
-      fill_nan(all.data_as<char>(), all.dtype(), all.numel());
-    }
-    Groups target = {all};
+    Groups target = {iterates_of_all(bindings, i, unknowns[i])};
     for (std::int64_t p = 0; p < chunk.points; ++p)
       if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE) copy_row({iterate}, p, target, chunk.begin + p);
   }

@@ -18,6 +18,7 @@ void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_
 void write_results(const Model& model, const Bindings& bindings, Chunk& chunk);
 void write_derivatives(const Model& model, const Bindings& bindings, const Chunk& chunk, const Derived& derived);
 // The last iterates of failed points; NaN elsewhere. For one thread at a time.
+Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Variable& variable);
 void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& chunk);
 
 // Sums over all points begin at zero.

@@ -66,10 +66,10 @@ class Route {
   // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED where so many points cannot be evaluated with these options.
   virtual void check(const Options& options, std::int64_t points) const = 0;
 
-  // How many points to evaluate at once: `most`, or fewer where threads share them, unless that is `fixed`.
+  // How many points to evaluate at once: at most, and where several threads share them; 0: fewer, as time tells.
   struct ChunkSize {
     std::int64_t most;
-    bool fixed;
+    std::int64_t shared;
   };
   virtual ChunkSize chunk_size(const Options& options, const Request& request) const = 0;
 

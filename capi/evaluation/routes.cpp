@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capi/evaluation/lanes.h"
 #include "capi/evaluation/one_package.h"
 #include "capi/evaluation/through_segments.h"
 
@@ -24,12 +25,15 @@ std::int64_t Route::end_of_range(const Options&, const Bindings& bindings, std::
   return begin + std::min(size, bindings.points - begin);
 }
 
-Routes::Routes(std::shared_ptr<const Model> model, std::vector<std::shared_ptr<const Route>> special)
-    : model_(std::move(model)), routes_(std::move(special)) {
+Routes::Routes(std::shared_ptr<const Model> model) : model_(std::move(model)) {
   auto segments = std::make_shared<const ThroughSegments>(*model_);
+  routes_.push_back(std::make_shared<const Lanes>(*model_));
   if (OnePackage::evaluates(*model_)) routes_.push_back(std::make_shared<const OnePackage>(*model_, *segments));
   routes_.push_back(std::move(segments));
 }
+
+Routes::Routes(std::shared_ptr<const Model> model, std::shared_ptr<const Route> only)
+    : model_(std::move(model)), routes_{std::move(only)} {}
 
 Routes::~Routes() = default;
 

@@ -14,8 +14,10 @@ namespace neml2_capi::model {
 
 class Routes {
  public:
-  // Those over its packages; `special` come before them.
-  explicit Routes(std::shared_ptr<const Model> model, std::vector<std::shared_ptr<const Route>> special = {});
+  // Over its kernels and packages.
+  explicit Routes(std::shared_ptr<const Model> model);
+  // This one, which gives all there is.
+  Routes(std::shared_ptr<const Model> model, std::shared_ptr<const Route> only);
   ~Routes();
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;

@@ -43,12 +43,18 @@ Bindings one_batch(const Model& model, Bindings bindings) {
   return bindings;
 }
 
+// What is handed out is the systems of packages, whether or not there are kernels.
+Options without_kernels(Options options) {
+  options.set("kernels", std::string_view("off"));
+  return options;
+}
+
 }  // namespace
 
 Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Options& options)
     : routes_(std::move(routes)),
       bindings_(one_batch(routes_->model(), std::move(bindings))),
-      plan_(*routes_, options, Request(bindings_)),
+      plan_(*routes_, without_kernels(options), Request(bindings_)),
       route_(routes_->model()) {
   if (points() > 0) inputs_to_copy(routes_->model(), bindings_, options.miters());
   bindings_.copies.assign(bindings_.inputs.size(), true);

@@ -12,18 +12,6 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Ready to write what a range gives: sums wait for their turn. False where an earlier range failed.
-bool begin_writing(const Plan& plan, const Bindings& bindings, const Range& range) {
-  if (!plan.request().sums) return true;
-  if (range.turns && !range.turns->wait(range.number)) return false;
-  if (range.begin == 0) clear_sums(plan.model(), bindings);
-  return true;
-}
-
-void end_writing(const Plan& plan, const Range& range) {
-  if (plan.request().sums && range.turns) range.turns->end();
-}
-
 }  // namespace
 
 ThroughSegments::ThroughSegments(const Model& model) : PackageRoute(model) {
@@ -61,16 +49,16 @@ void ThroughSegments::run(const Plan& plan, const Bindings& bindings, const Rang
     if (error.status() < NEML2_OK) throw;
     return run_one_by_one(plan, bindings, range, workspace, tally);
   }
-  if (!begin_writing(plan, bindings, range)) return;
+  if (!begin_sums(plan, bindings, range)) return;
   write(chunk, bindings, derived, range.turns);
   tally.add(chunk.status, range.begin);
-  end_writing(plan, range);
+  end_sums(plan, range);
   chunk.release_values();  // which hold memory, of the caller's perhaps
 }
 
 void ThroughSegments::run_one_by_one(const Plan& plan, const Bindings& bindings, const Range& range,
                                      Workspace& workspace, Tally& tally) const {
-  if (!begin_writing(plan, bindings, range)) return;
+  if (!begin_sums(plan, bindings, range)) return;
   Chunk& chunk = workspace.chunk;
   const std::int64_t step =
       plan.options().whole_batch() ? range.points : std::max<std::int64_t>(model_.baked_batch(), 1);
@@ -86,7 +74,7 @@ void ThroughSegments::run_one_by_one(const Plan& plan, const Bindings& bindings,
     write(chunk, bindings, derived, range.turns);
     tally.add(chunk.status, point);
   }
-  end_writing(plan, range);
+  end_sums(plan, range);
 }
 
 void ThroughSegments::fill(Chunk& chunk, const Plan& plan, const Bindings& bindings, std::int64_t begin,

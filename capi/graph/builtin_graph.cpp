@@ -17,30 +17,30 @@
 namespace neml2_capi::aoti {
 namespace {
 
-// Where the size of each symbol of a package is found.
+// Returns the position of each symbol's size among the sizes of a run.
 SizeExpression::Symbols positions(const Signature& signature) {
   SizeExpression::Symbols found;
   for (const auto& [name, axis] : signature.symbols) found.emplace(name, found.size());
   return found;
 }
 
-// The provider's operators take tensors and numbers, and return tensors.
+// Throws unless a node fits the provider's operators, which take tensors and numbers, and return tensors.
 void check_arguments(const OperatorNode& node) {
   if (node.registered) return;  // it was checked against its schema
   for (const Argument& argument : node.inputs)
     if (argument.kind > Argument::Kind::none)
       throw Error(
           NEML2_ERROR_UNSUPPORTED, "",
-          join("the package calls the operator ", node.target, " with the argument ", argument.name, " of the kind ",
-               argument.kind_name, ", which the built-in runtime does not know: write the model without it"));
+          join("The package calls the operator ", node.target, " with the argument ", argument.name, " of the kind ",
+               argument.kind_name, ", which the built-in runtime does not know. Write the model without it."));
   for (const OperatorNode::Output& output : node.outputs)
     if (!output.is_tensor)
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package calls the operator ", node.target,
-                       ", which returns something other than tensors: write the model without it"));
+                  join("The package calls the operator ", node.target,
+                       ", which returns something other than tensors. Write the model without it."));
 }
 
-// Handles are the provider's: pointers to tensors.
+// Handles of the provider: pointers to tensors.
 class BuiltinHandling final : public Handling {
  public:
   static const BuiltinHandling& get() {
@@ -50,7 +50,7 @@ class BuiltinHandling final : public Handling {
 
   Tensor tensor_of(void* handle) const override { return *static_cast<Tensor*>(handle); }
 
-  // Its users are counted on their own.
+  // The lent handle has a storage of its own, whose count tells whether the package forgot its handle: see destroy().
   void* lend(const Tensor& tensor) const override {
     const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
     Storage counted =
@@ -60,7 +60,7 @@ class BuiltinHandling final : public Handling {
 
   void take_back(void* lent) const noexcept override { delete static_cast<Tensor*>(lent); }
 
-  // Code of torch 2.13 leaves the handles behind: then there is a second user.
+  // Code of torch 2.13 forgets its handles, which then are second users of the memory.
   void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
                const std::vector<void*>& lent) const override {
     destroy();
@@ -71,7 +71,7 @@ class BuiltinHandling final : public Handling {
   std::string reason(void*) const override { return Provider::get().last_error(); }
 };
 
-// What a package makes after its first run, which may make constants for all later ones, only this thread can reach.
+// Scope of a run whose tensors only this thread can reach: any but the first, which may make constants for later ones.
 class ConfinedRun {
  public:
   explicit ConfinedRun(bool confined) {
@@ -116,7 +116,8 @@ class BuiltinGraph final : public LoadedGraph {
       run_container(inputs, outputs, context);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!outputs[i])
-        throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": output ", i, " was not returned"));
+        throw Error(NEML2_ERROR_RUNTIME, package(),
+                    join(package(), ": The package did not return output ", i, ". Compile the model again."));
   }
 
  private:
@@ -133,7 +134,7 @@ class BuiltinGraph final : public LoadedGraph {
     try {
       outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], singular));
     } catch (const std::exception& error) {
-      throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": the compiled package failed: ", error.what()));
+      throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": The package failed: ", error.what(), "."));
     }
   }
 
@@ -144,7 +145,7 @@ class BuiltinGraph final : public LoadedGraph {
                    outputs.size(), &context, signature().has_integer_kernels);
   }
 
-  // What a user's function failed with comes before what the package says of it.
+  // Throws the error of a user's function, rather than the package's words about it.
   void run_registered(Handles& inputs, Handles& outputs, RunContext& context) const {
     Vector<std::int64_t> sizes;
     for (const auto& [name, axis] : signature().symbols)
@@ -165,7 +166,7 @@ class BuiltinGraph final : public LoadedGraph {
 
   std::vector<OperatorNode> nodes_;
   bool calls_registered_;
-  bool solves_ = false;  // and does nothing else
+  bool solves_ = false;  // true where it only solves a linear system
 };
 
 }  // namespace
@@ -189,12 +190,12 @@ void resolve_builtin(const Object& object, const Signature& signature, std::vect
   std::string list;
   for (const std::string& name : missing) add_name(list, name);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package calls what the built-in runtime does not have: ", list, ". Run it on libtorch, ",
+              join("The package calls what the built-in runtime does not have: ", list, ". Run it on libtorch, ",
                    lacks_operators ? "or register a function for the operator (neml2_operator_register) before it is "
                                      "loaded, "
                                    : "",
-                   "or write the model without it and compile it again. Operators that may be called: ",
-                   provider.supported_operators()));
+                   "or write the model without it and compile it again. The built-in runtime has the operators ",
+                   provider.supported_operators(), "."));
 }
 
 std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,

@@ -13,7 +13,7 @@
 
 namespace neml2_capi::aoti {
 
-// Give every node its function. Throws NEML2_ERROR_UNSUPPORTED, naming all that the provider lacks at once.
+// Gives every node its function. Throws NEML2_ERROR_UNSUPPORTED with all that the provider lacks.
 void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
 
 std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,

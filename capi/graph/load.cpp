@@ -15,8 +15,8 @@
 #include "capi/loader/image.h"
 #include "capi/loader/isa.h"
 #include "capi/package/call_spec.h"
+#include "capi/package/collected_errors.h"
 #include "capi/package/extern_nodes.h"
-#include "capi/package/findings.h"
 #include "capi/package/source.h"
 
 namespace neml2_capi::aoti {
@@ -26,8 +26,8 @@ std::string_view entry_of(const archive::Archive& archive, std::string_view suff
   const auto entry = archive.find(suffix);
   if (!entry)
     throw Error(NEML2_ERROR_ARTIFACT, "",
-                join("the archive has no entry *", suffix,
-                     ". It should be a .pt2 package as neml2-compile writes it, with its source."));
+                join("The archive has no entry *", suffix,
+                     ". Pass a .pt2 package as neml2-compile writes it, with its source."));
   return *entry;
 }
 
@@ -46,17 +46,18 @@ Metadata read_metadata(std::string_view text) {
     metadata.notes = document.value(exporter_notes, "");
     return metadata;
   } catch (const nlohmann::json::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, "", join("the metadata in the package is malformed: ", error.what()));
+    throw Error(NEML2_ERROR_ARTIFACT, "",
+                join("The metadata in the package is malformed: ", error.what(), ". Compile the model again."));
   }
 }
 
-// What an archive holds, found fit to run here.
+// Contents of an archive that passed the checks.
 struct Contents {
   Runtime runtime = Runtime::builtin;
   Signature signature;
   std::vector<OperatorNode> nodes;
   std::vector<libtorch::OperatorCall> calls;  // of the nodes, on libtorch
-  std::vector<libtorch::KernelFile> kernels;  // for a device
+  std::vector<libtorch::KernelFile> kernels;  // code of a device
   Device device;
   Object object;
 };
@@ -72,8 +73,8 @@ void bind_to_libtorch(Contents& contents, std::string_view object) {
   for (const OperatorNode& node : contents.nodes) contents.calls.push_back(libtorch::resolve(node));
 }
 
-// Without a choice, libtorch is asked for where the built-in provider lacks something; where it cannot help, both
-// reasons are told.
+// Binds to libtorch where the built-in provider lacks something. Where libtorch lacks something too, the error tells
+// both reasons.
 void bind_to_either(Contents& contents, std::string_view object) {
   try {
     bind_to_builtin(contents, object);
@@ -90,19 +91,19 @@ void bind_to_either(Contents& contents, std::string_view object) {
   }
 }
 
-// Where the package will run. Devices other than the CPU are libtorch's.
+// Returns the device that the package will run on. Devices other than the CPU need libtorch.
 Device device_for(const Target& target, const Wanted& wanted) {
   const Device own{target.device == "cuda" ? Device::Type::cuda : Device::Type::cpu};
   const Device device = wanted.device.value_or(own);
   if (device.type != own.type)
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package was compiled for the device \"", target.device, "\", and is wanted on ", device.str(),
-                     ": compile the model with --device ", device.is_host() ? "cpu" : "cuda"));
+                join("The package was compiled for the device \"", target.device, "\", and is wanted on ", device.str(),
+                     ". Compile the model with --device ", device.is_host() ? "cpu" : "cuda", "."));
   if (device.type == Device::Type::cuda && wanted.runtime == Runtime::builtin)
     throw Error(
         NEML2_ERROR_UNSUPPORTED, "",
-        "the package was compiled for the device \"cuda\", and the built-in runtime runs on \"cpu\" only: load it "
-        "for libtorch");
+        "The package was compiled for the device \"cuda\", and the built-in runtime runs on \"cpu\" only. Load it "
+        "with the runtime libtorch.");
   return device;
 }
 
@@ -121,30 +122,30 @@ Runtime runtime_for(Device device, Runtime wanted) {
   return device.is_host() && wanted != Runtime::tensors ? wanted : Runtime::libtorch;
 }
 
-// All that can be known without mapping the code.
+// Reads and checks all that needs no mapped code.
 Contents read_checked(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents;
   Metadata metadata;
-  Findings findings(package);
-  findings.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
-  findings.raise_if_any();
+  CollectedErrors errors(package);
+  errors.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
+  errors.raise_if_any();
   const Target& target = metadata.target;
-  // A package for another device or machine may have no code, and nothing else to check.
-  findings.collect([&] { check_machine(target); });
-  findings.raise_if_any();
-  findings.collect([&] { contents.device = device_for(target, wanted); });
-  findings.raise_if_any();
+  // A package for another device or machine ends the checks: it may have no code.
+  errors.collect([&] { check_machine(target); });
+  errors.raise_if_any();
+  errors.collect([&] { contents.device = device_for(target, wanted); });
+  errors.raise_if_any();
   const Runtime runtime = runtime_for(contents.device, wanted.runtime);
-  findings.collect([&] { require_libtorch(contents.device); });
-  findings.raise_if_any();
-  findings.collect([&] {
+  errors.collect([&] { require_libtorch(contents.device); });
+  errors.raise_if_any();
+  errors.collect([&] {
     const std::string_view source = entry_of(archive, ".wrapper.cpp");
     contents.signature = read_signature(source);
     name_tensors(contents.signature, metadata.notes);
     if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
     for (const auto& [name, bytes] : archive.find_all(".cubin")) contents.kernels.push_back({name, std::string(bytes)});
   });
-  findings.collect([&] {
+  errors.collect([&] {
     const std::string_view object = entry_of(archive, ".wrapper.so");
     switch (runtime) {
       case Runtime::automatic: return bind_to_either(contents, object);
@@ -154,10 +155,10 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
     }
   });
   if (runtime == Runtime::builtin)
-    findings.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
-  findings.collect([&] { check_processor(target, contents.object.producers); });
-  findings.collect([&] { check_c_library(contents.object.versions); });
-  findings.raise_if_any();
+    errors.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
+  errors.collect([&] { check_processor(target, contents.object.producers); });
+  errors.collect([&] { check_c_library(contents.object.versions); });
+  errors.raise_if_any();
   return contents;
 }
 
@@ -170,7 +171,7 @@ std::shared_ptr<Graph> open(const archive::Archive& archive, const std::string& 
   return open_builtin(package, std::move(contents.signature), std::move(contents.nodes), image);
 }
 
-// Read an archive, from a path or a content; every error tells the package.
+// Reads an archive, from a path or a content. Every error names the package.
 template <class Read, class... Source>
 auto naming_package(const std::string& package, Read&& read, const Wanted& wanted, const Source&... source) {
   try {
@@ -183,7 +184,7 @@ auto naming_package(const std::string& package, Read&& read, const Wanted& wante
   }
 }
 
-// What a package without a file is called.
+// Name of a package without a file.
 const std::string in_memory = "the package in memory";
 
 }  // namespace

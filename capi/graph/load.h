@@ -1,4 +1,4 @@
-// Loading a package: everything is checked first, for the runtime that it will call.
+// Loading of a package, which is first checked for the runtime that it will call.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,13 @@
 
 namespace neml2_capi::aoti {
 
-// Load a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each thing that it found.
+// Loads a .pt2 file. Throws Error: NEML2_ERROR_FILE, _ARTIFACT, _UNSUPPORTED, with a line for each failed check.
 std::shared_ptr<Graph> load_graph(const std::filesystem::path& path, const Wanted& wanted = {});
-// The same of the content of such a file, which is not needed any more then.
+// Loads the content of such a file, which is not needed afterwards.
 std::shared_ptr<Graph> load_graph(std::string_view content, const Wanted& wanted = {});
 
-// Make all the checks of load_graph() that need no code of the package to be mapped, and throw what they find, a line
-// for each. Returns the runtime that load_graph() would take.
+// Makes all checks of load_graph() that need no mapped code, and throws its errors. Returns the runtime that
+// load_graph() would take.
 Runtime check_package(const std::filesystem::path& path, const Wanted& wanted = {});
 
 }  // namespace neml2_capi::aoti

@@ -12,19 +12,19 @@
 namespace neml2_capi::aoti {
 class RegisteredOperator {
  public:
-  RegisteredOperator(Schema schema, UserFunction function)
+  RegisteredOperator(OperatorSchema schema, UserFunction function)
       : schema_(std::move(schema)), name_(schema_.full_name()), function_(std::move(function)) {}
 
-  const Schema& schema() const { return schema_; }
+  const OperatorSchema& schema() const { return schema_; }
   const std::string& name() const { return name_; }
 
-  // Throws NEML2_ERROR_UNSUPPORTED when it was unregistered.
+  // Throws NEML2_ERROR_UNSUPPORTED for an operator that was unregistered.
   void call(Invocation& invocation) {
     const Running running(*this);
     if (retired_.load())
       throw Error(NEML2_ERROR_UNSUPPORTED, name_,
-                  join("the operator ", name_,
-                       " was unregistered after the package was loaded: register it, and load the package again"));
+                  join("The operator ", name_,
+                       " was unregistered after the package was loaded. Register it, and load the package again."));
     function_(invocation);
   }
 
@@ -32,13 +32,14 @@ class RegisteredOperator {
     for (const Running* running = innermost; running; running = running->outer)
       if (&running->registered == this)
         throw Error(NEML2_ERROR_ARGUMENT, name_,
-                    join("The operator ", name_, " cannot be unregistered by its own function: it is running."));
+                    join("The operator ", name_,
+                         " cannot be unregistered by its own function, which is running. Unregister it afterwards."));
     retired_.store(true);
     for (std::int64_t left; (left = running_.load()) != 0;) running_.wait(left);
   }
 
  private:
-  // A call that is under way on this thread, and those around it.
+  // Call that is under way on this thread, with the calls around it.
   struct Running {
     explicit Running(RegisteredOperator& of) : registered(of), outer(innermost) {
       innermost = this;
@@ -57,7 +58,7 @@ class RegisteredOperator {
   };
   static thread_local const Running* innermost;
 
-  Schema schema_;
+  OperatorSchema schema_;
   std::string name_;
   UserFunction function_;
   std::atomic<bool> retired_ = false;
@@ -69,9 +70,9 @@ thread_local const RegisteredOperator::Running* RegisteredOperator::innermost = 
 RegisteredCall::RegisteredCall(std::shared_ptr<RegisteredOperator> registered, const OperatorNode& node,
                                const SizeExpression::Symbols& symbols)
     : operator_(std::move(registered)),
-      slots_(
-          slots_of(node, operator_->schema(),
-                   "does not fit the schema that was registered: register the one that the model was exported with")) {
+      arguments_(bind_arguments(
+          node, operator_->schema(),
+          "does not fit the schema that was registered. Register the one that the model was exported with.")) {
   const auto read = [&](const std::vector<std::string>& texts) {
     std::vector<SizeExpression> expressions;
     for (const std::string& text : texts) expressions.emplace_back(text, symbols);
@@ -87,8 +88,8 @@ void RegisteredCall::check(std::int64_t i, const Tensor& value, const std::int64
   const Expected& expected = expected_[static_cast<std::size_t>(i)];
   if (expected.dtype && value.dtype() != *expected.dtype)
     throw Error(NEML2_ERROR_DTYPE, name(),
-                join("output ", i, " of the operator ", name(), " must be ", name_of(*expected.dtype), ", and is ",
-                     name_of(value.dtype())));
+                join("Output ", i, " of the operator ", name(), " must be ", name_of(*expected.dtype), ", and is ",
+                     name_of(value.dtype()), ". Convert it in the function."));
   if (!expected.has_layout) return;
   bool fits = value.ndim() == std::ssize(expected.sizes);
   std::string wanted;
@@ -100,11 +101,12 @@ void RegisteredCall::check(std::int64_t i, const Tensor& value, const std::int64
   }
   if (!fits)
     throw Error(NEML2_ERROR_SHAPE, name(),
-                join("output ", i, " of the operator ", name(), " must have the shape (", wanted,
-                     expected.sizes.size() == 1 ? ",)" : ")", ", and has ", value.sizes().str()));
+                join("Output ", i, " of the operator ", name(), " must have the shape (", wanted,
+                     expected.sizes.size() == 1 ? ",)" : ")", ", and has ", value.sizes().str(),
+                     ". Return it as the operator's fake implementation does."));
 }
 
-// In memory that nobody else has, in the order of the axes that the package's code expects.
+// Returns the value in memory that nobody else has, in the order of the axes that the package's code expects.
 Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64_t* sizes) const {
   Dims strides = value.sizes().row_major();
   const auto& expected = expected_[static_cast<std::size_t>(i)].strides;
@@ -121,7 +123,7 @@ Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64
   if (value.storage().is_own() && value.storage().is_unique() && is_as_wanted(value))
     return Tensor(value.storage(), value.dtype(), value.sizes(), strides, value.offset());
 
-  // A row-major copy with the axes in the order of their strides, seen with the axes as they were.
+  // The copy is row-major with the axes in the order of their strides, and seen with the axes as they were.
   Dims order = value.sizes();
   std::iota(&order[0], &order[0] + order.size(), std::int64_t{0});
   std::stable_sort(&order[0], &order[0] + order.size(),
@@ -138,13 +140,13 @@ Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64
   if (made.numel() > 0 && !is_as_wanted(made))
     throw Error(
         NEML2_ERROR_UNSUPPORTED, name(),
-        join("the package takes output ", i, " of the operator ", name(), " with the strides ", strides.str(),
-             ", which leave gaps or overlap: compile it with a fake implementation that returns a dense tensor"));
+        join("The package takes output ", i, " of the operator ", name(), " with the strides ", strides.str(),
+             ", which leave gaps or overlap. Compile it with a fake implementation that returns a dense tensor."));
   return Tensor(made.storage(), made.dtype(), made.sizes(), strides);
 }
 
-// What a package is told to have failed, it prints. So where the source tells all of the layout, a failed function gives
-// zeros, the functions after it are not called, and the run fails when it is through.
+// A package prints the failures that it sees. So where the source tells all of the layout, a failed function gives
+// zeros, later functions are not called, and the run fails at its end.
 bool RegisteredCall::give_zeros(const std::int64_t* sizes, Tensor* const* outputs) const {
   const auto is_known = [](const SizeExpression& size) { return size.is_known(); };
   for (const Expected& expected : expected_)
@@ -171,7 +173,8 @@ void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* cons
     for (std::int64_t i = 0; i < invocation.num_outputs(); ++i) {
       std::optional<Tensor>& made = invocation.outputs_[static_cast<std::size_t>(i)];
       if (!made)
-        throw Error(NEML2_ERROR_RUNTIME, call.name(), join("the operator ", call.name(), " gave no output ", i));
+        throw Error(NEML2_ERROR_RUNTIME, call.name(),
+                    join("The operator ", call.name(), " gave no output ", i, ". Set every output in its function."));
       *outputs[i] = std::move(*made);
     }
   } catch (...) {
@@ -184,27 +187,27 @@ namespace {
 
 std::mutex mutex;
 
-// It is not destroyed: packages may run while the process ends.
+// The map is never destroyed: packages may run while the process ends.
 auto& operators() {
   static auto& all = *new std::map<std::string, std::shared_ptr<RegisteredOperator>, std::less<>>;
   return all;
 }
 
-void require_supported(std::string_view text, const Schema& schema) {
+void require_supported(std::string_view text, const OperatorSchema& schema) {
   const auto refuse = [&](const std::string& what) {
     throw Error(NEML2_ERROR_ARGUMENT, "schema", join("The operator '", text, "' cannot be registered: ", what));
   };
-  if (text.find("!)") != std::string_view::npos) refuse("it writes to an argument; it should return what it makes.");
+  if (text.find("!)") != std::string_view::npos) refuse("it writes to an argument. Return the result instead.");
   constexpr std::string_view types[] = {"Tensor", "int", "float", "bool", "str"};
   for (const Parameter& parameter : schema.parameters)
     if (std::find(std::begin(types), std::end(types), parameter.type.base) == std::end(types) ||
         (parameter.type.is_list && parameter.type.base == "str"))
       refuse(join("its argument ", parameter.name,
-                  " is of a type that a function is not given; possible are Tensor, int, SymInt, float, bool and str, "
-                  "each with '?', and lists of all but str."));
+                  " is of a type that functions do not take. Use Tensor, int, SymInt, float, bool or str, each with or "
+                  "without '?', or lists of all but str."));
   if (schema.returns.empty() ||
       !std::all_of(schema.returns.begin(), schema.returns.end(), [](const Type& type) { return type.is_tensor(); }))
-    refuse("it must return one or more of Tensor, and nothing else.");
+    refuse("it must return one or more Tensor, and nothing else. Change its results.");
 }
 
 }  // namespace
@@ -219,11 +222,11 @@ Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Te
     return tensor;
   };
   outputs_.resize(call.expected_.size());
-  arguments_.reserve(call.slots_.size());
-  for (const Slot& slot : call.slots_) {
-    arguments_.push_back({slot, {}, {}, {}});
+  arguments_.reserve(call.arguments_.size());
+  for (const BoundArgument& argument : call.arguments_) {
+    arguments_.push_back({argument, {}, {}, {}});
     Given& given = arguments_.back();
-    const Argument& value = slot.value;
+    const Argument& value = argument.value;
     switch (value.kind) {
       case Kind::tensor: given.tensors.push_back(next_tensor()); break;
       case Kind::tensors:
@@ -232,7 +235,7 @@ Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Te
       case Kind::optional_tensors:
         for (const bool is_there : value.booleans) given.tensors.push_back(is_there ? next_tensor() : Tensor());
         break;
-      case Kind::integer: given.integers.push_back(slot.is_default ? value.number : *integers++); break;
+      case Kind::integer: given.integers.push_back(argument.is_default ? value.number : *integers++); break;
       case Kind::integers:
         for (std::int64_t i = 0; i < value.count; ++i) given.integers.push_back(*integers++);
         break;
@@ -250,21 +253,23 @@ Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Te
 void Invocation::set_output(std::int64_t i, Tensor&& value) {
   if (i < 0 || i >= num_outputs())
     throw Error(NEML2_ERROR_ARGUMENT, call_.name(),
-                join("the operator ", call_.name(), " returns ", num_outputs(), " tensors; there is no output ", i));
+                join("The operator ", call_.name(), " returns ", num_outputs(), " tensors; there is no output ", i,
+                     ". Outputs are numbered from 0."));
   call_.check(i, value, sizes_);
   outputs_[static_cast<std::size_t>(i)] = call_.laid_out(i, std::move(value), sizes_);
 }
 
 void register_operator(std::string_view text, UserFunction function) {
-  Schema schema = parse_schema(text);
+  OperatorSchema schema = parse_schema(text);
   require_supported(text, schema);
   const std::string name = schema.full_name();
   if (Provider::get().find_operator(name.c_str()))
-    throw Error(NEML2_ERROR_ARGUMENT, name, join("The built-in runtime has an operator ", name, " of its own."));
+    throw Error(NEML2_ERROR_ARGUMENT, name,
+                join("The built-in runtime has an operator ", name, " of its own. Choose another name."));
   auto made = std::make_shared<RegisteredOperator>(std::move(schema), std::move(function));
   const std::lock_guard lock(mutex);
   if (!operators().emplace(name, std::move(made)).second)
-    throw Error(NEML2_ERROR_ARGUMENT, name, join("An operator ", name, " is registered already: unregister it first."));
+    throw Error(NEML2_ERROR_ARGUMENT, name, join("An operator ", name, " is registered already. Unregister it first."));
 }
 
 void unregister_operator(std::string_view text) {
@@ -276,12 +281,14 @@ void unregister_operator(std::string_view text) {
     const std::lock_guard lock(mutex);
     const auto at = operators().find(name);
     if (at == operators().end())
-      throw Error(NEML2_ERROR_NAME, name, join("There is no operator '", name, "' that was registered."));
+      throw Error(
+          NEML2_ERROR_NAME, name,
+          join("There is no operator '", name, "' that was registered. Pass the name or schema of one that was."));
     found = at->second;
   }
   found->retire();
   const std::lock_guard lock(mutex);
-  const auto at = operators().find(name);  // another thread may have been faster
+  const auto at = operators().find(name);  // again, since another thread may have been faster
   if (at != operators().end() && at->second == found) operators().erase(at);
 }
 

@@ -1,4 +1,4 @@
-// Operators that a user has registered: what packages call and the built-in provider does not have.
+// Operators that a user has registered, which packages call and the built-in provider lacks.
 #pragma once
 
 #include <atomic>
@@ -10,30 +10,30 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/package/bound_arguments.h"
 #include "capi/package/operator_node.h"
-#include "capi/package/schema.h"
+#include "capi/package/operator_schema.h"
 #include "capi/package/size_expression.h"
-#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti {
 
-// One call of a user's function: what it is given, and what it makes.
+// Call of a user's function: its arguments and its outputs.
 class Invocation {
  public:
-  // An argument, in the order of the schema: one value, or those of a list. A text is in the slot.
+  // Argument with its run-time values: one, or those of a list. A text is in `argument`.
   struct Given {
-    const Slot& slot;
-    Vector<Tensor> tensors;         // row-major; one that is not there is null
+    const BoundArgument& argument;
+    Vector<Tensor> tensors;         // row-major; a missing optional one is null
     Vector<std::int64_t> integers;  // booleans, too
     Vector<double> reals;
   };
 
-  const Schema& schema() const { return schema_; }
-  const Vector<Given>& arguments() const { return arguments_; }
+  const OperatorSchema& schema() const { return schema_; }
+  const Vector<Given>& arguments() const { return arguments_; }  // in the order of the schema
   std::int64_t num_outputs() const { return std::ssize(outputs_); }
 
-  // Take a result over; its memory is copied unless nobody else has it. Throws NEML2_ERROR_SHAPE or _DTYPE where the
-  // package was compiled for another one.
+  // Takes a result over; its memory is copied unless nobody else has it. Throws NEML2_ERROR_SHAPE or _DTYPE where the
+  // package was compiled for another shape or element type.
   void set_output(std::int64_t i, Tensor&& value);
 
  private:
@@ -42,41 +42,41 @@ class Invocation {
              const std::int64_t* integers);
 
   const RegisteredCall& call_;
-  const Schema& schema_;
+  const OperatorSchema& schema_;
   const std::int64_t* sizes_;
   Vector<Given> arguments_;
   Vector<std::optional<Tensor>> outputs_;
 };
 
-// May be called on any number of threads at once. Throws what the run fails with.
+// Function that any number of threads may call at once. Its exception becomes the run's error.
 using UserFunction = std::function<void(Invocation&)>;
 
-// Register an operator for the packages that are loaded from now on. Throws NEML2_ERROR_ARGUMENT where the schema is
-// none, is of a kind that cannot be, or its name is taken.
+// Registers an operator for the packages that are loaded from now on. Throws NEML2_ERROR_ARGUMENT for a malformed or
+// unsupported schema, and for a name that is taken.
 void register_operator(std::string_view schema, UserFunction function);
 
-// By the name or the schema: wait until no thread is in the function, and never call it again. Throws NEML2_ERROR_NAME
-// where there is none, NEML2_ERROR_ARGUMENT when it is called by the function itself.
+// Unregisters an operator by its name or schema: waits until no thread is in the function, which is never called again.
+// Throws NEML2_ERROR_NAME for an unknown operator, NEML2_ERROR_ARGUMENT for a call by the function itself.
 void unregister_operator(std::string_view name);
 
-// Bind the call sites of a package that call registered operators: to fail when an argument does not fit the schema, as
-// slots_of() does. False where no operator of this name is registered.
+// Binds a call site to the registered operator of its name. Returns false where there is none. Throws as
+// bind_arguments() does.
 bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols);
 
 class RegisteredOperator;
 
-// A call site, and the operator as it was when the package was loaded.
+// Call site, with the operator as it was when the package was loaded.
 class RegisteredCall {
  public:
   RegisteredCall(std::shared_ptr<RegisteredOperator> registered, const OperatorNode& node,
                  const SizeExpression::Symbols& symbols);
 
-  // An Operator of the provider. What the function threw is left in `run`.
+  // Runs as an Operator of the provider. Leaves the function's exception in `run`.
   static void run(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t* integers);
 
  private:
   friend class Invocation;
-  // What the package's code takes a result for, as far as its source tells.
+  // Result that the package's code expects, as far as its source tells.
   struct Expected {
     std::optional<DType> dtype;
     std::vector<SizeExpression> sizes, strides;
@@ -88,7 +88,7 @@ class RegisteredCall {
   const std::string& name() const;
 
   std::shared_ptr<RegisteredOperator> operator_;
-  std::vector<Slot> slots_;
+  std::vector<BoundArgument> arguments_;
   std::vector<Expected> expected_;
 };
 

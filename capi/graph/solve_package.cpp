@@ -26,7 +26,7 @@ void expect_fit(const Tensor& a, const Tensor& b) {
                                      " and right-hand sides ", b.sizes().str(), " ", name_of(b.dtype())));
 }
 
-// Vectors as matrices of one column.
+// Returns vectors as matrices of one column.
 Tensor as_columns(const Tensor& b) {
   if (b.ndim() == 3) return b;
   return Tensor(b.storage(), b.dtype(), b.sizes().then({1}), b.strides().then({1}), b.offset());
@@ -46,7 +46,7 @@ bool may_only_solve(const Signature& signature, const std::vector<OperatorNode>&
 
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs) {
   Vector<Tensor> samples;
-  std::minstd_rand random;  // the same everywhere
+  std::minstd_rand random;  // the same numbers everywhere
   for (const InputSpec& input : inputs) {
     Dims sizes = input.greatest;
     sizes[0] = std::clamp<std::int64_t>(3, input.least[0], input.greatest[0]);
@@ -64,7 +64,7 @@ Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs) {
 
 Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular) {
   expect_fit(a, b);
-  // Columns lie one behind the other, as torch leaves them.
+  // Solutions are column-major, as torch returns them.
   const std::int64_t systems = a.sizes()[0], n = a.sizes()[1], sides = b.ndim() == 3 ? b.sizes()[2] : 1;
   const Tensor x(Storage::allocate_in_run(systems * n * sides * a.itemsize()), a.dtype(), {systems, n, sides},
                  {n * sides, 1, n});

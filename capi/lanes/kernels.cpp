@@ -1,4 +1,4 @@
-// Which of the instruction sets that the kernels were compiled for this machine has.
+// Choice of the best instruction set that this machine has.
 #include "capi/lanes/kernels.h"
 
 namespace neml2_capi::lanes {

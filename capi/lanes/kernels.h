@@ -1,14 +1,14 @@
-// The arithmetic that is compiled once per instruction set, and the set that this machine has.
+// Arithmetic that is compiled once per instruction set; kernels<T>() has that of this machine.
 //
-// What is computed for one matrix, or one element, is bitwise the same with any neighbours and in any place; it may
-// differ between a machine that fuses products with sums and one that does not.
+// The result for one matrix, or one element, is bitwise the same with any neighbours and in any place. It may differ
+// between a machine that fuses products with sums and one that does not.
 #pragma once
 
 #include <cstdint>
 
 namespace neml2_capi::lanes {
 
-// Of every system of a batch: n equations with `sides` right-hand sides, and the strides of their elements.
+// Layout of every system of a batch: n equations with `sides` right-hand sides, and the strides of their elements.
 struct SystemLayout {
   std::int64_t n, sides;
   std::int64_t a_row, a_column;
@@ -16,15 +16,15 @@ struct SystemLayout {
   std::int64_t x_row, x_column;
 };
 
-// A x = b. The factors are written where they are asked for.
+// A x = b. The factors are written where `lu` is given.
 template <class T>
 struct System {
   const T* a;
   const T* b;
   T* x;                  // all NaN where A is singular
-  std::int32_t* info;    // 0, or, as of getrf, the number of the first zero pivot, counted from 1
+  std::int32_t* info;    // 0, or, as in LAPACK's getrf, the number of the first zero pivot, counted from 1
   T* lu;                 // n x n, column-major: A = P L U; or null
-  std::int32_t* pivots;  // n: the row, counted from 1, that was swapped with row k; null where lu is
+  std::int32_t* pivots;  // n: the row, counted from 1, that was swapped with row k; null where `lu` is null
 };
 
 struct Extent {
@@ -37,14 +37,14 @@ struct Matrix {
   std::int64_t row_stride, column_stride;
 };
 
-// The kernels for elements of type T. Memory named `work` is aligned to 64 bytes and not initialised.
+// Kernels for elements of type T. Scratch memory, `work`, is aligned to 64 bytes and not initialised.
 template <class T>
 struct Kernels {
-  // The systems of a batch, by LU factorisation with partial pivoting: the first of the largest is the pivot.
+  // Solves a batch by LU factorisation with partial pivoting: the first of the largest elements is the pivot.
   void (*solve)(const SystemLayout& layout, const System<T>* systems, std::int64_t count, T* work);
-  // The number of elements of `work` that `solve` needs.
+  // Returns the number of elements of `work` that `solve` needs.
   std::int64_t (*solve_work)(std::int64_t n, std::int64_t sides);
-  // A x = b, or A^T x = b, in place, from the factors that `solve` wrote. Bitwise what `solve` gives (for A).
+  // Solves A x = b, or A^T x = b, in place, from the factors that `solve` wrote. For A the bits are those of `solve`.
   void (*substitute)(const T* lu, const std::int32_t* pivots, std::int64_t n, bool transposed, T* x);
   // out = beta * added + alpha * a b. As in BLAS, `added` is not read where beta is 0.
   void (*multiply)(const Extent& extent, Matrix<T> out, T beta, Matrix<const T> added, T alpha, Matrix<const T> a,

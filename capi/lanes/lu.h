@@ -1,6 +1,7 @@
-// Linear systems by LU factorisation with partial pivoting, in three forms: one system in every lane, and one system
-// with its rows in the lanes, for few right-hand sides, or its columns, for many. All do the same operations on every
-// element in the same order (element (i, j) loses l_ik u_kj for k = 0, 1, ...), so that they agree bit by bit.
+// Linear systems by LU factorisation with partial pivoting, in three forms: one system in every lane; one system with
+// its rows in the lanes, for few right-hand sides; one system with its columns in the lanes, for many. All do the same
+// operations on every element in the same order (element (i, j) loses l_ik u_kj for k = 0, 1, ...), so that they agree
+// bit by bit.
 #pragma once
 
 #include "capi/lanes/lu_by_columns.h"
@@ -9,8 +10,8 @@
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
-// Whether a column fills the lanes better than a row. With columns the swaps and the substitution take as long again
-// for every right-hand side; the elimination, n^3, gains. The ratio is measured.
+// Tells whether a column fills the lanes better than a row. Columns repeat the swaps and the substitution for every
+// right-hand side, and gain in the elimination, n^3. The ratio is measured.
 inline bool fit_in_columns(std::int64_t n, std::int64_t sides) { return sides <= 1 || n * n * n >= 2000 * sides; }
 
 template <class T>
@@ -21,7 +22,7 @@ void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
     solve_by_rows(layout, system, work);
 }
 
-// Many systems go in lanes while all of them fit into the first cache.
+// Tells whether as many systems as there are lanes fit into the first-level cache.
 template <class T>
 bool fit_in_lanes(std::int64_t n, std::int64_t sides) {
   return n * (n + sides) * vector_bytes <= 32768;

@@ -14,7 +14,7 @@ Lanes<T> lane_numbers() {
   return v;
 }
 
-// A matrix in columns of `size` elements, which fill whole vectors; those past the last row are zero.
+// Copies a matrix into columns of `size` elements, which fill whole vectors; elements past the last row are zero.
 template <class T>
 void gather_columns(T* to, std::int64_t size, const T* from, std::int64_t rows, std::int64_t columns,
                     std::int64_t row_stride, std::int64_t column_stride) {
@@ -38,8 +38,8 @@ void gather_columns(T* to, std::int64_t size, const T* from, std::int64_t rows, 
   }
 }
 
-// The row of the pivot, the first of the largest from row k on; k where that is not a number. The first vector holds
-// row k, and the rows that are `below` it. What pads the column is zero or not a number, and never larger.
+// Returns the row of the pivot, the first of the largest elements from row k on, or k where that is not a number. The
+// first vector holds row k, and the rows that are `below` it. Padding is zero or not a number, and never larger.
 template <class T, class Mask>
 [[gnu::always_inline]] inline std::int64_t find_pivot(const T* column, std::int64_t k, std::int64_t size,
                                                       const Mask& below) {
@@ -59,9 +59,9 @@ template <class T, class Mask>
   return row;
 }
 
-// One system with few right-hand sides. Columns of [A b] are stored one after another, each in whole vectors. They are
-// eliminated in blocks of as many columns as a vector has lanes, so that what is right of a block is read and written
-// once for all of it. Nobody reads what becomes of the rows that pad a column.
+// Solves one system with few right-hand sides. Columns of [A b] are stored one after another, each in whole vectors.
+// The elimination takes blocks of as many columns as a vector has lanes, so that the columns right of a block are read
+// and written once for all of it. Rows that pad a column hold values that nobody reads.
 template <class T>
 void solve_by_columns(const SystemLayout& layout, const System<T>& system, T* work) {
   using V = Lanes<T>;
@@ -77,7 +77,7 @@ void solve_by_columns(const SystemLayout& layout, const System<T>& system, T* wo
   bool accurate = true;
   for (std::int64_t top = 0; top < n; top += width) {
     T* const block = work + top * size;
-    // Below the last block there is nothing: if it is not whole, it takes the right-hand sides with it.
+    // The last block has no rows below: if it is not whole, it includes the right-hand sides.
     const bool whole = n - top >= width;
     const std::int64_t count = whole ? width : n - top, rows = size - top;
     T* const block_end = whole ? block + width * size : end;
@@ -128,8 +128,8 @@ void solve_by_columns(const SystemLayout& layout, const System<T>& system, T* wo
     }
   }
 
-  // What a block finds is taken from all rows above, whose sums then do not wait for one another. Rows that are found
-  // already lose it too, but they are written out.
+  // Each block of solved unknowns is subtracted from all rows above, whose sums then do not wait for one another. It is
+  // subtracted from solved rows too, which were written out before.
   T* out = system.x;
   for (T* column = work + n * size; column < end; column += size, out += layout.x_column) {
     for (std::int64_t top = size - width; top >= 0; top -= width) {

@@ -6,8 +6,8 @@
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
-// One system with many right-hand sides, which fill the lanes. Rows of [A b] are stored one after another, each in
-// whole vectors. What stands left of the diagonal is used up, and overwritten with anything.
+// Solves one system with many right-hand sides, which fill the lanes. Rows of [A b] are stored one after another, each
+// in whole vectors. Elements left of the diagonal are used up, and overwritten with anything.
 template <class T>
 void solve_by_rows(const SystemLayout& layout, const System<T>& system, T* work) {
   constexpr int width = lane_count<T>;
@@ -68,9 +68,9 @@ void solve_by_rows(const SystemLayout& layout, const System<T>& system, T* work)
     });
   }
 
-  // What was found is taken from all rows above, whose sums then do not wait for one another.
+  // Each solved unknown is subtracted from all rows above, whose sums then do not wait for one another.
   for (std::int64_t j = 0; j < x_size; j += width) {
-    // Past the last right-hand side stands what follows in memory; nobody reads what becomes of it.
+    // Lanes past the last right-hand side hold whatever follows in memory; nobody reads their results.
     T* const column = x + j;
     for (std::int64_t i = 0; i < n; ++i) store(column + i * x_size, load(rows + i * row_size + n + j));
     for (std::int64_t k = n; k-- > 0;) {

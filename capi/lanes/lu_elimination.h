@@ -1,4 +1,4 @@
-// What the forms of the LU factorisation (lu.h) share: pivots, and rows that lose multiples of pivot rows.
+// Pivots, and rows that lose multiples of pivot rows: shared by the forms of the LU factorisation (lu.h).
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 template <class T>
 inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
 
-// Division by a pivot, or by one in every lane: as in LAPACK by its reciprocal, where that is accurate.
+// Division by a pivot, or by one in every lane: by its reciprocal where that is accurate, as in LAPACK.
 template <class T, class V>
 class Pivot {
  public:
-  // A zero pivot divides nothing: all that is below it is zero, too.
+  // A zero pivot counts as 1: all elements below it are zero, too.
   explicit Pivot(const V& value) : Pivot(value, invert(value == V{} ? V{} + T(1) : value)) {}
-  // With the reciprocal that was found before.
+  // A pivot whose reciprocal is known.
   Pivot(const V& value, const V& reciprocal)
       : value_(value), reciprocal_(reciprocal), accurate_(!any(reciprocal == V{})) {}
 
@@ -33,7 +33,7 @@ class Pivot {
  private:
   static constexpr T smallest = std::numeric_limits<T>::min();
 
-  // 0 where the value or its reciprocal has lost digits to underflow, or is not a number.
+  // Returns the reciprocal, or 0 where the value or its reciprocal has lost digits to underflow, or is not a number.
   static V invert(const V& value) {
     const V size = absolute(value);
     return ((size >= smallest) & (size <= T(1) / smallest)) ? T(1) / value : V{};
@@ -44,7 +44,7 @@ class Pivot {
   bool accurate_;
 };
 
-// Rows of `size` elements, `stride` apart: each loses its multiples of the pivot rows, of one after the other.
+// Subtracts from rows of `size` elements, `stride` apart, their multiples of the pivot rows, one after the other.
 template <class T, int rows, int pivots>
 void eliminate(T* to, const T* pivot_rows, std::int64_t stride, std::int64_t size,
                const Lanes<T> (&factors)[rows][pivots]) {
@@ -63,7 +63,7 @@ void eliminate(T* to, const T* pivot_rows, std::int64_t stride, std::int64_t siz
   }
 }
 
-// Calls f(i, number of rows) for groups of rows that are computed together.
+// Calls f(i, number of rows) for groups of rows to compute together.
 template <class F>
 [[gnu::always_inline]] inline void in_groups(std::int64_t i, std::int64_t end, F&& f) {
   for (; i + 4 <= end; i += 4) f(i, std::integral_constant<int, 4>{});
@@ -71,7 +71,7 @@ template <class F>
   for (; i < end; ++i) f(i, std::integral_constant<int, 1>{});
 }
 
-// Up to whole vectors.
+// Returns n rounded up to whole vectors.
 template <class T>
 std::int64_t padded(std::int64_t n) {
   return (n + lane_count<T> - 1) / lane_count<T> * lane_count<T>;

@@ -6,7 +6,7 @@
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
-// Up to lane_count<T> systems at once. Element (i, j) of [A b], of all of them, is one vector.
+// Solves up to lane_count<T> systems at once. Element (i, j) of [A b] of all systems is one vector.
 template <class T>
 void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int count, T* work) {
   using V = Lanes<T>;
@@ -17,7 +17,7 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
   const auto get = [&](std::int64_t i, std::int64_t j) { return load(place(i, j)); };
   T* const reciprocals = place(n, 0);
 
-  // Lanes without a system of their own repeat the last one.
+  // Lanes without a system repeat the last one.
   const auto gather = [&](auto member, std::int64_t rows_by, std::int64_t columns_by, std::int64_t first,
                           std::int64_t end) {
     const T* from[width];
@@ -36,8 +36,8 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
 
   const bool wants_factors = systems[0].lu != nullptr;
   Lanes<Index> info{};
-  // Columns go in pairs, so that what is right of them is read and written half as often: the first of a pair is taken
-  // from the second, and then both from the rest.
+  // Columns go in pairs, so that the elements right of them are read and written half as often: the first of a pair is
+  // subtracted from the second, then both from the rest.
   const std::int64_t stride = columns * width;
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t first = k / 2 * 2;
@@ -56,7 +56,7 @@ void solve_in_lanes(const SystemLayout& layout, const System<T>* systems, int co
       for (int l = 0; l < width; ++l) {
         const std::int64_t other = row[l];
         if (other == k) continue;
-        // All lanes with this pivot.
+        // The swap serves all lanes with this pivot.
         const auto swapped = row == static_cast<Index>(other);
         row = swapped ? broadcast(static_cast<Index>(k)) : row;
         for (std::int64_t j = wants_factors ? 0 : first; j < columns; ++j) {

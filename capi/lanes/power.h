@@ -1,6 +1,6 @@
 // x ** y as 2 ** (y log2 x), with the logarithm and its product with y in twice the working precision: the error stays
-// well below a unit in the last place. Every lane is computed alike, without tables and without branches; what the
-// formula does not cover (zeros, infinities, no numbers, the sign of negative bases) is mended lane by lane.
+// well below a unit in the last place. Every lane is computed alike, without tables and without branches. Cases outside
+// of the formula (zeros, infinities, no numbers, the sign of negative bases) are mended lane by lane.
 #pragma once
 
 #include "capi/lanes/simd.h"
@@ -13,14 +13,14 @@ using Bits = Lanes<std::uint64_t>;
 // a b - product, exactly.
 inline Doubles product_error(const Doubles& a, const Doubles& b, const Doubles& product) {
   if constexpr (has_fma) return multiply_add(a, b, -product);
-  // Dekker's: halves of at most 27 bits, whose products are exact.
+  // Dekker's product: halves of at most 27 bits, whose products are exact.
   const Doubles a_scaled = a * 0x1.0000002p27, b_scaled = b * 0x1.0000002p27;
   const Doubles a_high = a_scaled - (a_scaled - a), b_high = b_scaled - (b_scaled - b);
   const Doubles a_low = a - a_high, b_low = b - b_high;
   return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
 }
 
-// A sum of two, `low` being small against `high`.
+// Sum of two numbers, `low` being small against `high`.
 struct Double2 {
   Doubles high, low;
 };
@@ -33,7 +33,7 @@ inline Double2 log2(Doubles x) {
   x = subnormal ? x * 0x1p54 : x;
   const Bits bits = __builtin_bit_cast(Bits, x), biased = bits + (one - below_sqrt_half);
   const Doubles m = __builtin_bit_cast(Doubles, bits - (biased & (std::uint64_t{0xfff} << 52)) + one);
-  // An integer below 2^52 in the last bits of 2^52.
+  // The exponent, an integer, in the last bits of 2^52.
   const Doubles shifted = __builtin_bit_cast(Doubles, (biased >> 52) | __builtin_bit_cast(std::uint64_t, 0x1p52));
   const Doubles e = shifted - (subnormal ? broadcast(0x1p52 + 1023 + 54) : broadcast(0x1p52 + 1023));
 
@@ -65,14 +65,14 @@ inline Double2 log2(Doubles x) {
   return {high, (l - (high - e)) + l_low};
 }
 
-// The power of two that t holds, after a multiple of 2^52 has been added to the integer.
+// Returns 2 to the integer in the last bits of t, which has a multiple of 2^52 added to it.
 inline Doubles power_of_two(const Doubles& t) {
   return __builtin_bit_cast(Doubles, (__builtin_bit_cast(Bits, t) + 1023) << 52);
 }
 
 // 2 ** (x.high + x.low)
 inline Doubles exp2(Double2 x) {
-  // Beyond, the result is zero or infinite.
+  // The result is zero or infinite beyond.
   const auto beyond = absolute(x.high) > 1080.0;
   const Doubles p = beyond ? (x.high > 0.0 ? broadcast(1100.0) : broadcast(-1100.0)) : x.high;
   const Doubles p_low = beyond ? Doubles{} : x.low;
@@ -96,7 +96,7 @@ inline Doubles exp2(Double2 x) {
   const Doubles sum = 1.0 + a, sum_low = multiply_add(r2, q, (a - (sum - 1.0)) + a_low);
   const Doubles value = sum + multiply_add(p_low * ln2, sum + sum_low, sum_low);
 
-  // In two steps, since 2^n may be beyond the range where the result is not.
+  // Two factors, since 2^n may be beyond the range where the result is not.
   const Doubles half = n * 0.5 + to_integer;
   return value * power_of_two(half) * power_of_two((n - (half - to_integer)) + to_integer);
 }
@@ -104,7 +104,7 @@ inline Doubles exp2(Double2 x) {
 // x ** y where x is not positive and finite, or y is not finite; `magnitude` is |x| ** y.
 inline double unusual_power(double x, double y, double magnitude) {
   constexpr double infinity = __builtin_inf();
-  // What remains has one answer, which the C library knows.
+  // All but negative bases with finite exponents have one answer, which the C library knows.
   if (!(x < 0.0 && x > -infinity && __builtin_fabs(y) < infinity)) return __builtin_pow(x, y);
   if (__builtin_fabs(y) >= 0x1p53) return magnitude;
   const auto integer = static_cast<std::int64_t>(y);
@@ -126,7 +126,7 @@ inline Doubles power(const Doubles& x, const Doubles& y) {
   return result;
 }
 
-// What there is not is repeated from what there is.
+// Loads `count` elements as doubles; further lanes repeat the first one.
 template <class T>
 Doubles load_as_doubles(const T* from, std::int64_t stride, std::int64_t count) {
   if constexpr (std::is_same_v<T, double>)
@@ -137,7 +137,7 @@ Doubles load_as_doubles(const T* from, std::int64_t stride, std::int64_t count) 
   return v;
 }
 
-// A power of floats is one of doubles, rounded.
+// Computes powers of floats as powers of doubles, rounded.
 template <class T>
 void power(std::int64_t count, T* out, std::int64_t out_stride, const T* base, std::int64_t base_stride,
            const T* exponent, std::int64_t exponent_stride) {

@@ -1,5 +1,5 @@
-// Products of matrices. Every element is summed in the order of the inner axis, so it does not depend on how many rows,
-// columns or batch entries are computed with it, nor on any stride.
+// Products of matrices. Every element is summed in the order of the inner axis, so it does not depend on the number of
+// rows, columns or batch entries beside it, nor on any stride.
 #pragma once
 
 #include "capi/lanes/kernels.h"
@@ -7,7 +7,7 @@
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 
-// The columns of the product that are computed together.
+// Columns of the product that are computed together.
 template <class T>
 inline constexpr std::int64_t panel_columns = 4 * lane_count<T>;
 
@@ -21,7 +21,7 @@ Matrix<T> transposed(const Matrix<T>& m) {
   return {m.data, m.column_stride, m.row_stride};
 }
 
-// A row of a times a panel of whole vectors.
+// Multiplies a row of a with a panel of whole vectors.
 template <class T, int vectors>
 void multiply_row(std::int64_t inner, const T* a, std::int64_t stride, const T* panel, T* row) {
   Lanes<T> sum[vectors] = {};
@@ -35,7 +35,7 @@ void multiply_row(std::int64_t inner, const T* a, std::int64_t stride, const T* 
 template <class T>
 void multiply(const Extent& n, Matrix<T> out, T beta, Matrix<const T> added, T alpha, Matrix<const T> a,
               Matrix<const T> b, T* work) {
-  // Lanes are columns: of the transposed product, where the product itself has too few.
+  // Lanes are columns, or those of the transposed product where the product itself has too few.
   if (n.columns < lane_count<T> && n.columns < n.rows)
     return multiply<T>({n.columns, n.rows, n.inner}, transposed(out), beta, transposed(added), alpha, transposed(b),
                        transposed(a), work);

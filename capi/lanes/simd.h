@@ -1,8 +1,8 @@
 // Vectors of the instruction set that the including file is compiled for.
 //
-// Everything that depends on the instruction set lives in a namespace of that set, so that no inline function of one
-// can stand in for that of another. Every operation rounds like its scalar counterpart, and a product is fused with a
-// sum only where that is written: what a lane holds depends neither on its place nor on the other lanes.
+// Code that depends on the instruction set lives in a namespace of that set, so that no inline function of one set
+// stands in for that of another. Every operation rounds like its scalar counterpart, and a product is fused with a sum
+// only in multiply_add(): a lane's value depends neither on its place nor on the other lanes.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct LanesOf {
 };
 template <class T>
 using Lanes = typename LanesOf<T>::type;
-// Vectors are compared to -1 or 0 in lanes of this type.
+// Type of the lanes of a comparison, which are -1 or 0.
 template <class T>
 using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
 
@@ -45,7 +45,7 @@ inline constexpr int lane_count = vector_bytes / static_cast<int>(sizeof(T));
 
 template <class T>
 Lanes<T> broadcast(T value) {
-  return value - Lanes<T>{};  // -0.0 stays what it is
+  return value - Lanes<T>{};  // keeps -0.0
 }
 
 template <class T>
@@ -60,7 +60,7 @@ void store(T* to, const Lanes<T>& v) {
   __builtin_memcpy(to, &v, sizeof v);
 }
 
-// Element i from `from[i * stride]`.
+// Loads lane i from `from[i * stride]`.
 template <class T>
 Lanes<T> load_strided(const T* from, std::int64_t stride) {
   if (stride == 1) return load(from);
@@ -79,7 +79,7 @@ inline Lanes<float> absolute(const Lanes<float>& x) {
   return __builtin_bit_cast(Lanes<float>, __builtin_bit_cast(Lanes<std::int32_t>, x) & INT32_MAX);
 }
 
-// Whether a comparison holds anywhere.
+// Tells whether a comparison holds in any lane.
 inline bool any(bool mask) { return mask; }
 template <class Mask>
 bool any(const Mask& mask) {

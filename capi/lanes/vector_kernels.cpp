@@ -1,7 +1,7 @@
-// The kernels for one instruction set: this file is compiled once for each, with NML2_INSTRUCTION_SET as its name.
+// Kernels for one instruction set: this file is compiled once for each, with NML2_INSTRUCTION_SET as its name.
 //
-// No function of another header may be compiled here with it: the linker keeps one copy of an inline function, and it
-// must run on every processor.
+// The file includes no header from outside: the linker keeps one copy of an inline function, which must run on every
+// processor.
 #include "capi/lanes/lu.h"
 #include "capi/lanes/power.h"
 #include "capi/lanes/product.h"

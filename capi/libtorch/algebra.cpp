@@ -21,7 +21,7 @@ Tensor empty(DType dtype, const Dims& sizes, Device device) {
 
 Tensor row_major_copy(const Tensor& tensor) { return moved(tensor, tensor.device()); }
 
-// A number beside tensors of a device: an operator takes it from the memory of the processor, without a transfer.
+// Makes a number to go with tensors of a device: an operator takes it from the processor's memory, without a transfer.
 Tensor number(double value, DType dtype) {
   Tensor scalar = Tensor::empty(dtype, {});
   if (dtype == DType::float32)
@@ -33,7 +33,7 @@ Tensor number(double value, DType dtype) {
   return scalar;
 }
 
-// One call of an operator, whose tensors come first. The dispatcher takes over the handles, and the lists.
+// Calls an operator, whose tensors come first. The dispatcher takes over the handles and the lists.
 Tensor call(const char* name, const char* overload, std::initializer_list<const Tensor*> tensors,
             std::initializer_list<Cell> others = {}) {
   Vector<OwnedHandle> handles;
@@ -74,8 +74,8 @@ void require_algebra(Device device) {
   require(f.aoti_torch_aten_subtract_Tensor, "aoti_torch_aten_subtract_Tensor");
   if (!missing.empty())
     throw Error(NEML2_ERROR_UNSUPPORTED, "libtorch",
-                join("libtorch ", Library::get().version(), " lacks what the device ", device.str(),
-                     " needs: ", missing, ". Install a newer torch"));
+                join("libtorch ", Library::get().version(), " lacks functions that the device ", device.str(),
+                     " needs: ", missing, ". Install a newer torch."));
   if (device.type == Device::Type::cuda) Library::get().cuda();
   copy_on_device = row_major_copy;
 }

@@ -1,7 +1,7 @@
-// Algebra of tensors by the operators of libtorch, on whatever device they are. The processor waits for none of it, but
-// for any() and for what is moved to it.
+// Algebra of tensors by the operators of libtorch, on any device. The processor waits only for any(), and for tensors
+// that are moved to it.
 //
-// Tensors come in any strides; so do results. The axes of two tensors broadcast.
+// Tensors and results have any strides. The axes of two tensors broadcast.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace neml2_capi::aoti::libtorch {
 
-// To be called before tensors of the device are made. Throws Error NEML2_ERROR_UNSUPPORTED, naming what libtorch lacks.
+// Must be called before tensors of the device are made. Throws Error NEML2_ERROR_UNSUPPORTED with all that libtorch
+// lacks.
 void require_algebra(Device device);
 
 Tensor filled(DType dtype, const Dims& sizes, double value, Device device);
-// A row-major copy on another device, or of another element type.
+// Makes a row-major copy on another device, or of another element type.
 Tensor moved(const Tensor& tensor, Device device);
 Tensor converted(const Tensor& tensor, DType dtype);
-// Write the values to memory of as many, on any device.
+// Writes the values to a tensor of as many, on any device.
 void assign(const Tensor& to, const Tensor& values);
 
 Tensor add(const Tensor& a, const Tensor& b);
@@ -28,7 +29,7 @@ Tensor divide(const Tensor& a, const Tensor& b);
 Tensor square_root(const Tensor& a);
 Tensor product(const Tensor& a, const Tensor& b);  // of matrices, the last two axes
 Tensor sum(const Tensor& a, const Dims& axes, bool keep_axes);
-// Side by side along an axis.
+// Joins tensors side by side along an axis.
 Tensor joined(const Vector<Tensor>& parts, std::int64_t axis);
 
 // Masks, of element type boolean.

@@ -1,4 +1,4 @@
-// The arguments of an operator, as the dispatcher's C function takes them.
+// Arguments of an operator, as the dispatcher's C function takes them.
 #pragma once
 
 #include <bit>
@@ -14,10 +14,10 @@ inline const Functions& torch() { return Library::get().functions(); }
 inline Cell cell_of(double value) { return std::bit_cast<Cell>(value); }
 inline Cell cell_of(std::int64_t value) { return static_cast<Cell>(value); }
 inline Cell cell_of(const void* handle) { return reinterpret_cast<Cell>(handle); }
-// What is narrower stands in the lowest bytes.
+// Makes a cell of 32 bits, which stand in the lowest bytes.
 inline Cell cell_of_int32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-// An argument that may be None: a pointer to the value, which libtorch deletes, or null.
+// Makes an argument that may be None: a pointer to the value, which libtorch deletes.
 inline Cell boxed(Cell value) {
   Cell* box = nullptr;
   if (torch().torch_new_stable_ivalue)

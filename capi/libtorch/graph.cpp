@@ -17,7 +17,7 @@
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-// Handles that a package takes over, or gives: those that are left are ours.
+// Handles that a package takes over, or gives. The list deletes those that are left.
 class HandleList {
  public:
   explicit HandleList(std::size_t size) : handles_(size, nullptr) {}
@@ -36,7 +36,8 @@ class HandleList {
   Vector<Handle> handles_;
 };
 
-// An output that lies in memory that libtorch knows for borrowed, of an input or a constant, takes a share of it.
+// Returns an output that keeps its memory: one in the memory of an input or a constant, which libtorch only borrows,
+// shares that storage.
 Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
   const auto* data = static_cast<const char*>(output.data());
   for (const Tensor& input : inputs) {
@@ -48,7 +49,7 @@ Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
   return output;
 }
 
-// The handles of a package, as long as it is watched which of them it deletes; of this thread.
+// Handles that the package running on this thread has not deleted; null unless somebody asks.
 thread_local std::vector<void*>* watched = nullptr;
 
 // Takes the place of aoti_torch_delete_tensor_object.
@@ -57,7 +58,7 @@ Status delete_tensor(Handle handle) noexcept {
   return Library::get().functions().aoti_torch_delete_tensor_object(handle);
 }
 
-// What libtorch refuses is told as an error of the package.
+// Turns a refusal of libtorch into an error of the package.
 template <class Call>
 auto naming_package(const std::string& package, Call&& call) {
   try {
@@ -69,7 +70,7 @@ auto naming_package(const std::string& package, Call&& call) {
   }
 }
 
-// Handles are libtorch's.
+// Handles of libtorch.
 class LibtorchHandling final : public Handling {
  public:
   static const LibtorchHandling& get() {
@@ -81,7 +82,7 @@ class LibtorchHandling final : public Handling {
   void* lend(const Tensor& tensor) const override { return handle_of(tensor).release(); }
   void take_back(void* lent) const noexcept override { OwnedHandle{static_cast<Handle>(lent)}; }
 
-  // Code of torch 2.13 leaves them all behind.
+  // Code of torch 2.13 leaves all handles behind.
   void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
                const std::vector<void*>&) const override {
     std::vector<void*> left = handles;
@@ -132,7 +133,8 @@ class LibtorchGraph final : public LoadedGraph {
       for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         OwnedHandle output = out.take(i);
-        if (!output.get()) throw std::runtime_error(join("output ", i, " was not returned"));
+        if (!output.get())
+          throw std::runtime_error(join("The package did not return output ", i, ". Compile the model again."));
         outputs[i] = new Tensor(owning(libtorch::take(std::move(output), device().by_operators), given));
       }
     });
@@ -152,7 +154,7 @@ Object bind(std::string_view bytes) {
     if (name == "aoti_torch_delete_tensor_object") return reinterpret_cast<std::uintptr_t>(&delete_tensor);
     return library.address_of(name);
   };
-  Provider::get();  // in whose name the package no longer asks for libtorch
+  Provider::get();  // the package asks for this library instead of libtorch
   Object object = bind_to_addresses(bytes, provider_file, address_of);
   std::set<std::string> missing;
   for (const Import& import : object.imports)
@@ -161,14 +163,14 @@ Object bind(std::string_view bytes) {
   std::string list;
   for (const std::string& name : missing) add_name(list, name);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package calls what libtorch ", library.version(), " at ", library.path().string(),
+              join("The package calls what libtorch ", library.version(), " at ", library.path().string(),
                    " does not have: ", list,
-                   ". Use the libtorch that it was compiled with, or a newer one, or compile it again with this one."));
+                   ". Use the libtorch of its compilation, or a newer one, or compile the model again with this one."));
 }
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
                             Image& image, Device device, const std::vector<KernelFile>& kernels) {
-  const OnStream here(device);  // a package makes its device the current one, and leaves it so
+  const OnStream here(device);  // restores the current device, which a package changes
   return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image, device,
                                          std::make_unique<const KernelFolder>(kernels));
 }

@@ -15,8 +15,8 @@
 
 namespace neml2_capi::aoti::libtorch {
 
-// A copy of the package's object whose calls go to libtorch. Throws Error as Library::get() does, NEML2_ERROR_UNSUPPORTED
-// with all that libtorch lacks.
+// Returns a copy of the package's object whose calls go to libtorch. Throws Error as Library::get() does, and
+// NEML2_ERROR_UNSUPPORTED with all that libtorch lacks.
 Object bind(std::string_view object);
 
 std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,

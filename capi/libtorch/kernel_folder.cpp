@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* prefix = "neml2_capi-kernels-";
 
-// A descriptor that locks the folder, until it is closed or its process ends; -1 where another has the lock. Where the
-// file system has no locks, none is held, and none can be had.
+// Returns a descriptor that locks the folder until it is closed or its process ends, or -1 where another process has
+// the lock, or the file system has no locks.
 int lock(const fs::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
@@ -31,10 +31,10 @@ int lock(const fs::path& folder) {
   return -1;
 }
 
-// What processes left that were killed.
-void sweep(const fs::path& place) {
+// Removes the folders that killed processes left in `parent`.
+void sweep(const fs::path& parent) {
   std::error_code ignored;
-  for (fs::directory_iterator entry(place, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+  for (fs::directory_iterator entry(parent, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
     struct stat info {};
     const fs::path& path = entry->path();
     if (!path.filename().string().starts_with(prefix)) continue;
@@ -47,13 +47,13 @@ void sweep(const fs::path& place) {
   }
 }
 
-// A new folder in `place`, which `locked` locks. Empty where that is not possible.
-fs::path create_locked(const fs::path& place, int& locked) {
+// Creates a folder in `parent`, which `locked` locks. Returns an empty path where that is not possible.
+fs::path create_locked(const fs::path& parent, int& locked) {
   for (;;) {
-    std::string folder = (place / prefix).string() + "XXXXXX";
+    std::string folder = (parent / prefix).string() + "XXXXXX";
     if (!mkdtemp(folder.data())) return {};
     locked = lock(folder);
-    // Another process may have been faster, and taken it for one that was left: then it is gone, or soon will be.
+    // Another process may have been faster, and taken it for a folder without an owner: then it goes away.
     if (locked < 0 && errno != EWOULDBLOCK && errno != ENOENT) return folder;
     struct stat info {};
     if (locked >= 0 && fstat(locked, &info) == 0 && info.st_nlink > 0) return folder;
@@ -66,16 +66,16 @@ fs::path create_locked(const fs::path& place, int& locked) {
 KernelFolder::KernelFolder(const std::vector<KernelFile>& files) {
   if (files.empty()) return;
   std::error_code error;
-  const fs::path place = fs::temp_directory_path(error);
+  const fs::path parent = fs::temp_directory_path(error);
   const auto refuse = [&] {
     return Error(NEML2_ERROR_FILE, "",
-                 join("the kernels of the package cannot be written to ", place.string(), ": ", std::strerror(errno),
-                      ". Set TMPDIR to a folder that can be written to"));
+                 join("The kernels of the package cannot be written to ", parent.string(), ": ", std::strerror(errno),
+                      ". Set TMPDIR to a folder that can be written to."));
   };
   errno = error.value();
   if (error) throw refuse();
-  sweep(place);
-  path_ = create_locked(place, lock_);
+  sweep(parent);
+  path_ = create_locked(parent, lock_);
   if (path_.empty()) throw refuse();
   for (const KernelFile& file : files) {
     std::ofstream out(path_ / fs::path(file.name).filename(), std::ios::binary);

@@ -1,4 +1,4 @@
-// The device code of a package, which is files of its archive and must be files on disk when kernels are loaded.
+// Device code of a package, whose files lie in its archive and must lie on disk when kernels are loaded.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,17 @@ struct KernelFile {
   std::string bytes;
 };
 
-// A folder of the user's own, as long as this lives. It is locked so long: where a process was killed, the next one
-// finds its folders without a lock, and removes them.
+// Folder of the user's own, which lives, locked, as long as this object. The next process removes folders without a
+// lock, which killed processes leave behind.
 class KernelFolder {
  public:
-  // No folder where there are no files. Throws Error NEML2_ERROR_FILE.
+  // Writes the files, or makes no folder where there are none. Throws Error NEML2_ERROR_FILE.
   explicit KernelFolder(const std::vector<KernelFile>& files);
   ~KernelFolder();
   KernelFolder(const KernelFolder&) = delete;
   KernelFolder& operator=(const KernelFolder&) = delete;
 
-  // Null where there is none.
+  // Returns the folder, or null where there is none.
   const char* path() const { return path_.empty() ? nullptr : path_.c_str(); }
 
  private:

@@ -25,19 +25,19 @@ constexpr std::uint64_t least = (2ULL << 56) | (10ULL << 48);
 std::mutex mutex;
 
 fs::path& suggested() {
-  static auto& place = *new fs::path;
-  return place;
+  static auto& path = *new fs::path;
+  return path;
 }
 
-// The library at a place: itself, or in it, or in its folder lib, as in a Python package.
-std::optional<fs::path> library_at(const fs::path& place) {
+// Returns the library at a path: the file itself, or in that folder, or in its folder lib, as in a Python package.
+std::optional<fs::path> library_at(const fs::path& path) {
   std::error_code ignored;
-  for (const fs::path& file : {place, place / file_name, place / "lib" / file_name})
+  for (const fs::path& file : {path, path / file_name, path / "lib" / file_name})
     if (fs::is_regular_file(file, ignored)) return file;
   return std::nullopt;
 }
 
-// The one that is loaded, whoever did so: its file.
+// Returns the file of the libtorch that is loaded, by anybody.
 std::optional<fs::path> library_in_process() {
   std::optional<fs::path> found;
   dl_iterate_phdr(
@@ -58,13 +58,13 @@ fs::path find_library() {
     const auto named = library_at(text);
     if (!named)
       throw Error(NEML2_ERROR_FILE, variable,
-                  join("there is no ", file_name, " at ", variable, "=", text,
-                       ": set it to the folder of the library, or of the Python package torch"));
+                  join("There is no ", file_name, " at ", variable, "=", text,
+                       ". Set it to the folder of the library, or of the Python package torch."));
     std::error_code ignored;
     if (loaded && !fs::equivalent(*loaded, *named, ignored))
       throw Error(NEML2_ERROR_UNSUPPORTED, variable,
-                  join("the process has loaded ", loaded->string(), ", and ", variable, " names ", named->string(),
-                       ": a process can hold one libtorch only. Unset ", variable, ", or import no other torch"));
+                  join("The process has loaded ", loaded->string(), ", and ", variable, " names ", named->string(),
+                       ": a process can hold one libtorch only. Unset ", variable, ", or import no other torch."));
     return *named;
   }
   if (loaded) return *loaded;
@@ -81,12 +81,12 @@ std::string version_text(std::uint64_t packed) {
 }  // namespace
 
 Library::Library(std::filesystem::path path) : path_(std::move(path)) {
-  // Never global: what else is in the process keeps its own.
+  // RTLD_LOCAL, so that other libraries of the process keep their own symbols.
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library_) {
     const char* reason = dlerror();
     throw Error(NEML2_ERROR_UNSUPPORTED, file_name,
-                join("libtorch cannot be opened: ", reason ? reason : "no reason was given"));
+                join("libtorch cannot be opened: ", reason ? reason : "it gave no reason", ". Install torch again."));
   }
   look_up_functions();
   openmp_ = OpenMP::find(library_);
@@ -130,8 +130,8 @@ void Library::look_up_functions() {
   version_ = packed ? version_text(packed) : "of an unknown version";
   const auto refuse = [&](const std::string& what) {
     return Error(NEML2_ERROR_UNSUPPORTED, file_name,
-                 join("libtorch ", version_, " at ", path_.string(), " cannot be used: ", what, ". Torch ",
-                      least_version, " or later is needed"));
+                 join("libtorch ", version_, " at ", path_.string(), " cannot be used: ", what, ". Install torch ",
+                      least_version, " or later."));
   };
   if (!missing.empty()) throw refuse("it lacks " + missing);
   if (packed < least) throw refuse("it is too old");
@@ -157,7 +157,7 @@ const CudaFunctions& Library::cuda() const {
   const auto refuse = [&](const std::string& what) {
     return Error(NEML2_ERROR_UNSUPPORTED, cuda_file_name,
                  join("libtorch ", version_, " at ", path_.string(), " cannot be used for CUDA: ", what,
-                      ". Install a torch that is built for CUDA"));
+                      ". Install a torch that is built for CUDA."));
   };
   const fs::path file = path_.parent_path() / cuda_file_name;
   std::error_code ignored;
@@ -165,7 +165,7 @@ const CudaFunctions& Library::cuda() const {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* reason = dlerror();
-    throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "no reason was given"));
+    throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "it gave no reason"));
   }
   std::string missing;
   const auto look_up = [&](auto*& function, const char* name) {

@@ -1,5 +1,5 @@
-// The libtorch that this process uses, through its C functions alone: one build of ours serves every version from
-// least_version on.
+// The libtorch that this process uses, through its C functions alone: one build of this library serves every version
+// from least_version on.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 
 namespace neml2_capi::aoti::libtorch {
 
-using Handle = struct AtenTensorOpaque*;  // of a tensor
-using Cell = std::uint64_t;               // an argument or a result of an operator: a number, or an owned handle
+using Handle = struct AtenTensorOpaque*;  // handle of a tensor
+using Cell = std::uint64_t;               // argument or result of an operator: a number, or an owned handle
 using List = struct StableListOpaque*;
 using String = struct StringOpaque*;
 using Status = std::int32_t;  // 0: success
 
-// What is called of libtorch; each has its name there.
+// Functions of libtorch, under their names there.
 struct Functions {
   std::uint64_t (*aoti_torch_abi_version)();
   Status (*aoti_torch_create_tensor_from_blob)(void* data, std::int64_t ndim, const std::int64_t* sizes,
@@ -37,11 +37,11 @@ struct Functions {
   Status (*torch_list_push_back)(List, Cell);
   Status (*torch_new_string_handle)(const char*, std::size_t, String*);
 
-  // These came with torch 2.13, and may be null.
+  // Null before torch 2.13.
   Status (*torch_new_stable_ivalue)(Cell**);
   const char* (*torch_exception_get_what_without_backtrace)();
 
-  // These are for algebra.h, and may be null.
+  // Functions for algebra.h, which may be null.
   Status (*aoti_torch_get_device_index)(Handle, std::int32_t*);
   Status (*aoti_torch_empty_strided)(std::int64_t ndim, const std::int64_t* sizes, const std::int64_t* strides,
                                      std::int32_t dtype, std::int32_t device_type, std::int32_t device_index, Handle*);
@@ -51,7 +51,7 @@ struct Functions {
   Status (*aoti_torch_aten_subtract_Tensor)(Handle, Handle, double alpha, Handle*);
 };
 
-// What is called of libtorch_cuda.so.
+// Functions of libtorch_cuda.so.
 struct CudaFunctions {
   using Guard = struct CUDAGuardOpaque*;
   using StreamGuard = struct CUDAStreamGuardOpaque*;
@@ -66,27 +66,26 @@ class Library {
  public:
   static constexpr const char* least_version = "2.10";
 
-  // The library, opened when it is first needed: the one that is in the process already, as a process can hold only
-  // one; else that of NEML2_CAPI_LIBTORCH, else of the place that was suggested. Throws Error NEML2_ERROR_FILE where
-  // there is none, NEML2_ERROR_UNSUPPORTED where it cannot be opened, is too old, or is another than
-  // NEML2_CAPI_LIBTORCH says.
+  // Returns the library, opened when it is first needed: the one that is in the process already, which can hold only
+  // one; else that of NEML2_CAPI_LIBTORCH, else the suggested one. Throws Error NEML2_ERROR_FILE where there is none,
+  // NEML2_ERROR_UNSUPPORTED where it cannot be opened, is too old, or is not the one that NEML2_CAPI_LIBTORCH names.
   static const Library& get();
 
-  // Where libtorch is where nothing else says so: the library, its folder, or torch's.
-  static void suggest(const std::filesystem::path& place);
+  // Suggests a libtorch for when there is no other: the library, its folder, or torch's.
+  static void suggest(const std::filesystem::path& path);
 
   const Functions& functions() const { return functions_; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& version() const { return version_; }  // "2.13.0"
   const OpenMP& openmp() const { return openmp_; }
 
-  // The functions for CUDA, whose library is opened when it is first needed. Throws Error NEML2_ERROR_UNSUPPORTED where
-  // this libtorch has none, or lacks some.
+  // Returns the functions for CUDA, whose library is opened when it is first needed. Throws Error
+  // NEML2_ERROR_UNSUPPORTED where this libtorch has no such library, or that lacks functions.
   const CudaFunctions& cuda() const;
 
-  // Where the function is, in libtorch_cuda.so too where that was opened; 0 where there is none.
+  // Returns the address of a function, also of libtorch_cuda.so where that was opened, or 0.
   std::uintptr_t address_of(const std::string& name) const;
-  // Why the last call failed on this thread, where it says so; else empty.
+  // Returns why the last call of this thread failed; empty where libtorch does not tell.
   std::string reason() const;
 
  private:

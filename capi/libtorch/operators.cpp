@@ -15,13 +15,13 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// Tensors and integers as they come from the package, in the order of the arguments.
+// Tensors and integers from the package, in the order of the arguments.
 class Incoming {
  public:
   Incoming(std::int64_t* integers, Handle* tensors) : integers_(integers), tensors_(tensors) {}
 
   std::int64_t integer() { return *integers_++; }
-  // The dispatcher takes over what it is given.
+  // Returns a copy of the handle, since the dispatcher takes its arguments over.
   Cell tensor() {
     Handle copy = nullptr;
     expect(torch().aoti_torch_new_tensor_handle(*tensors_++, &copy), "a tensor argument");
@@ -33,12 +33,12 @@ class Incoming {
   Handle* tensors_;
 };
 
-Cell tensor_list(const Slot& slot, Incoming& incoming) {
-  const Argument& value = slot.value;
+Cell tensor_list(const BoundArgument& argument, Incoming& incoming) {
+  const Argument& value = argument.value;
   const bool all = value.kind == Kind::tensors;
   return list_of(all ? value.count : std::ssize(value.booleans), [&](std::int64_t i) {
     if (!all && !value.booleans[static_cast<std::size_t>(i)]) return cell_of(nullptr);
-    return slot.type.optional_items ? boxed(incoming.tensor()) : incoming.tensor();
+    return argument.type.optional_items ? boxed(incoming.tensor()) : incoming.tensor();
   });
 }
 
@@ -48,14 +48,14 @@ Cell string_of(const std::string& text) {
   return cell_of(string);
 }
 
-Cell value_of(const Slot& slot, Incoming& incoming) {
-  const Argument& value = slot.value;
+Cell value_of(const BoundArgument& argument, Incoming& incoming) {
+  const Argument& value = argument.value;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   switch (value.kind) {
     case Kind::tensor: return incoming.tensor();
     case Kind::tensors:
-    case Kind::optional_tensors: return tensor_list(slot, incoming);
-    case Kind::integer: return cell_of(slot.is_default ? value.number : incoming.integer());
+    case Kind::optional_tensors: return tensor_list(argument, incoming);
+    case Kind::integer: return cell_of(argument.is_default ? value.number : incoming.integer());
     case Kind::integers: return list_of(value.count, [&](std::int64_t) { return cell_of(incoming.integer()); });
     case Kind::real: return cell_of(value.real);
     case Kind::reals:
@@ -74,14 +74,14 @@ Cell value_of(const Slot& slot, Incoming& incoming) {
   return 0;
 }
 
-Cell argument_of(const Slot& slot, Incoming& incoming) {
-  if (slot.value.kind == Kind::none) return 0;
-  const Cell value = value_of(slot, incoming);
-  return slot.type.is_optional ? boxed(value) : value;
+Cell argument_of(const BoundArgument& argument, Incoming& incoming) {
+  if (argument.value.kind == Kind::none) return 0;
+  const Cell value = value_of(argument, incoming);
+  return argument.type.is_optional ? boxed(value) : value;
 }
 
 void report(Run& run, Handle handle) {
-  if (run.leaves_on_device) {  // to read it would wait for the device
+  if (run.leaves_on_device) {  // a read would wait for the device
     Handle copy = nullptr;
     expect(torch().aoti_torch_new_tensor_handle(handle, &copy), "the info of a linear solve");
     if (run.singular) run.singular->on_device.push_back(take(OwnedHandle(copy), true));
@@ -103,9 +103,9 @@ void call(Run& run, std::size_t index, std::size_t num_integers, std::int64_t* i
                                   " and ", operation.num_integers));
   if (operation.singular == OperatorCall::Singular::of_input) return report(run, tensors[0]);
 
-  Vector<Cell> stack(std::max(operation.slots.size(), operation.num_outputs));
+  Vector<Cell> stack(std::max(operation.arguments.size(), operation.num_outputs));
   Incoming incoming(integers, tensors);
-  for (std::size_t i = 0; i < operation.slots.size(); ++i) stack[i] = argument_of(operation.slots[i], incoming);
+  for (std::size_t i = 0; i < operation.arguments.size(); ++i) stack[i] = argument_of(operation.arguments[i], incoming);
   expect(torch().aoti_torch_call_dispatcher(operation.name.c_str(), operation.overload.c_str(), stack.data()),
          operation.name.c_str());
   for (std::size_t i = 0; i < operation.num_outputs; ++i) {
@@ -118,26 +118,28 @@ void call(Run& run, std::size_t index, std::size_t num_integers, std::int64_t* i
 }  // namespace
 
 OperatorCall resolve(const OperatorNode& node) {
-  const Schema schema = schema_of(node.target);
+  const OperatorSchema schema = schema_of(node.target);
   OperatorCall operation;
   operation.name = schema.name;
   operation.overload = schema.overload;
   operation.num_outputs = node.outputs.size();
-  operation.slots = slots_of(node, schema, "the C interface of libtorch does not take: write the model without it");
+  operation.arguments =
+      bind_arguments(node, schema, "the C interface of libtorch does not take. Write the model without it.");
   for (const Argument& argument : node.inputs) {
     operation.num_tensors += static_cast<std::size_t>(argument.num_tensors());
     operation.num_integers += static_cast<std::size_t>(argument.num_integers());
   }
 
-  // Without neml2 in the process its operator is not registered; it is a power that the compiler leaves alone.
+  // The operator is a power that the compiler leaves alone; without neml2 in the process it is not registered.
   if (node.target == "neml2::opaque_pow") {
     operation.name = "aten::pow";
     operation.overload = "Tensor_Tensor";
   }
   if (node.target == "aten::_linalg_check_errors") operation.singular = OperatorCall::Singular::of_input;
-  for (Slot& slot : operation.slots) {
-    if (slot.value.name != "check_errors" || slot.value.kind != Kind::boolean || !slot.value.boolean) continue;
-    slot.value.boolean = false;
+  for (BoundArgument& argument : operation.arguments) {
+    if (argument.value.name != "check_errors" || argument.value.kind != Kind::boolean || !argument.value.boolean)
+      continue;
+    argument.value.boolean = false;
     operation.singular = OperatorCall::Singular::of_output;
   }
   return operation;

@@ -1,5 +1,5 @@
-// The extern operators of a package on libtorch: called by name, through the dispatcher's C function, so that those that
-// a user's library has registered are found as torch's own.
+// The extern operators of a package on libtorch: called by name, through the dispatcher's C function, so that those
+// that a user's library has registered are found as torch's own.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,31 @@
 #include <vector>
 
 #include "capi/libtorch/library.h"
+#include "capi/package/bound_arguments.h"
 #include "capi/package/operator_node.h"
-#include "capi/package/slots.h"
 
 namespace neml2_capi::aoti::libtorch {
 
-// One call site of an operator.
+// Call site of an operator.
 struct OperatorCall {
   std::string name, overload;
-  std::vector<Slot> slots;
-  std::size_t num_tensors = 0, num_integers = 0;  // that come at run time, without the outputs
+  std::vector<BoundArgument> arguments;
+  std::size_t num_tensors = 0, num_integers = 0;  // of the inputs at run time
   std::size_t num_outputs = 0;
 
-  // A linear solve whose LAPACK info, its last output, is reported per point; a singular matrix is no failure.
+  // Place of LAPACK's info of a linear solve, which is reported per point; a singular matrix is no failure.
   enum class Singular { no, of_output, of_input } singular = Singular::no;
 };
 
-// Throws Error NEML2_ERROR_UNSUPPORTED, naming the argument, where the dispatcher's C function cannot take it.
+// Throws Error NEML2_ERROR_UNSUPPORTED for an argument that the dispatcher's C function does not take.
 OperatorCall resolve(const OperatorNode& node);
 
-// What one run of a package carries: the opaque proxy executor of the AOTI runtime.
+// Context that one run of a package carries: the opaque proxy executor of the AOTI runtime.
 struct Run {
   const std::vector<OperatorCall>* calls;
-  SingularInfo* singular;         // or null: nobody asked
-  std::string failure;            // why a call failed
-  bool leaves_on_device = false;  // what linear solves tell: see SingularInfo::on_device
+  SingularInfo* singular;         // null where the caller did not ask
+  std::string failure;            // reason of a failed call
+  bool leaves_on_device = false;  // leave the info of linear solves there: see SingularInfo::on_device
 };
 
 // Takes the place of aoti_torch_proxy_executor_call_function.

@@ -11,7 +11,7 @@
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-// What NEML2's models call, wherever libtorch comes from.
+// Schemas of the operators that NEML2's models call, which are known without a Python package of torch.
 constexpr std::string_view known[] = {
     "aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor "
     "LU, Tensor pivots, Tensor info)",
@@ -27,7 +27,8 @@ std::map<std::string, std::string>& declared() {
   return schemas;
 }
 
-// The file in which torch's Python package lists its operators, a line each: "- func: pow.Scalar(...) -> Tensor".
+// Returns the file in which torch's Python package lists its operators, a line each: "- func: pow.Scalar(...) ->
+// Tensor".
 const std::string& listed_operators() {
   static const std::string& text = *new std::string([] {
     const auto packages = Library::get().path().parent_path().parent_path().parent_path();
@@ -62,12 +63,12 @@ std::optional<std::string> find_schema(const std::string& target) {
 }  // namespace
 
 void declare(std::string_view text) {
-  const Schema schema = parse_schema(text);
+  const OperatorSchema schema = parse_schema(text);
   const std::lock_guard lock(mutex);
   declared()[schema.full_name()] = std::string(text);
 }
 
-Schema schema_of(const std::string& target) {
+OperatorSchema schema_of(const std::string& target) {
   if (const auto text = find_schema(target)) return parse_schema(*text);
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("the package calls the operator ", target,

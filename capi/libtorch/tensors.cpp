@@ -9,21 +9,21 @@
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-// The numbers of element types and devices are torch's, and part of its C ABI.
+// Number of CUDA devices in torch's C ABI.
 constexpr std::int32_t cuda = 1;
 
 DType dtype_of(std::int32_t scalar_type) {
   for (const auto& [code, dtype] : scalar_types)
     if (code == scalar_type) return dtype;
-  throw std::runtime_error(join("a tensor has elements of torch's scalar type ", scalar_type,
-                                ", which this library does not know: convert them in the model"));
+  throw std::runtime_error(join("A tensor has elements of torch's scalar type ", scalar_type,
+                                ", which this library does not know. Convert them in the model."));
 }
 
 void delete_handle(void* handle) {
   Library::get().functions().aoti_torch_delete_tensor_object(static_cast<Handle>(handle));
 }
 
-// How many elements from the first to the last one.
+// Returns the number of elements from the first to the last one in memory.
 std::int64_t span_of(const Dims& sizes, const Dims& strides) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
@@ -39,7 +39,8 @@ Device device_of(Handle handle, bool by_operators) {
   expect(torch.aoti_torch_get_device_type(handle, &type), "the device of a tensor");
   if (type == cpu) return {Device::Type::cpu, by_operators, 0};
   if (type != cuda)
-    throw std::runtime_error(join("a tensor is on torch's device type ", type, "; the CPU and CUDA are known"));
+    throw std::runtime_error(
+        join("A tensor is on torch's device type ", type, ". Compile the model for the CPU or CUDA."));
   expect(torch.aoti_torch_get_device_index(handle, &index), "the device of a tensor");
   return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
 }

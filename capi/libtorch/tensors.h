@@ -1,4 +1,4 @@
-// Tensors of ours as libtorch's handles, and back, over the same memory.
+// Conversion of tensors to libtorch's handles and back, over the same memory.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace neml2_capi::aoti::libtorch {
 
-// A handle that is owned.
+// Owner of a handle.
 class OwnedHandle {
  public:
   explicit OwnedHandle(Handle handle = nullptr) : handle_(handle) {}
@@ -31,18 +31,18 @@ class OwnedHandle {
 // Throws std::runtime_error with libtorch's reason where the status is not 0.
 void expect(Status status, const char* what);
 
-// What torch's C ABI calls the type and the index of a device.
+// Return torch's numbers of a device's type and index in its C ABI.
 std::int32_t device_type_of(Device device);
 std::int32_t device_index_of(Device device);
 
-// A view of the tensor's memory, which must outlive it.
+// Returns a view of the tensor's memory, which must outlive it.
 OwnedHandle handle_of(const Tensor& tensor);
 
-// A view of memory that the handle keeps alive. `by_operators`: see Device. Throws std::runtime_error where it is on no
-// device, or of no element type, that this library knows.
+// Returns a view of memory that the handle keeps alive. `by_operators`: see Device. Throws std::runtime_error for a
+// device or element type that this library does not know.
 Tensor borrow(Handle handle, bool by_operators = false);
 
-// The same, with the handle's share of the memory.
+// Returns a tensor that takes over the handle, and its share of the memory.
 Tensor take(OwnedHandle handle, bool by_operators = false);
 
 }  // namespace neml2_capi::aoti::libtorch

@@ -1,4 +1,4 @@
-// Other values for the constants of a package.
+// Replacement of a package's constants.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace neml2_capi::aoti {
 
-// Put the value in the place of that of its name. It is laid out as the package has it, and copied where it is not, or
-// where `copy` is true. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE; nothing is changed then.
+// Replaces the constant of that name. The value is copied where `copy` is true, or where it does not lie in memory as
+// the package has it. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE, and then changes nothing.
 void replace(std::vector<PackagedConstant>& constants, const Constant& value, bool copy);
 
 }  // namespace neml2_capi::aoti

@@ -14,11 +14,11 @@ Container::Container(Image& image, const Handling& handling, std::string package
   call([&] { return entry().create(&container_, 1, device.str().c_str(), kernels); });
 }
 
-// The constants that were compiled in become those that are not in use, and can be freed.
+// Replaces the compiled-in constants, which are then out of use and freed.
 Container::Container(Image& image, const Handling& handling, std::string package,
                      std::vector<PackagedConstant> constants)
     : Container(image, handling, std::move(package), Device(),
-                nullptr) {  // from here on the destructor runs whatever is thrown
+                nullptr) {  // from here on the destructor runs after an exception, too
   replaced_ = std::move(constants);
   use_replaced();
 }
@@ -45,11 +45,11 @@ void Container::destroy() noexcept {
     for (std::size_t i = 0; i < own.size(); ++i)
       if (handling_.tensor_of(own[i]).data() != replaced_[i].value.data()) own[i] = nullptr;  // compiled in
     handling_.destroy([&] { entry().destroy(container_); }, own, lent_);
-  } catch (...) {  // nothing more can be done for it
+  } catch (...) {  // a destructor cannot report it
   }
 }
 
-// Those that the package has of the constants that it does not make of others.
+// Returns the package's handles of its constants, without those folded from others.
 std::vector<void*> Container::handles() const {
   const ConstantEntry* entries = nullptr;
   std::size_t count = 0;
@@ -87,7 +87,7 @@ std::vector<PackagedConstant> Container::constants() const {
   return constants;
 }
 
-// The first run folds constants into the container: it is alone.
+// The first run is alone, since it folds constants into the container.
 void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy,
                     bool alone, void* stream) const {
   std::unique_lock lock(image_.alone(), std::defer_lock);
@@ -98,7 +98,7 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
   if (lock) has_run_.store(true, std::memory_order_release);
 }
 
-// Call into the package. Its C functions return a status, but some throw all the same.
+// Calls into the package. Its C functions return a status, but some throw all the same.
 template <class Call>
 void Container::call(Call&& call, void* proxy) const {
   try {
@@ -110,12 +110,13 @@ void Container::call(Call&& call, void* proxy) const {
   report_failure(handling_.reason(proxy));
 }
 
-// What the runtime says comes first, since a package only knows that a call failed.
+// Throws with the runtime's reason if there is one, since a package only knows that a call failed.
 void Container::report_failure(std::string reason) const {
   const char* own = nullptr;
   if (reason.empty() && entry().last_error && entry().last_error(&own) == 0 && own) reason = own;
-  if (reason.empty()) reason = "no reason was given";
-  throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": the compiled package failed: ", reason));
+  if (reason.empty()) reason = "it gave no reason";
+  if (!reason.ends_with('.')) reason += '.';
+  throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": The package failed: ", reason));
 }
 
 }  // namespace neml2_capi::aoti

@@ -1,4 +1,4 @@
-// A container of the AOTI runtime: the code of a package, with one set of constants.
+// Container of the AOTI runtime: the code of a package, with one set of constants.
 #pragma once
 
 #include <atomic>
@@ -12,37 +12,37 @@
 
 namespace neml2_capi::aoti {
 
-// What the code of a package calls, as far as a container is concerned: whose handles it has.
+// Handles of the runtime that the code of a package calls: the provider's or libtorch's.
 class Handling {
  public:
   virtual ~Handling() = default;
 
-  // The tensor of a handle, which stays the package's.
+  // Returns the tensor of a handle, which stays the package's.
   virtual Tensor tensor_of(void* handle) const = 0;
-  // A handle over the memory of a tensor that outlives it, and its end.
+  // Makes a handle over the memory of a tensor that outlives it, and deletes it.
   virtual void* lend(const Tensor& tensor) const = 0;
   virtual void take_back(void* lent) const noexcept = 0;
-  // Call `destroy`, and then delete those of `handles`, the package's own of what was lent to it, that it left behind.
-  // Null ones were not lent.
+  // Calls `destroy`, then deletes the `handles` that the package left behind: its own handles of the tensors in `lent`,
+  // null where it has none.
   virtual void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
                        const std::vector<void*>& lent) const = 0;
-  // Why the last call of this thread failed, of a run with this `proxy` or of none; empty where nobody said.
+  // Returns why the last call of this thread failed, in a run with this `proxy` or in none; empty where unknown.
   virtual std::string reason(void* proxy) const = 0;
 };
 
-// A constant of a package. The compiler keeps what it can as a number in the code instead.
+// Constant of a package. The compiler turns others into numbers in the code.
 struct PackagedConstant {
-  const char* name;       // as in the module that was compiled: "layers.0.weight"
-  const char* used_name;  // as in the package, whose code has both texts
+  const char* name;       // name in the module that was compiled: "layers.0.weight"
+  const char* used_name;  // name in the package, whose code has both texts
   Tensor value;
 };
 
 class Container {
  public:
-  // With the constants that were compiled in. `package` is for messages; code that fails is NEML2_ERROR_RUNTIME.
-  // `kernels` is the folder of the device's code, or null.
+  // Has the compiled-in constants. `package` is for messages. `kernels` is the folder of the device's code, or null.
+  // Throws NEML2_ERROR_RUNTIME where the code fails.
   Container(Image& image, const Handling& handling, std::string package, Device device, const char* kernels);
-  // On the CPU, with these, all that there are: their memory is used, and must not change.
+  // Has these constants, all that the package has, on the CPU. Their memory is used, and must not change.
   Container(Image& image, const Handling& handling, std::string package, std::vector<PackagedConstant> constants);
   ~Container();
   Container(const Container&) = delete;
@@ -51,16 +51,16 @@ class Container {
   std::size_t num_inputs() const;
   std::size_t num_outputs() const;
 
-  // In the order of the package. Those that were compiled in live as long as the container.
+  // Returns the constants in the order of the package. Compiled-in ones live as long as the container.
   std::vector<PackagedConstant> constants() const;
-  // Those that it was made with.
+  // Returns the constants that the container was made with.
   const std::vector<PackagedConstant>& replaced() const { return replaced_; }
 
-  // Whether a run has ended well, and with it all that happens once.
+  // Tells whether a run has succeeded, which folds constants once.
   bool has_run() const { return has_run_.load(std::memory_order_acquire); }
 
-  // Run, on any thread. The inputs are taken over; after an error some may still be there. `alone`: no other run of the
-  // image at the same time. `stream` is the device's, null on the CPU.
+  // Runs the package, on any thread. The package takes the inputs over; after an error some may still be there. `alone`
+  // keeps other runs of the image away. `stream` is the device's, null on the CPU.
   void run(void** inputs, std::size_t num_inputs, void** outputs, std::size_t num_outputs, void* proxy, bool alone,
            void* stream = nullptr) const;
 
@@ -77,8 +77,8 @@ class Container {
   const Handling& handling_;
   std::string package_;
   EntryPoints::Container container_ = nullptr;
-  // Used in place of the constants that were compiled in; and handles of the same memory, lent to the package: it makes
-  // a handle of its own of each, which it may forget to delete.
+  // Replacements of the compiled-in constants, and handles of the same memory, lent to the package: it makes a handle
+  // of its own of each, which it may forget to delete.
   std::vector<PackagedConstant> replaced_;
   std::vector<void*> lent_;
   mutable std::atomic<bool> has_run_ = false;

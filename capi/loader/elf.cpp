@@ -15,12 +15,12 @@ namespace neml2_capi::aoti {
 namespace {
 
 constexpr std::string_view torch_library = "libtorch_cpu.so";
-// Some linkers keep these beside it; nothing is taken from them.
+// Libraries that some linkers keep beside it. Packages take nothing from them.
 constexpr std::string_view torch_companions[] = {"libtorch.so", "libc10.so"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
 constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
 constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
-// Short enough to leave the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
+// Prefix that leaves the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
 constexpr std::string_view provider_prefix = "nml2";
 
 #if defined(__x86_64__)
@@ -28,16 +28,17 @@ constexpr Elf64_Half this_machine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr Elf64_Half this_machine = EM_AARCH64;
 #else
-#error "the built-in provider knows x86_64 and aarch64"
+#error "The built-in provider knows x86_64 and aarch64 only."
 #endif
 
 [[noreturn]] void malformed(const std::string& what) {
-  throw Error(NEML2_ERROR_ARTIFACT, "", join("the shared object in the package is malformed: ", what));
+  throw Error(NEML2_ERROR_ARTIFACT, "",
+              join("The shared object in the package is malformed: ", what, ". Compile or copy the package again."));
 }
 
 [[noreturn]] void cannot_edit(const std::string& what) {
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the shared object in the package cannot be bound to the built-in runtime: ", what,
+              join("The shared object in the package cannot be bound to the built-in runtime: ", what,
                    ". Link it with another linker (GNU ld, gold, lld and mold are known to work)."));
 }
 
@@ -46,7 +47,7 @@ bool starts_with_any(std::string_view name, const Prefixes& prefixes) {
   return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-// The bytes of the file, by file offset and by the address at which they are loaded.
+// Bytes of the file, by file offset and by the address at which they are loaded.
 class File {
  public:
   explicit File(std::string_view bytes) : bytes_(bytes) {
@@ -56,8 +57,8 @@ class File {
       malformed("it is not a 64-bit little-endian shared object");
     if (header.e_machine != this_machine)
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package holds code for another machine (ELF machine ", header.e_machine, ", this one is ",
-                       this_machine, "): compile the model on, or for, this machine"));
+                  join("The package holds code for another machine (ELF machine ", header.e_machine, ", this one is ",
+                       this_machine, "). Compile the model on, or for, this machine."));
     if (header.e_phentsize != sizeof(Elf64_Phdr)) malformed("its program headers have an unknown size");
     for (Elf64_Half i = 0; i < header.e_phnum; ++i) {
       const auto segment = read<Elf64_Phdr>(sum(header.e_phoff, i * sizeof(Elf64_Phdr)));
@@ -90,7 +91,7 @@ class File {
     bytes_.replace(offset, text.size(), text);
   }
 
-  // The offset in the file of the `size` bytes that are loaded at `address`.
+  // Returns the offset in the file of the `size` bytes that are loaded at `address`.
   std::uint64_t offset_of(std::uint64_t address, std::uint64_t size) const {
     for (const Elf64_Phdr& segment : loaded_) {
       if (address < segment.p_vaddr) continue;
@@ -118,7 +119,7 @@ class File {
   std::optional<Elf64_Phdr> dynamic_;
 };
 
-// The dynamic section, entry by entry. What comes behind the first DT_NULL is spare.
+// Dynamic section, entry by entry. Entries behind the first DT_NULL are spare.
 class DynamicSection {
  public:
   explicit DynamicSection(File& file) : file_(file) {
@@ -154,12 +155,12 @@ class DynamicSection {
     return *value;
   }
 
-  // Let the object's own definitions come before those of the process.
+  // Lets the object's own definitions come before those of the process.
   void make_symbolic() {
     if (find(DT_SYMBOLIC)) return;
     if (const auto flags = index_of(DT_FLAGS)) return set(*flags, DT_FLAGS, at(*flags).d_un.d_val | DF_SYMBOLIC);
     if (has_spare_) return set(used_, DT_SYMBOLIC, 0);
-    // A hint for a faster start, which the dynamic loader does without.
+    // The dynamic loader does without hints for a faster start: the entry of one is free to take.
     for (const Elf64_Sxword hint : {DT_RELACOUNT, DT_RELCOUNT})
       if (const auto i = index_of(hint)) return set(*i, DT_SYMBOLIC, 0);
     cannot_edit("its dynamic section has no room for DT_SYMBOLIC");
@@ -174,8 +175,8 @@ class DynamicSection {
   bool has_spare_ = false;
 };
 
-// The string table of the dynamic section. Linkers let names share text, one being the tail of another: a piece is
-// replaced only where no other name has a part in it.
+// String table of the dynamic section. Linkers let names share text, one being the tail of another: text is replaced
+// only where no other name shares it.
 class Strings {
  public:
   Strings(File& file, const DynamicSection& dynamic)
@@ -191,7 +192,7 @@ class Strings {
     return rest.substr(0, end);
   }
 
-  // Every name in use is told, those that will change with their new beginning.
+  // Every name in use must be told: one that stays by use(), one that changes by replace(), with its new beginning.
   void use(std::uint64_t name) { kept_.push_back(name); }
   void replace(std::uint64_t name, std::string_view beginning) { replaced_.push_back({name, beginning}); }
 
@@ -226,7 +227,7 @@ class Strings {
   std::vector<Replacement> replaced_;
 };
 
-// How many symbols there are: no field says so, but the hash table, of either style, must reach them all.
+// Returns the number of symbols. No field tells it, but the hash table, of either style, must reach them all.
 std::uint64_t count_symbols(const File& file, const DynamicSection& dynamic) {
   const auto gnu = dynamic.find(DT_GNU_HASH);
   if (!gnu) {
@@ -250,7 +251,7 @@ std::uint64_t count_symbols(const File& file, const DynamicSection& dynamic) {
   return last + 1;
 }
 
-// What becomes of an undefined symbol of libtorch's: true where its name is no longer in use.
+// Edits an undefined symbol of libtorch. Returns true where its name is no longer in use.
 using Bind = std::function<bool(Elf64_Sym& symbol, const std::string& name)>;
 
 void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, Object& object, const Bind& bind) {
@@ -296,12 +297,14 @@ void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view pro
   }
   if (!torch)
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                join("the package does not need ", torch_library, ": it was not compiled for the CPU by AOTInductor"));
+                join("The package does not need ", torch_library,
+                     ", as packages do that AOTInductor compiles for the CPU. Compile the model again."));
   strings.replace(*torch, provider);
   for (const std::uint64_t i : companions) dynamic.set(i, DT_NEEDED, *torch);
 }
 
-// The versions that the object needs of each library. A version table of libtorch itself would name what we renamed.
+// Reads the versions that the object needs of each library. A version table of libtorch itself would name the library
+// that was replaced.
 void read_versions(const File& file, const DynamicSection& dynamic, Strings& strings, Object& object) {
   const auto table = dynamic.find(DT_VERNEED);
   if (!table) return;
@@ -325,7 +328,7 @@ void read_versions(const File& file, const DynamicSection& dynamic, Strings& str
   }
 }
 
-// Names of versions that the object defines share the string table, too.
+// Marks the names of versions that the object defines, which share the string table, as used.
 void use_defined_versions(const File& file, const DynamicSection& dynamic, Strings& strings) {
   const auto table = dynamic.find(DT_VERDEF);
   if (!table) return;
@@ -338,7 +341,8 @@ void use_defined_versions(const File& file, const DynamicSection& dynamic, Strin
   }
 }
 
-// A section of the file, for what is not loaded. Sections may be stripped or damaged without harm: then it is empty.
+// Returns a section of the file, which need not be loaded. It is empty where sections are stripped or damaged, which
+// does no harm.
 std::string_view find_section(std::string_view bytes, std::string_view wanted) {
   const auto within = [&](std::uint64_t offset, std::uint64_t size) {
     return offset <= bytes.size() && size <= bytes.size() - offset;
@@ -364,7 +368,7 @@ std::string_view find_section(std::string_view bytes, std::string_view wanted) {
   return {};
 }
 
-// The producer strings of the debug information: "GNU C++20 12.2.0 -march=x86-64-v3 -mavx2 ...".
+// Reads the producer strings of the debug information: "GNU C++20 12.2.0 -march=x86-64-v3 -mavx2 ...".
 void read_producers(std::string_view bytes, Object& object) {
   constexpr std::string_view mark = " -march=";
   for (const std::string_view name : {".debug_str", ".debug_line_str"}) {
@@ -379,12 +383,13 @@ void read_producers(std::string_view bytes, Object& object) {
   }
 }
 
-// What both ways have in common. `make` tells how undefined symbols are bound, given the strings.
+// Edits an object, for both ways of binding. `make`, given the strings, returns the edit of undefined symbols.
 template <class Make>
 Object edit(std::string_view bytes, std::string_view provider, const Make& make) {
   if (provider.size() != torch_library.size())
-    throw Error(NEML2_ERROR_INTERNAL, "",
-                join("the name of the provider must have ", torch_library.size(), " characters"));
+    throw Error(
+        NEML2_ERROR_INTERNAL, "",
+        join("The name of the provider must have ", torch_library.size(), " characters. Build the library again."));
   Object object;
   File file(bytes);
   DynamicSection dynamic(file);

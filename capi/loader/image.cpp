@@ -19,10 +19,10 @@ namespace {
 
 std::string loader_reason() {
   const char* reason = dlerror();
-  return reason ? reason : "no reason was given";
+  return reason ? reason : "it gave no reason";
 }
 
-// The folder of the library that this code is in.
+// Returns the folder of the library that this code is in.
 std::filesystem::path own_folder() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return {};
@@ -40,11 +40,11 @@ Provider open_provider() {
   const std::filesystem::path path = own_folder() / provider_file;
   const auto fail = [&](const std::string& why) {
     return Error(NEML2_ERROR_FILE, provider_file,
-                 join("the built-in runtime ", path.string(), " cannot be used: ", why,
-                      ". It is installed beside this library: install them together."));
+                 join("The built-in runtime ", path.string(), " cannot be used: ", why,
+                      ". Install it beside this library, from the same build."));
   };
   Provider provider{};
-  // Never global: its symbols are for packages, which name it as the library that they need.
+  // RTLD_LOCAL, since its symbols are for packages, which name it as the library that they need.
   provider.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!provider.library) throw fail(loader_reason());
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
@@ -60,7 +60,7 @@ Provider open_provider() {
   return provider;
 }
 
-// Where every library of the process is loaded.
+// Returns the load addresses of all libraries of the process.
 std::set<ElfW(Addr)> loaded_addresses() {
   std::set<ElfW(Addr)> addresses;
   dl_iterate_phdr(
@@ -72,7 +72,7 @@ std::set<ElfW(Addr)> loaded_addresses() {
   return addresses;
 }
 
-// Where the library with this function is loaded.
+// Returns the load address of the library with this function.
 ElfW(Addr) address_of_library(const void* function) {
   Dl_info info{};
   link_map* library = nullptr;
@@ -84,10 +84,10 @@ Error cannot_load(const std::string& reason) {
   std::string advice = "Compile the model on a system as old as this one, or older.";
   if (reason.find("libgomp") != std::string::npos)
     advice = "Install GCC's OpenMP library: libgomp1 (Debian, Ubuntu), libgomp (Fedora, RHEL).";
-  return Error(NEML2_ERROR_UNSUPPORTED, "", join("the code of the package cannot be loaded: ", reason, ". ", advice));
+  return Error(NEML2_ERROR_UNSUPPORTED, "", join("The code of the package cannot be loaded: ", reason, ". ", advice));
 }
 
-// As packages read it.
+// Reads AOTI_RUNTIME_CHECK_INPUTS as packages do.
 bool wants_checks() {
   const char* value = std::getenv("AOTI_RUNTIME_CHECK_INPUTS");
   return value && *value != '0';
@@ -135,16 +135,18 @@ Image::Image(std::string_view name, std::string_view object, bool openmp) {
     return Error(status, "", why);
   };
   if (!entry_.create || !entry_.destroy || !entry_.num_inputs || !entry_.num_outputs || !entry_.run)
-    throw refuse(NEML2_ERROR_ARTIFACT, "the code of the package does not export the AOTInductor model container");
+    throw refuse(NEML2_ERROR_ARTIFACT,
+                 "The code of the package does not export the AOTInductor model container. Compile the model again.");
   if (before.contains(address_of_library(reinterpret_cast<const void*>(entry_.create))))
-    throw refuse(NEML2_ERROR_INTERNAL, "the dynamic loader returned a library that was loaded before");
+    throw refuse(NEML2_ERROR_INTERNAL,
+                 "The dynamic loader returned a library that was loaded before. Please report this as a bug.");
 
   if (openmp) entry_.openmp = OpenMP::find(library);
 }
 
 Image& Image::map(std::string_view name, std::string_view object, bool openmp) {
   using Content = std::pair<std::size_t, std::size_t>;  // hash and size
-  // Never destroyed: threads may still run packages while the process ends.
+  // The map is never destroyed: threads may still run packages while the process ends.
   static auto& images = *new std::map<Content, Image*>;
   static std::mutex mutex;
   const Content content(std::hash<std::string_view>()(object), object.size());

@@ -1,4 +1,4 @@
-// The code of packages in the process, and the provider that it is bound to.
+// Code of packages in the process, and the provider that it is bound to.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@
 
 namespace neml2_capi::aoti {
 
-// The file name of the provider, which is its SONAME, too; it takes the place of libtorch_cpu.so in packages.
+// File name of the provider, and its SONAME; it takes the place of libtorch_cpu.so in packages.
 extern const char provider_file[sizeof("libtorch_cpu.so")];
 
-// The provider library, opened when it is first needed.
+// Provider library, opened when it is first needed.
 struct Provider {
   void* library;
   FindOperator find_operator;
@@ -27,22 +27,22 @@ struct Provider {
   static const Provider& get();
 };
 
-// A name and a handle, as the AOTI runtime pairs them.
+// Name and handle, as the AOTI runtime pairs them.
 struct ConstantEntry {
   const char* name;
   void* handle;
 };
 
-// How deep the parallel regions of a thread may be nested, in an OpenMP run time; null where there is none.
+// Setting of an OpenMP run time that bounds the nesting of a thread's parallel regions; null where there is none.
 struct OpenMP {
   int (*levels)() = nullptr;
   void (*set_levels)(int) = nullptr;
 
-  // The functions of the process come before those of `library` and of what it needs.
+  // Finds functions of the process first, then those of `library` and of the libraries that it needs.
   static OpenMP find(void* library);
 };
 
-// What a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
+// Functions that a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
 struct EntryPoints {
   using Container = struct ContainerOpaque*;
   std::int32_t (*create)(Container*, std::size_t num_models, const char* device, const char* cubin_folder);
@@ -51,7 +51,7 @@ struct EntryPoints {
   std::int32_t (*num_outputs)(Container, std::size_t*);
   // Handles are the provider's: a Tensor* or libtorch's AtenTensorHandle.
   std::int32_t (*run)(Container, void** inputs, std::size_t, void** outputs, std::size_t, void* stream, void* proxy);
-  std::int32_t (*last_error)(const char**);  // may be null: it came with torch 2.13
+  std::int32_t (*last_error)(const char**);  // null in packages of torch before 2.13
 
   // Null in packages of an older torch, all or none: see has_constants().
   std::int32_t (*num_constants)(Container, std::size_t*);
@@ -67,27 +67,27 @@ struct EntryPoints {
            use_constants && swap_constants && free_unused_constants;
   }
 
-  OpenMP openmp;  // that the package is bound to, where it has parallel regions
+  OpenMP openmp;  // null where the package has no parallel regions
 };
 
-// The code of one package. It stays for the life of the process: packages cannot be unmapped (a thread_local pins
-// them), so each content is mapped once, however often it is loaded.
+// Code of one package. It stays for the life of the process: packages cannot be unmapped (a thread_local pins them), so
+// each content is mapped once, however often it is loaded.
 class Image {
  public:
-  // The image of an edited object. `name` is for people. Throws Error NEML2_ERROR_UNSUPPORTED with the reason of the
-  // dynamic loader, NEML2_ERROR_ARTIFACT where it does not export what a package does.
+  // Maps an edited object. `name` is for people. Throws Error NEML2_ERROR_UNSUPPORTED with the reason of the dynamic
+  // loader, NEML2_ERROR_ARTIFACT for an object that does not export a package's functions.
   static Image& map(std::string_view name, std::string_view object, bool openmp);
 
   const EntryPoints& entry() const { return entry_; }
 
-  // Held while a run must be the only one of this image.
+  // Mutex that a run holds to be the only one of this image.
   std::mutex& alone() { return alone_; }
 
-  // Packages read AOTI_RUNTIME_CHECK_INPUTS when they first run, and never again. Call it before each run.
+  // Must be called before each run: packages read AOTI_RUNTIME_CHECK_INPUTS when they first run, and never again.
   void note_run() {
     if (checks_inputs_.load(std::memory_order_relaxed) == unknown) remember_checks();
   }
-  // Whether the package checks its inputs itself; before it first ran, whether it would.
+  // Tells whether the package checks its inputs itself; before the first run, whether it would.
   bool checks_inputs() const;
 
  private:

@@ -24,7 +24,7 @@ using Names = std::set<std::string, std::less<>>;
 
 enum Register { eax, ebx, ecx, edx };
 
-// An instruction set that compilers use on their own, by the compiler's name, and where cpuid reports it. The others
+// Instruction set that compilers use on their own: the compiler's name, and the bit where cpuid reports it. Others
 // (aes, sha, ...) stand in a command line, too, but only written intrinsics use them.
 struct Feature {
   const char* name;
@@ -74,7 +74,7 @@ constexpr Feature features[] = {
     {"tbm", 0x80000001, 0, ecx, 21},
 };
 
-// The registers that the operating system saves (XCR0); without that, an instruction is as illegal as if missing.
+// Returns the registers that the operating system saves (XCR0). Instructions on others are as illegal as missing ones.
 std::uint64_t saved_registers() {
   unsigned a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
@@ -101,7 +101,7 @@ const Names level_2 = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"};
 const Names level_3 = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
 const Names level_4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
-// The levels that -march=<name> includes: a floor for the processors that go by a name.
+// Returns the x86-64 level that -march=<name> includes at least.
 int level_of(std::string_view march) {
   static const Names third = {"x86-64-v3",  "haswell",   "broadwell", "skylake", "alderlake", "raptorlake",
                               "meteorlake", "arrowlake", "znver1",    "znver2",  "znver3",    "core-avx2"};
@@ -119,8 +119,8 @@ void add_level(Names& needed, int level) {
   if (level >= 4) needed.insert(level_4.begin(), level_4.end());
 }
 
-// What a compiler was allowed to use. Later flags win: -march=native is recorded as a name and every -m and -mno- of
-// it.
+// Returns the instruction sets that a compiler was allowed to use. Later flags win: -march=native is recorded as a name
+// and every -m and -mno- of it.
 Names of_command_line(const std::string& producer) {
   Names needed;
   std::istringstream words(producer);
@@ -136,7 +136,7 @@ Names of_command_line(const std::string& producer) {
   return needed;
 }
 
-// The vector instruction sets by Inductor's names. False where the name is unknown.
+// Adds a vector instruction set by Inductor's name. Returns false for an unknown name.
 bool add_instruction_set(Names& needed, const std::string& name) {
   if (name == "AVX2") return add_level(needed, 3), true;
   if (name == "AVX512") return add_level(needed, 4), true;
@@ -154,7 +154,7 @@ Names missing_of(const Names& needed) {
 
 #else
 
-// Elsewhere the vector instructions that Inductor uses are part of the baseline.
+// Other machines have the vector instructions that Inductor uses in their baseline.
 Names of_command_line(const std::string&) { return {}; }
 bool add_instruction_set(Names&, const std::string& name) {
   return name == "ASIMD" || name == "NEON" || name == "INVALID_VEC_ISA";
@@ -171,13 +171,13 @@ constexpr const char* portable_command = "ATEN_CPU_CAPABILITY=avx2 TORCHINDUCTOR
 
 void check_machine(const Target& target) {
   if (target.device != "cpu" && target.device != "cuda")
-    unsupported(join("the package was compiled for the device \"", target.device,
-                     "\", and only \"cpu\" and \"cuda\" are supported: compile the model for one of these"));
+    unsupported(join("The package was compiled for the device \"", target.device,
+                     "\", and only \"cpu\" and \"cuda\" are supported. Compile the model for one of these."));
   utsname system{};
   uname(&system);
   if (target.machine != system.machine)
-    unsupported(join("the package was compiled for the machine \"", target.machine, "\", and this one is \"",
-                     system.machine, "\": compile the model on a machine of this kind"));
+    unsupported(join("The package was compiled for the machine \"", target.machine, "\", and this one is \"",
+                     system.machine, "\". Compile the model on a machine of this kind."));
 }
 
 void check_processor(const Target& target, const std::vector<std::string>& producers) {
@@ -185,16 +185,16 @@ void check_processor(const Target& target, const std::vector<std::string>& produ
   std::istringstream names(target.instruction_sets);
   for (std::string name; names >> name;)
     if (!add_instruction_set(needed, name))
-      unsupported(join("the package was compiled for the unknown instruction set \"", name,
-                       "\". A portable package is made with: ", portable_command));
+      unsupported(join("The package was compiled for the unknown instruction set \"", name,
+                       "\". Compile a portable package with: ", portable_command));
   for (const std::string& producer : producers) needed.merge(of_command_line(producer));
 
   const Names missing = missing_of(needed);
   if (missing.empty()) return;
   std::string list;
   for (const std::string& name : missing) add_name(list, name);
-  unsupported(join("the package was compiled for a processor with ", list,
-                   ", which this one lacks. A portable package is made with: ", portable_command));
+  unsupported(join("The package was compiled for a processor with ", list,
+                   ", which this one lacks. Compile a portable package with: ", portable_command));
 }
 
 void check_c_library(const std::vector<std::string>& versions) {
@@ -204,8 +204,8 @@ void check_c_library(const std::vector<std::string>& versions) {
     int major = 0, minor = 0;
     if (std::sscanf(version.c_str(), "GLIBC_%d.%d", &major, &minor) != 2) continue;
     if (std::pair(major, minor) <= std::pair(here_major, here_minor)) continue;
-    unsupported(join("the package was compiled with glibc ", major, ".", minor, " or newer, and this system has ",
-                     gnu_get_libc_version(), ": compile the model on a system as old as this one, or older"));
+    unsupported(join("The package was compiled with glibc ", major, ".", minor, " or newer, and this system has ",
+                     gnu_get_libc_version(), ". Compile the model on a system as old as this one, or older."));
   }
 }
 

@@ -1,4 +1,4 @@
-// What a package needs of the machine: the device, the processor and the C library.
+// Requirements of a package on the machine: the device, the processor and the C library.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace neml2_capi::aoti {
 
-// What the package's metadata says that it was compiled for.
+// Target that a package was compiled for, from its metadata.
 struct Target {
   std::string device;            // AOTI_DEVICE_KEY: "cpu"
   std::string machine;           // AOTI_MACHINE: "x86_64"
@@ -17,13 +17,12 @@ struct Target {
 // Throws Error NEML2_ERROR_UNSUPPORTED where the package is for another device, or another kind of machine.
 void check_machine(const Target& target);
 
-// Throws Error NEML2_ERROR_UNSUPPORTED, naming what this machine lacks, before the first illegal instruction.
-// `producers` are the compilers' command lines, where debug information tells them: the metadata alone does not say it
-// all.
+// Throws Error NEML2_ERROR_UNSUPPORTED with the instruction sets that this machine lacks, before the first illegal
+// instruction. `producers` are the compilers' command lines, where debug information tells them, since the metadata is
+// coarse.
 void check_processor(const Target& target, const std::vector<std::string>& producers);
 
-// Throws Error NEML2_ERROR_UNSUPPORTED where a "GLIBC_2.34" among `versions` is newer than the C library of the
-// process.
+// Throws Error NEML2_ERROR_UNSUPPORTED where one of `versions`, "GLIBC_2.34", is newer than the process's C library.
 void check_c_library(const std::vector<std::string>& versions);
 
 }  // namespace neml2_capi::aoti

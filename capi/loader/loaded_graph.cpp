@@ -9,7 +9,7 @@
 namespace neml2_capi::aoti {
 namespace {
 
-// "(2..1048576, 6)"
+// Returns the sizes of an input: "(2..1048576, 6)".
 std::string describe(const InputSpec& spec) {
   std::string text = "(";
   for (std::int64_t axis = 0; axis < spec.least.size(); ++axis) {
@@ -33,9 +33,9 @@ LoadedGraph::LoadedGraph(std::string package, Signature signature, Image& image,
   const std::size_t num_inputs = compiled_.num_inputs(), num_outputs = compiled_.num_outputs();
   if (num_inputs == signature_.inputs.size() && num_outputs == signature_.outputs.size()) return;
   throw Error(NEML2_ERROR_ARTIFACT, package_,
-              join(package_, ": the code in the package has ", num_inputs, " inputs and ", num_outputs,
+              join(package_, ": The code in the package has ", num_inputs, " inputs and ", num_outputs,
                    " outputs, its source has ", signature_.inputs.size(), " and ", signature_.outputs.size(),
-                   ": compile the model again"));
+                   ". Compile the model again."));
 }
 
 std::shared_ptr<const Container> LoadedGraph::in_use() const {
@@ -49,7 +49,8 @@ std::shared_ptr<const Container> LoadedGraph::in_use() const {
 void LoadedGraph::require_host() const {
   if (device_.type != Device::Type::cpu)
     throw Error(NEML2_ERROR_UNSUPPORTED, "constants",
-                join(package_, ": the constants of a graph on ", device_.str(), " can be neither read nor replaced"));
+                join(package_, ": The constants of a graph on ", device_.str(),
+                     " can be neither read nor replaced. Load the package for the CPU."));
 }
 
 std::vector<Constant> LoadedGraph::constants() const {
@@ -72,12 +73,13 @@ void LoadedGraph::set_constants(const std::vector<Constant>& values, bool copy) 
 
 void LoadedGraph::require_count(std::size_t count) const {
   if (count == signature_.inputs.size()) return;
-  throw Error(NEML2_ERROR_ARGUMENT, package_,
-              join(package_, " takes ", signature_.inputs.size(), " inputs, and was given ", count));
+  throw Error(
+      NEML2_ERROR_ARGUMENT, package_,
+      join(package_, " takes ", signature_.inputs.size(), " inputs, and was given ", count, ". Pass all of them."));
 }
 
 std::string LoadedGraph::labelled(std::int64_t input) const {
-  return join("input ", input, " ('", signature_.inputs[static_cast<std::size_t>(input)].name, "')");
+  return join(input, " ('", signature_.inputs[static_cast<std::size_t>(input)].name, "')");
 }
 
 void LoadedGraph::check(const Vector<Tensor>& inputs) const {
@@ -91,23 +93,23 @@ void LoadedGraph::check_input(std::int64_t i, const Tensor& input, bool exact) c
   const InputSpec& spec = signature_.inputs[static_cast<std::size_t>(i)];
   if (input.dtype() != spec.dtype)
     throw Error(NEML2_ERROR_DTYPE, package_,
-                join(labelled(i), " of ", package_, " must be ", name_of(spec.dtype), ", and is ",
-                     name_of(input.dtype()), ": convert it first"));
+                join("Input ", labelled(i), " of ", package_, " must be ", name_of(spec.dtype), ", and is ",
+                     name_of(input.dtype()), ". Convert it first."));
   if (input.data() && input.device() != device_)
     throw Error(NEML2_ERROR_UNSUPPORTED, package_,
-                join(labelled(i), " of ", package_, " must be on ", device_.str(), ", and is on ", input.device().str(),
-                     ": move it there first"));
+                join("Input ", labelled(i), " of ", package_, " must be on ", device_.str(), ", and is on ",
+                     input.device().str(), ". Move it there first."));
   bool fits = input.ndim() == spec.least.size();
   for (std::int64_t axis = 0; fits && axis < input.ndim(); ++axis) {
     const bool is_dynamic = spec.least[axis] != spec.greatest[axis];
-    // Kernels run a batch of one as any other; that they state 2 comes from how torch traces.
+    // Kernels run a batch of one as any other. They state 2 because of the way torch traces.
     const std::int64_t least = is_dynamic && !exact ? std::min<std::int64_t>(spec.least[axis], 1) : spec.least[axis];
     fits = least <= input.sizes()[axis] && input.sizes()[axis] <= spec.greatest[axis];
   }
   if (fits) return;
-  throw Error(
-      NEML2_ERROR_SHAPE, package_,
-      join(labelled(i), " of ", package_, " must have the sizes ", describe(spec), ", and has ", input.sizes().str()));
+  throw Error(NEML2_ERROR_SHAPE, package_,
+              join("Input ", labelled(i), " of ", package_, " must have the sizes ", describe(spec), ", and has ",
+                   input.sizes().str(), ". Reshape it, or compile the model for these sizes."));
 }
 
 void LoadedGraph::check_equal(const Vector<Tensor>& inputs, const std::vector<Axis>& group) const {
@@ -115,9 +117,9 @@ void LoadedGraph::check_equal(const Vector<Tensor>& inputs, const std::vector<Ax
   for (const Axis& other : group) {
     if (size_of(other) == size_of(group.front())) continue;
     throw Error(NEML2_ERROR_SHAPE, package_,
-                join("axis ", other.axis, " of ", labelled(other.input), " of ", package_,
-                     " must have the size of axis ", group.front().axis, " of ", labelled(group.front().input), ", ",
-                     size_of(group.front()), ", and has ", size_of(other)));
+                join("Axis ", other.axis, " of input ", labelled(other.input), " of ", package_,
+                     " must have the size of axis ", group.front().axis, " of input ", labelled(group.front().input),
+                     ", ", size_of(group.front()), ", and has ", size_of(other), ". Give both the same size."));
   }
 }
 

@@ -1,4 +1,4 @@
-// A package whose code is mapped: what it has in common whichever runtime it calls.
+// Package whose code is mapped, on either runtime.
 #pragma once
 
 #include <atomic>
@@ -35,13 +35,13 @@ class LoadedGraph : public Graph {
 
   void require_count(std::size_t count) const;
   const std::string& package() const { return package_; }
-  // The container of a run, which keeps it while others may replace its constants.
+  // Returns the container of a run, which keeps it while others may replace its constants.
   std::shared_ptr<const Container> in_use() const;
   const Signature& signature() const { return signature_; }
 
  private:
   void require_host() const;
-  // "input 0 ('strain')"
+  // Returns number and name of an input: "0 ('strain')".
   std::string labelled(std::int64_t input) const;
   void check_input(std::int64_t i, const Tensor& input, bool exact) const;
   void check_equal(const Vector<Tensor>& inputs, const std::vector<Axis>& group) const;
@@ -51,9 +51,9 @@ class LoadedGraph : public Graph {
   Image& image_;
   const Handling& handling_;
   Device device_;
-  const Container compiled_;  // lives as long as the graph: others use what they do not replace of its constants
+  const Container compiled_;  // lives as long as the graph, since other containers use its constants
 
-  std::mutex setting_;  // held by the one who sets constants
+  std::mutex setting_;  // serializes set_constants()
   std::atomic<bool> has_replaced_ = false;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<const Container> replaced_;

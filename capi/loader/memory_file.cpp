@@ -34,7 +34,7 @@ bool write_all(int descriptor, std::string_view content) {
   return true;
 }
 
-// A folder may be mounted without the right to execute: only a mapping tells.
+// Tells whether code of the file may run: only a mapping finds a folder that is mounted noexec.
 bool is_executable(int descriptor) {
   void* page = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, descriptor, 0);
   if (page == MAP_FAILED) return false;
@@ -42,8 +42,8 @@ bool is_executable(int descriptor) {
   return true;
 }
 
-// /proc/self/fd/N, spelled as never before: descriptors are used again, a spelling is not. Between fd and N stand the
-// bits of a number that is this file's alone, in this copy of the library (its address) and among all copies.
+// Returns /proc/self/fd/N in a spelling of its own: descriptors are used again, a spelling is not. Between fd and N
+// stand the bits of this file's number in this copy of the library, and of an address that tells the copy from others.
 std::string fresh_spelling(int descriptor) {
   static std::atomic<std::uint64_t> count{0};
   std::string path = "/proc/self/fd/";
@@ -60,18 +60,18 @@ std::string file_name(std::string_view name) {
   return plain;
 }
 
-// A new file in `folder`; its name goes to `path`. -1 where that is not possible.
+// Creates a file in `folder`, and puts its name into `path`. Returns -1 where that is not possible.
 int create_in(const std::string& folder, std::string_view name, std::string& path) {
   path = folder + "/neml2-" + file_name(name) + "-XXXXXX.so";
   return mkostemps(path.data(), 3, O_CLOEXEC);
 }
 
-// A file in `folder` that no name leads to, where the file system has such files.
+// Creates a file without a name in `folder`, where the file system has such files.
 int create_nameless_in(const std::string& folder, std::string_view) {
   return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
 }
 
-// The same by a name that it has for a moment, while it is empty.
+// Creates a file that has a name only for a moment, while it is empty.
 int create_and_unlink_in(const std::string& folder, std::string_view name) {
   std::string path;
   const int descriptor = create_in(folder, name, path);
@@ -79,7 +79,7 @@ int create_and_unlink_in(const std::string& folder, std::string_view name) {
   return descriptor;
 }
 
-// In the order of preference; the home folder last, as it may be on a slow network.
+// Returns folders in the order of preference; the home folder comes last, since it may be on a slow network.
 std::vector<std::string> private_folders() {
   std::vector<std::string> folders;
   const auto add = [&](const char* folder) {
@@ -99,7 +99,7 @@ MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
     keep_in(folder, name, content);
     return;
   }
-  // MFD_EXEC would be rejected where vm.memfd_noexec is 2, and is not needed where it is 0.
+  // Systems with vm.memfd_noexec = 2 reject MFD_EXEC, and those with 0 do not need it.
   if (!is_set("NEML2_CAPI_NO_MEMFD") &&
       take_nameless(memfd_create(("neml2-" + file_name(name)).c_str(), MFD_CLOEXEC), content))
     return;
@@ -112,7 +112,7 @@ MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
   std::string tried;
   for (const std::string& folder : folders) tried += " " + folder;
   throw Error(NEML2_ERROR_FILE, std::string(name),
-              join("no place was found where the code of the package may be written and executed; tried memory and",
+              join("No place was found where the code of the package may be written and executed; tried memory and",
                    tried, ". Set TMPDIR to a folder that is not mounted noexec."));
 }
 
@@ -122,10 +122,11 @@ void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::
     return;
   }
   throw Error(NEML2_ERROR_FILE, folder,
-              join("cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno)));
+              join("Cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno),
+                   ". Set it to a folder that exists and is not mounted noexec."));
 }
 
-// It is closed where it does not serve.
+// Takes a file, or closes it and returns false where its code cannot run.
 bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
   if (descriptor < 0) return false;
   path_ = fresh_spelling(descriptor);

@@ -1,4 +1,4 @@
-// A file that exists only to be opened with dlopen.
+// File that exists only to be opened with dlopen.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace neml2_capi::aoti {
 
-// Lives in memory where the system allows it, else as a file without a name in a folder that allows execution: the
-// system takes it back with the process, however that ends. Only where /proc cannot be read it has a name, until this
-// object goes. With NEML2_CAPI_KEEP_OBJECTS=<folder> it is written there and stays, for gdb and perf.
+// The file lives in memory where the system allows it, else without a name in a folder that allows execution: the
+// system takes it back with the process, however that ends. Where /proc cannot be read it has a name until the
+// destructor runs. With NEML2_CAPI_KEEP_OBJECTS=<folder> it is written there and stays, for gdb and perf.
 class MemoryFile {
  public:
-  // `name` is for people: it appears in the list of mappings. Throws Error NEML2_ERROR_FILE where nothing worked.
+  // `name` appears in the list of mappings, for people. Throws Error NEML2_ERROR_FILE where no place works.
   MemoryFile(std::string_view name, std::string_view content);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // A path that no file of this process had before: the dynamic loader takes a path that it knows for the file that
-  // it opened under it then. Valid while this object lives.
+  // Path that no file of this process had before, since the dynamic loader takes a known path for the file that it
+  // opened first. It is valid while this object lives.
   const std::string& path() const { return path_; }
 
  private:

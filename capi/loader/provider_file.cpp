@@ -1,5 +1,4 @@
-// The name of the provider, which changes with each of its builds: in a file of its own, since nothing else need be
-// compiled again then.
+// Name of the provider. It changes with each build of the provider, and only this file is compiled again then.
 #include "capi/loader/image.h"
 
 namespace neml2_capi::aoti {

@@ -1,11 +1,11 @@
-// Packages that run on one thread, whatever OpenMP would do.
+// Scope in which packages run on one thread, whatever OpenMP would do.
 #pragma once
 
 #include "capi/loader/image.h"
 
 namespace neml2_capi::aoti {
 
-// Keeps parallel regions on the calling thread: the host decides about threads. OpenMP has this setting per thread.
+// Keeps parallel regions on the calling thread, since the host decides about threads. OpenMP's setting is per thread.
 class SerialRegions {
  public:
   explicit SerialRegions(const OpenMP& openmp) : openmp_(openmp) {

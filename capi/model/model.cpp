@@ -134,6 +134,8 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
+  takes_kernels_ =
+      device_.is_host() && (wanted.runtime == aoti::Runtime::automatic || wanted.runtime == aoti::Runtime::builtin);
   if (!device_.is_host()) require_device();
 }
 

@@ -76,6 +76,8 @@ class Model {
   const std::string& limiting_package() const { return limiting_package_; }
   // The greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
+  // Whether kernels may stand for its packages: for those that the built-in provider runs on the processor.
+  bool takes_kernels() const { return takes_kernels_; }
   // The parameters that a package takes as one value for all points of a run.
   const std::vector<std::size_t>& uniform_parameters() const { return uniform_parameters_; }
 
@@ -101,6 +103,7 @@ class Model {
   std::int64_t baked_batch_ = 0;
   std::int64_t greatest_batch_ = INT64_MAX;
   std::string limiting_package_;
+  bool takes_kernels_ = false;
 
   mutable std::shared_mutex mutex_;  // guards what follows
   Vector<Tensor> parameters_;

@@ -48,6 +48,7 @@ const std::vector<Options::Info>& Options::all() {
       {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
       {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
       {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
+      {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
       {"capsule", nullptr, 0, 0, false, any_text, {}},
   };
   return infos;

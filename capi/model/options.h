@@ -41,6 +41,9 @@ class Options {
   bool whole_batch() const { return convergence_ == 1; }
   bool collect_history() const { return collect_history_ == 1; }
   double substep_del_tol() const { return substep_del_tol_; }
+  // Do the artifact's kernels run: where they can, never, or always?
+  enum class Kernels { automatic, off, required };
+  Kernels kernels() const { return static_cast<Kernels>(static_cast<int>(kernels_)); }
   // 0: chosen by the library.
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
   // 0: as many as the calling thread has processors.
@@ -54,7 +57,7 @@ class Options {
   double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
-  double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1;
+  double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0;
   const CapsuleFolder* capsule_ = nullptr;
 };
 

@@ -17,7 +17,7 @@ constexpr int deepest = 64;
 
 json parsed(const std::string& text) { return json::parse(text, nullptr, false); }
 
-// The keys of a dictionary's children; empty for what has none.
+// Returns the keys of a dictionary's children, or an empty list for another node.
 Names keys_of(const json& tree, std::size_t children) {
   const json context = tree.value("context", json());
   const json keys = context.is_string() ? parsed(context.get<std::string>()) : json();
@@ -26,7 +26,7 @@ Names keys_of(const json& tree, std::size_t children) {
   return keys.get<Names>();
 }
 
-// The path of each leaf from the outermost key on; empty for a leaf that is under no key.
+// Appends the path of each leaf from the outermost key on, which is empty for a leaf under no key.
 //   {"type": "builtins.dict", "context": "[\"strain\"]", "children_spec": [{"type": null, ...}]}
 void collect(const json& tree, const std::string& path, int depth, Names& names) {
   if (depth > deepest) return;
@@ -40,7 +40,7 @@ void collect(const json& tree, const std::string& path, int depth, Names& names)
   }
 }
 
-// Those of a specification: [version, tree].
+// Returns the paths of the leaves of a specification: [version, tree].
 Names leaves_of(const std::string& spec) {
   Names names;
   try {
@@ -59,9 +59,9 @@ Names strings_of(const json& notes, const char* key) {
   }
 }
 
-// Where there is one for each tensor, and it is no other's.
+// Sets the names where there is one for each tensor. A name that two tensors share is left out.
 template <class Spec>
-void give(std::vector<Spec>& specs, const Names& names) {
+void set_names(std::vector<Spec>& specs, const Names& names) {
   if (names.size() != specs.size()) return;
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (!names[i].empty() && std::count(names.begin(), names.end(), names[i]) == 1) specs[i].name = names[i];
@@ -70,10 +70,10 @@ void give(std::vector<Spec>& specs, const Names& names) {
 }  // namespace
 
 void name_tensors(Signature& signature, const std::string& text) {
-  give(signature.inputs, leaves_of(signature.call_spec.in));
-  give(signature.outputs, leaves_of(signature.call_spec.out));
+  set_names(signature.inputs, leaves_of(signature.call_spec.in));
+  set_names(signature.outputs, leaves_of(signature.call_spec.out));
   const json notes = parsed(text);
-  give(signature.inputs, strings_of(notes, "inputs"));
+  set_names(signature.inputs, strings_of(notes, "inputs"));
   const Names dtypes = strings_of(notes, "output_dtypes");
   for (std::size_t i = 0; i < signature.outputs.size() && i < dtypes.size(); ++i)
     if (!signature.outputs[i].dtype) signature.outputs[i].dtype = dtype_named(dtypes[i]);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// torch.export numbers element types, layouts and memory formats its own way.
+// Returns torch's number of an element type. torch.export numbers element types, layouts and memory formats otherwise.
 std::int64_t torch_scalar_type(std::int64_t exported) {
   constexpr std::int64_t bfloat16 = 13, in_torch = 15;
   return exported == bfloat16 ? in_torch : exported < bfloat16 ? exported - 1 : -1;
@@ -79,14 +79,16 @@ void parse_content(Argument& argument, const json& content) {
   }
 }
 
-// An argument is an object with one member, whose name says the kind: {"as_tensor": {"name": "buf6"}}.
+// Parses an argument, an object with one member, whose name tells the kind: {"as_tensor": {"name": "buf6"}}.
 Argument parse_argument(const std::string& target, const std::string& name, const json& value) {
   Argument argument;
   argument.name = name;
   const json* member = &value;
   do {  // an optional tensor wraps a tensor, or none
     if (!member->is_object() || member->size() != 1)
-      throw Error(NEML2_ERROR_ARTIFACT, "", join("the argument ", name, " of the operator ", target, " is malformed"));
+      throw Error(NEML2_ERROR_ARTIFACT, "",
+                  join("The package lists a malformed argument ", name, " of the operator ", target,
+                       ". Compile the model again."));
     argument.kind_name = member->begin().key();
     member = &member->begin().value();
   } while (argument.kind_name == "as_optional_tensor");
@@ -110,7 +112,7 @@ OperatorNode parse_node(const json& entry) {
 
 bool is_part_of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// How often the source reads a variable, or passes it on; to declare or to reset it is neither.
+// Returns how often the source reads a variable, or passes it on. Declarations and resets do not count.
 std::int64_t mentions(std::string_view source, std::string_view name) {
   const std::string declaration = join("(", name, "_handle)");
   std::int64_t count = 0;
@@ -124,13 +126,13 @@ std::int64_t mentions(std::string_view source, std::string_view name) {
   return count;
 }
 
-// What stands between `before` and the next `after`, from `at` on.
+// Returns the text from `at` to the next `after`, or an empty one where there is none.
 std::string_view piece(std::string_view text, std::size_t at, std::string_view after) {
   const std::size_t end = text.find(after, at);
   return end == std::string_view::npos ? std::string_view() : text.substr(at, end - at);
 }
 
-// "s17, 3L" or "s17, "
+// Splits "s17, 3L" or "s17, ".
 std::vector<std::string> listed(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -141,7 +143,7 @@ std::vector<std::string> listed(std::string_view text) {
   return items;
 }
 
-// The layout that the code after the operator relies on, in a check that is compiled in and usually off:
+// Reads the layout that the code after the operator relies on, from a check that is compiled in and usually off:
 //   if (_check...()) { assert_size_stride(buf2, {s17, 3L}, {1L, s17}, "torch.ops.mylib.scale.default"); }
 void read_layout(OperatorNode::Output& output, std::string_view source) {
   const std::string check = join("assert_size_stride(", output.name, ", {");
@@ -154,7 +156,7 @@ void read_layout(OperatorNode::Output& output, std::string_view source) {
   output.strides = listed(piece(source, begin + sizes.size() + 4, "}"));
 }
 
-// The element type by which kernels take it, itself or under another name:
+// Returns the element type by which kernels take a variable, itself or under another name:
 //   auto buf5 = std::move(buf2);  // reuse
 //   cpp_fused_add_1((double*)(buf5.data_ptr()), (const bool*)(buf3.data_ptr()), s17);
 std::optional<DType> dtype_in_source(const std::string& name, std::string_view source) {
@@ -186,7 +188,9 @@ std::vector<OperatorNode> parse_extern_nodes(std::string_view text, std::string_
     const json document = json::parse(text);
     for (const json& entry : document.at("nodes")) nodes.push_back(parse_node(entry));
   } catch (const json::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, "", join("the list of operators in the package is malformed: ", error.what()));
+    throw Error(
+        NEML2_ERROR_ARTIFACT, "",
+        join("The list of operators in the package is malformed: ", error.what(), ". Compile the model again."));
   }
   // The call of the operator itself mentions its outputs once.
   for (OperatorNode& node : nodes)

@@ -1,5 +1,5 @@
-// The operators that a package calls, as it records them, and what runs them: the contract between libneml2_capi and the
-// built-in provider, a library of its own.
+// Operators that a package calls, as it records them, and the functions that run them: the contract between
+// libneml2_capi and the built-in provider, a library of its own.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace neml2_capi::aoti {
 
-// An argument of an extern operator, as the package's *.wrapper.json records it. Tensors and integers arrive at run
+// Argument of an extern operator, as the package's *.wrapper.json records it. Tensors and integers arrive at run
 // time, in the order of the arguments; the rest is fixed.
 struct Argument {
   enum class Kind {
@@ -23,7 +23,7 @@ struct Argument {
     boolean,
     text,
     none,
-    // What follows only libtorch takes, and operators that were registered.
+    // Only libtorch and registered operators take the following.
     tensors,
     optional_tensors,
     integers,
@@ -41,12 +41,12 @@ struct Argument {
   double real = 0;
   bool boolean = false;
   std::string text;         // of a device: "cuda"
-  std::int64_t number = 0;  // torch's, of an element type, a layout or a memory format; of a device, its index or -1
+  std::int64_t number = 0;  // torch's, for an element type, a layout or a memory format; a device's index or -1
   std::int64_t count = 0;   // of tensors or integers
   std::vector<double> reals;
-  std::vector<bool> booleans;  // of optional tensors: which are there
+  std::vector<bool> booleans;  // for optional tensors: true for each that is there
 
-  // How many arrive at run time.
+  // Numbers of tensors and of integers that arrive at run time.
   std::int64_t num_tensors() const {
     return kind == Kind::tensor ? 1 : kind == Kind::tensors || kind == Kind::optional_tensors ? count : 0;
   }
@@ -62,30 +62,30 @@ class RegisteredCall;  // libneml2_capi's
 using Operator = void (*)(RunContext& run, const OperatorNode& node, Tensor* const* tensors,
                           const std::int64_t* integers);
 
-// One call site of an extern operator.
+// Call site of an extern operator.
 struct OperatorNode {
   std::string target;  // "aten::_linalg_solve_ex"
   std::vector<Argument> inputs;
   struct Output {
     std::string name;       // of the variable in the package's source
-    bool is_read = true;    // else nobody asks for its values
+    bool is_read = true;    // false where the package does not read its values
     bool is_tensor = true;  // a single one; other kinds have no name
-    // What the code that follows takes it for, where the source says.
+    // Element type and layout that the code after the call expects, where the source tells.
     std::optional<DType> dtype;
     bool has_layout = false;
     std::vector<std::string> sizes, strides;  // "s17", "3L"
   };
   std::vector<Output> outputs;
   Operator function = nullptr;
-  std::shared_ptr<const RegisteredCall> registered;  // where a user's function is called
+  std::shared_ptr<const RegisteredCall> registered;  // null unless the operator is a user's function
 };
 
-// What one run of a package carries to the operators: the opaque proxy executor of the AOTI runtime.
+// Context that one run of a package carries to the operators: the opaque proxy executor of the AOTI runtime.
 struct RunContext {
   const std::vector<OperatorNode>* nodes = nullptr;
-  SingularInfo* singular = nullptr;     // or null: nobody asked
-  const std::int64_t* sizes = nullptr;  // of the symbols of the package, where an operator is a user's
-  std::exception_ptr failure;           // what such an operator threw
+  SingularInfo* singular = nullptr;     // null where the caller did not ask
+  const std::int64_t* sizes = nullptr;  // values of the package's symbols, for operators of the user
+  std::exception_ptr failure;           // exception of such an operator
 };
 
 }  // namespace neml2_capi::aoti

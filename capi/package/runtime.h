@@ -1,4 +1,4 @@
-// What runs packages, and where.
+// Choice of a runtime and a device for packages.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace neml2_capi::aoti {
 
-// What a package calls: the built-in provider, or libtorch. `automatic`: the built-in provider where it has all that the
-// package calls, else libtorch.
-// `tensors`: libtorch, and a model's own arithmetic by its operators, too; so on every device but the CPU.
+// Library that a package calls. `automatic` is the built-in provider where it has all that the package calls, else
+// libtorch. `tensors` is libtorch, whose operators then do a model's own arithmetic too, as on every device but the
+// CPU.
 enum class Runtime { automatic, builtin, libtorch, tensors };
 
-// What a package is loaded for.
+// Runtime and device that a package is loaded for.
 struct Wanted {
   Runtime runtime = Runtime::automatic;
-  std::optional<Device> device = std::nullopt;  // empty: that of the package, the first of its type
+  std::optional<Device> device = std::nullopt;  // empty: the first device of the package's type
 
   Wanted() = default;
   Wanted(Runtime runtime) : runtime(runtime) {}

@@ -1,4 +1,4 @@
-// The numbers by which the AOTI ABI calls element types and devices: torch's ScalarType and DeviceType.
+// Numbers of element types and devices in the AOTI ABI: torch's ScalarType and DeviceType.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The inputs and outputs of a package, and what is known of its code.
+// Inputs and outputs of a package, and facts about its code.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +13,30 @@
 
 namespace neml2_capi::aoti {
 
-// What a package was compiled for, of one input: read from the checks in its source.
+// Specification of one input, read from the checks in the package's source.
 struct InputSpec {
   std::string name;
   DType dtype = DType::float64;
-  Dims least;     // per axis, the least and
-  Dims greatest;  // the greatest size; equal where the axis is fixed
-  Dims order;     // the axes from the outermost to the innermost one in memory, where elements lie side by side
+  Dims least;     // least size of each axis
+  Dims greatest;  // greatest size of each axis; the least one where the axis is fixed
+  Dims order;     // axes from the outermost to the innermost one in memory, where elements lie side by side
 
   bool is_row_major() const { return std::is_sorted(order.begin(), order.end()); }
 };
 
-// The same of an output, as far as the source says it.
+// Specification of one output, as far as the source tells it.
 struct OutputSpec {
   std::string name;
   std::optional<DType> dtype;
   std::optional<Dims> sizes;  // -1 where one depends on the inputs
 };
 
-// How arguments and results are made of tensors: torch's pytree specifications, in JSON; empty where there is none.
+// Structures that arguments and results are made of: torch's pytree specifications, in JSON; empty where there is none.
 struct CallSpec {
   std::string in, out;
 };
 
-// One axis of one input.
+// Axis of an input.
 struct Axis {
   std::int64_t input;
   std::int64_t axis;
@@ -46,13 +46,13 @@ struct Signature {
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   CallSpec call_spec;
-  Device::Type device = Device::Type::cpu;           // of all inputs
+  Device::Type device = Device::Type::cpu;           // that all inputs are on
   std::vector<std::vector<Axis>> equal_axes;         // groups of dynamic axes that always have one size
-  std::map<std::string, Axis, std::less<>> symbols;  // the names of sizes in the source, and an axis that has each
+  std::map<std::string, Axis, std::less<>> symbols;  // names of sizes in the source, and an axis that has each
 
-  bool has_kernels = false;  // code of its own, beside what it calls
-  // Kernels on integers note a division by zero through a pointer to the stack of the running thread, and one image has
-  // one such pointer: they must run one at a time.
+  bool has_kernels = false;  // the package has compiled code besides its calls of operators
+  // True for kernels on integers, which must run one at a time: they note a division by zero through a pointer to the
+  // stack of the running thread, and one image has one such pointer.
   bool has_integer_kernels = false;
 };
 

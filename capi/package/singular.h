@@ -1,4 +1,4 @@
-// What linear solves of a run say of their matrices, gathered per point.
+// Singular matrices that linear solves of a run met, gathered per point.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,15 @@
 
 namespace neml2_capi::aoti {
 
-// The matrices of one run that a factorisation found singular: LAPACK's info, per matrix, in the order of the batch.
-// Empty where all were regular.
+// LAPACK's info of the matrices of one run, in the order of the batch; not 0 for a singular one. Empty where all are
+// regular.
 struct SingularInfo : Vector<std::int32_t> {
   using Vector<std::int32_t>::Vector;
-  Vector<Tensor> on_device;  // instead of the above, where the processor does not read the device: one per solve
+  Vector<Tensor> on_device;  // replaces the above where the processor does not read the device: one tensor per solve
 };
 
-// Add LAPACK's info of `n` matrices to that of the solves before. Points are the leading axes of all batches, so that
-// the lengths of two lists are multiples of one another. `singular` is null where nobody asked: a singular matrix is an
-// error then.
+// Merges LAPACK's info of `n` matrices with that of earlier solves. Points are the leading axes of all batches, so one
+// length is a multiple of the other. A singular matrix is an error where `singular` is null.
 inline void report_singular(SingularInfo* singular, const std::int32_t* info, std::int64_t n) {
   const std::int64_t first = std::find_if(info, info + n, [](std::int32_t i) { return i != 0; }) - info;
   if (first == n) return;

@@ -5,7 +5,7 @@
 
 namespace neml2_capi::aoti {
 
-// By recursive descent; each function is false where the text is none of its kind.
+// Parser by recursive descent. Each function returns false where the text is not of its kind.
 class SizeParser {
  public:
   SizeParser(std::string_view text, const SizeExpression::Symbols& symbols, std::vector<SizeExpression::Step>& steps)
@@ -68,7 +68,7 @@ class SizeParser {
 };
 
 SizeExpression::SizeExpression(std::string_view text, const Symbols& symbols) {
-  constexpr std::size_t longest = 1000;  // the parser calls itself
+  constexpr std::size_t longest = 1000;  // bounds the recursion
   if (text.size() > longest || !SizeParser(text, symbols, steps_).all()) steps_.clear();
 }
 

@@ -1,4 +1,4 @@
-// The sizes in a package's source: numbers, symbols, and sums and products of them.
+// Sizes in a package's source: numbers, symbols, and sums and products of them.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace neml2_capi::aoti {
 
 class SizeExpression {
  public:
-  // Where each symbol stands among the values.
+  // Position of each symbol among the values.
   using Symbols = std::map<std::string, std::size_t, std::less<>>;
 
-  // "2L*s17 + 1L". What cannot be read, a symbol without a value for example, leaves it unknown.
+  // Parses "2L*s17 + 1L". The expression is unknown where the text cannot be parsed, or has a symbol without a value.
   SizeExpression(std::string_view text, const Symbols& symbols);
 
   bool is_known() const { return !steps_.empty(); }

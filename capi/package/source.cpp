@@ -18,14 +18,15 @@ namespace {
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void malformed(const std::string& what) {
-  throw Error(NEML2_ERROR_ARTIFACT, "", join("the source in the package cannot be understood: ", what));
+  throw Error(NEML2_ERROR_ARTIFACT, "",
+              join("The source in the package cannot be understood: ", what, ". Compile the model again."));
 }
 
 [[noreturn]] void malformed_input(std::int64_t input, const std::string& what) {
-  malformed(join("input ", input, ": ", what));
+  malformed(join("input ", input, " ", what));
 }
 
-// "arg1_1_size[0]"
+// Element of an array in the source: "arg1_1_size[0]".
 struct Element {
   std::string_view array;
   std::int64_t index;
@@ -43,26 +44,28 @@ std::optional<Element> to_element(std::string_view text) {
 DType to_dtype(std::int64_t input, std::string_view name) {
   if (const auto dtype = dtype_named(name)) return *dtype;
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package takes input ", input, " in the element type ", name, ", which is not supported"));
+              join("The package takes input ", input, " in the element type ", name,
+                   ", which is not supported. Convert it in the model, and compile it again."));
 }
 
-// Devices have the numbers of torch's C ABI.
+// Returns the device of a number of torch's C ABI.
 Device::Type to_device(std::int64_t input, std::string_view type) {
   if (type == "0") return Device::Type::cpu;
   if (type == "1") return Device::Type::cuda;
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
-              join("the package takes input ", input, " on a device other than the CPU and CUDA"));
+              join("The package takes input ", input,
+                   " on a device other than the CPU and CUDA. Compile the model for one of these."));
 }
 
-// What the checks of one input say.
+// Facts from the checks of one input.
 struct Checks {
-  std::string name;  // of the variable that holds it
+  std::string name;  // of the variable that holds the input
   std::optional<DType> dtype;
   Device::Type device = Device::Type::cpu;
   std::map<std::int64_t, std::int64_t> fixed, least, greatest, strides;
 };
 
-// The lines that matter:
+// Reads these lines:
 //   ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
 //   int32_t arg1_1_expected_dtype = aoti_torch_dtype_float64();
 //   if (arg1_1_size[0] < 2) {
@@ -96,8 +99,8 @@ Checks read_checks(std::int64_t input, std::string_view body) {
     if (is_size && comparison == ">") checks.greatest[element->index] = *number;
     if (element->array == checks.name + "_stride" && comparison == "!=") checks.strides[element->index] = *number;
   }
-  if (checks.name.empty()) malformed_input(input, "its variable is not named");
-  if (!checks.dtype) malformed_input(input, "its element type is not stated");
+  if (checks.name.empty()) malformed_input(input, "has checks that do not name its variable");
+  if (!checks.dtype) malformed_input(input, "has checks that do not state its element type");
   return checks;
 }
 
@@ -116,7 +119,7 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
   for (std::int64_t axis = 0; axis < ndim; ++axis) {
     const std::int64_t least = lookup(checks.fixed, axis, lookup(checks.least, axis, 0));
     const std::int64_t greatest = lookup(checks.fixed, axis, lookup(checks.greatest, axis, unbounded));
-    if (least < 0 || greatest < least) malformed_input(input, join("its axis ", axis, " has impossible bounds"));
+    if (least < 0 || greatest < least) malformed_input(input, join("has impossible bounds of axis ", axis));
     spec.least.push_back(least);
     spec.greatest.push_back(greatest);
   }
@@ -125,8 +128,8 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
 
 bool is_fixed(const InputSpec& spec, std::int64_t axis) { return spec.least[axis] == spec.greatest[axis]; }
 
-// The axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side: row-major, or
-// in the order of the strides that are stated. These are numbers where all inner axes are fixed.
+// Returns the axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side:
+// row-major, or in the order of the stated strides. These are numbers where all inner axes are fixed.
 Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
   constexpr std::int64_t unstated = std::numeric_limits<std::int64_t>::max();
   const auto has_one_element = [&](std::int64_t axis) { return is_fixed(spec, axis) && spec.least[axis] <= 1; };
@@ -142,21 +145,21 @@ Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     if (stride_of(*axis) != expected)
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package takes input ", input,
-                       " with gaps between its elements: compile it with contiguous example inputs"));
+                  join("The package takes input ", input,
+                       " with gaps between its elements. Compile it with contiguous example inputs."));
     if (!is_fixed(spec, *axis)) expected = unstated;
     if (expected != unstated &&
         __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[*axis], 1), &expected))
-      malformed_input(input, "it is too large");
+      malformed_input(input, "is too large");
   }
-  // Axes of one element may stand anywhere: where they keep the order row-major, if it can be.
+  // Axes of one element may stand anywhere. They go where they keep the order row-major, if possible.
   for (std::int64_t axis = 0; axis < spec.least.size(); ++axis)
     if (has_one_element(axis))
       axes.insert(std::find_if(axes.begin(), axes.end(), [&](auto other) { return other > axis; }), axis);
   return Dims(std::span<const std::int64_t>(axes));
 }
 
-// The symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
+// Symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
 //   int64_t s35 = arg1_1_size[0];
 //   int64_t s74 = s35;
 // and states the shape of inputs that kernels read:
@@ -172,7 +175,7 @@ class Symbols {
     }
   }
 
-  // Groups of axes that have one size.
+  // Returns groups of axes that have one size.
   std::vector<std::vector<Axis>> equal_axes(const std::vector<InputSpec>& inputs) const {
     if (count_ == 1) return by_bounds(inputs);
     std::vector<std::vector<Axis>> groups;
@@ -181,7 +184,7 @@ class Symbols {
     return groups;
   }
 
-  // By every name, the axis of an input that has the size.
+  // Returns, for every name, an axis of an input that has the size.
   std::map<std::string, Axis, std::less<>> axes() const {
     std::map<std::string, Axis, std::less<>> found;
     for (const auto& [name, symbol] : names_) found.emplace(name, axes_.at(symbol).front());
@@ -206,7 +209,8 @@ class Symbols {
     for (std::size_t i = 0; i < checks.size(); ++i) {
       if (element->array == checks[i].name + "_stride")
         throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                    join("the package takes input ", i, " with strides of its own: compile it with contiguous inputs"));
+                    join("The package takes input ", i,
+                         " with strides of its own. Compile it with contiguous example inputs."));
       if (element->array != checks[i].name + "_size") continue;
       names_.emplace(symbol, symbol);
       axes_[symbol].push_back({static_cast<std::int64_t>(i), element->index});
@@ -214,7 +218,7 @@ class Symbols {
     }
   }
 
-  // "arg1_1, {s35, 6L}, {6L, 1L}, "input"); }"
+  // Reads "arg1_1, {s35, 6L}, {6L, 1L}, "input"); }".
   void read_shape(std::string_view text, const std::vector<Checks>& checks) {
     const std::size_t comma = text.find(", {");
     const std::size_t end = text.find('}');
@@ -233,8 +237,8 @@ class Symbols {
     }
   }
 
-  // With one symbol every dynamic axis depends on it, whether or not a kernel reads the input; axes that are a function
-  // of it have other bounds than itself.
+  // Groups the dynamic axes by their bounds. A single symbol is behind all of them, whether or not a kernel reads the
+  // input; axes that are a function of it have other bounds.
   static std::vector<std::vector<Axis>> by_bounds(const std::vector<InputSpec>& inputs) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Axis>> groups;
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -247,16 +251,16 @@ class Symbols {
     return equal;
   }
 
-  std::map<std::string, std::string, std::less<>> names_;  // every name of a symbol, to the first
+  std::map<std::string, std::string, std::less<>> names_;  // from every name of a symbol to its first one
   std::map<std::string, std::vector<Axis>> axes_;
   int count_ = 0;
 };
 
-// "AOTInductorModelBase(2," and, on the next line, "1,": the numbers of inputs and outputs.
+// Reads "AOTInductorModelBase(2," and, on the next line, "1,": the numbers of inputs and outputs.
 std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
   constexpr std::string_view mark = ": AOTInductorModelBase(";
   const std::size_t at = source.find(mark);
-  if (at == std::string_view::npos) malformed("it does not say how many inputs and outputs there are");
+  if (at == std::string_view::npos) malformed("it does not state the numbers of inputs and outputs");
   std::string_view rest = source.substr(at + mark.size());
   std::int64_t numbers[2];
   for (std::int64_t& number : numbers) {
@@ -264,15 +268,14 @@ std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
     const std::size_t comma = rest.find(',');
     const auto value = to_integer(rest.substr(0, comma));
     const bool possible = value && *value >= 0 && *value < std::ssize(source);
-    if (!possible || comma == std::string_view::npos)
-      malformed("it does not say how many inputs and outputs there are");
+    if (!possible || comma == std::string_view::npos) malformed("it does not state the numbers of inputs and outputs");
     number = *value;
     rest.remove_prefix(comma + 1);
   }
   return {numbers[0], numbers[1]};
 }
 
-// Kernels are declared with the element types that they read and write:
+// Declaration of a kernel, with the element types that it reads and writes:
 //   extern "C"  void  cpp_fused_floor_divide_0(const int64_t* in_ptr0,
 //                          int64_t* out_ptr0,
 //                          const int64_t ks0);
@@ -284,7 +287,7 @@ bool has_integer_kernels(std::string_view source) {
   return false;
 }
 
-// The text that the source gives to a member, as it stands in the constructor; empty where there is none.
+// Returns the text that the constructor gives to a member, or an empty one:
 //   in_spec_ = R"([1, {"type": "builtins.tuple", ... }])";
 std::string read_text(std::string_view source, std::string_view member) {
   const std::string mark = join("    ", member, " = R\"(");
@@ -304,19 +307,18 @@ Signature read_signature(std::string_view source) {
   std::vector<Checks> checks;
   for (std::int64_t i = 0; i < num_inputs; ++i) {
     const auto body = body_of(source, join("static void check_input_", i, "("));
-    if (!body) malformed_input(i, "its checks are missing");
+    if (!body) malformed_input(i, "has no checks");
     checks.push_back(read_checks(i, *body));
     signature.inputs.push_back(to_spec(i, checks.back()));
     signature.inputs.back().order = order_of(i, signature.inputs.back(), checks.back());
     if (i > 0 && checks.back().device != signature.device)
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                  join("the package takes input ", i,
-                       " on another device than those before it: compile the model with "
-                       "all inputs on one device"));
+                  join("The package takes input ", i,
+                       " on another device than those before it. Compile the model with all inputs on one device."));
     signature.device = checks.back().device;
   }
   const auto run = body_of(source, "void AOTInductorModel::run_impl(");
-  if (!run) malformed("run_impl is missing");
+  if (!run) malformed("it has no run_impl");
   signature.outputs = read_outputs(source, *run, num_outputs, signature.inputs);
   signature.call_spec = {read_text(source, "in_spec_"), read_text(source, "out_spec_")};
   const Symbols symbols(*run, checks);

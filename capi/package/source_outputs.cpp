@@ -11,13 +11,13 @@
 namespace neml2_capi::aoti {
 namespace {
 
-// A tensor of run_impl, as far as its text says what it is.
+// Facts about a tensor of run_impl, as far as its text tells them.
 struct Known {
   std::optional<DType> dtype;
   std::optional<Dims> sizes;
 };
 
-// "s35, 6L" or "6L, ": -1 for what is no number.
+// Parses "s35, 6L" or "6L, ", with -1 for each size that is no number.
 std::optional<Dims> to_sizes(std::string_view text) {
   Dims sizes;
   while (!text.empty()) {
@@ -30,7 +30,7 @@ std::optional<Dims> to_sizes(std::string_view text) {
   return sizes;
 }
 
-// The arguments of the call that ends `text`: "f(g(buf1, 2, int_array_0))" has those of g in the innermost parentheses.
+// Returns the arguments of `function` in a text such as "f(g(buf1, 2, int_array_0))".
 std::vector<std::string_view> arguments_of(std::string_view text, std::string_view function) {
   std::vector<std::string_view> arguments;
   const std::size_t at = text.find(function);
@@ -45,7 +45,7 @@ std::vector<std::string_view> arguments_of(std::string_view text, std::string_vi
   return arguments;
 }
 
-// The lines that matter:
+// Body of run_impl, of which these lines are read:
 //   const int64_t int_array_0[] = {s35, 6L};
 //   AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, cached_torch_dtype_float64, ...,
 //     &buf0_handle));                                                              (on one line)
@@ -116,7 +116,7 @@ class Body {
       tensors_[name] = tensor_named(*other);
   }
 
-  // "1] = buf0"
+  // Reads "1] = buf0".
   void read_output(std::string_view text) {
     const std::size_t bracket = text.find("] = ");
     if (bracket == std::string_view::npos) return;
@@ -139,6 +139,7 @@ class Body {
   std::vector<Known> outputs_;
 };
 
+// Reads the name of an output:
 //   outputs_info_[0].name = "output0";
 std::string name_of_output(std::string_view source, std::size_t index) {
   const std::string mark = join("outputs_info_[", index, "].name = \"");

@@ -1,4 +1,4 @@
-// What a package's source says about its outputs.
+// Outputs of a package, read from its own source.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace neml2_capi::aoti {
 
-// Follow each output back through the body of run_impl to where its tensor is made. What operators outside of the
-// package return has no element type there.
+// Follows each output back through the body of run_impl to the line that makes its tensor. The source tells no element
+// types of tensors that operators outside of the package return.
 std::vector<OutputSpec> read_outputs(std::string_view source, std::string_view run, std::int64_t count,
                                      const std::vector<InputSpec>& inputs);
 

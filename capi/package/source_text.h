@@ -1,4 +1,4 @@
-// Reading generated source, line by line.
+// Reader of generated source, line by line.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace neml2_capi::aoti {
 
-// Lines, without the blanks around them.
+// Lines of a text, without the blanks around them.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
@@ -28,7 +28,7 @@ class Lines {
   std::string_view rest_;
 };
 
-// What stands between `before` and `after` in `text`, where it begins with the one and ends with the other.
+// Returns the text between `before` and `after` where `text` begins with the one and ends with the other, else nullopt.
 inline std::optional<std::string_view> between(std::string_view text, std::string_view before, std::string_view after) {
   if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
     return std::nullopt;
@@ -48,7 +48,8 @@ inline bool is_identifier(std::string_view text) {
   });
 }
 
-// The body of the function whose definition contains `signature`; generated functions end with a brace at the margin.
+// Returns the body of the function whose definition contains `signature`, or nullopt. Generated functions end with a
+// brace at the margin.
 inline std::optional<std::string_view> body_of(std::string_view source, std::string_view signature) {
   const std::size_t begin = source.find(signature);
   if (begin == std::string_view::npos) return std::nullopt;

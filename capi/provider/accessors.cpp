@@ -1,4 +1,4 @@
-// What a handle of the AOTI ABI tells about its tensor.
+// Functions of the AOTI ABI that tell about a handle's tensor.
 #include "capi/package/scalar_type.h"
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
@@ -6,7 +6,7 @@
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-// An axis, counted from the end where negative.
+// Returns the axis of a number, which counts from the end where negative.
 std::int64_t axis_of(const Tensor& tensor, std::int64_t axis) {
   const std::int64_t n = tensor.ndim();
   if (axis < -n || axis >= n)
@@ -31,7 +31,7 @@ NML2_EXPORT Status nml2_torch_get_numel(Handle tensor, std::int64_t* ret) {
   return 0;
 }
 
-// The ABI asks for pointers to non-const; packages only read.
+// Returns a pointer to non-const, as the ABI wants; packages only read.
 NML2_EXPORT Status nml2_torch_get_sizes(Handle tensor, std::int64_t** ret) {
   *ret = const_cast<std::int64_t*>(tensor->sizes().data());
   return 0;
@@ -101,7 +101,7 @@ NML2_EXPORT Status nml2_torch_check_inf_and_nan(const char* name, Handle tensor)
     visit_real(tensor->dtype(), "a check", [&]<class T>(std::type_identity<T>) {
       const T* data = tensor->data_as<T>();
       walk<1>(tensor->sizes(), {tensor->strides()}, [&](const auto& at) {
-        // x - x is 0 but for infinities and NaN.
+        // x - x is 0, except for infinities and NaN.
         if (!(data[at[0]] - data[at[0]] == T(0))) throw std::domain_error(std::string(name) + " is not finite");
       });
     });

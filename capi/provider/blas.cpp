@@ -1,22 +1,22 @@
-// Products of matrices: the functions of the AOTI ABI.
+// Functions of the AOTI ABI for products of matrices.
 #include <type_traits>
 
 #include "capi/lanes/kernels.h"
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
-#include "capi/provider/work.h"
+#include "capi/provider/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-// The matrix of the last two axes.
+// Returns the matrix of the last two axes.
 template <class T>
 lanes::Matrix<T> matrix(const Tensor& tensor, const Dims& strides, std::int64_t offset) {
   const std::int64_t n = strides.size();
   return {tensor.data_as<T>() + offset, strides[n - 2], strides[n - 1]};
 }
 
-// For every batch entry (there is one where the tensors are matrices): out = beta * added + alpha * a b.
+// Computes out = beta * added + alpha * a b for every batch entry. Matrices are a batch of one.
 void multiply(const Tensor& out, double beta, const Tensor& added, double alpha, const Tensor& a, const Tensor& b,
               std::int64_t ndim) {
   if (a.ndim() != ndim || b.ndim() != ndim || out.ndim() != ndim || a.dtype() != b.dtype() ||
@@ -34,14 +34,14 @@ void multiply(const Tensor& out, double beta, const Tensor& added, double alpha,
 
   visit_real(a.dtype(), "a matrix product", [&]<class T>(std::type_identity<T>) {
     const lanes::Kernels<T>& kernel = lanes::kernels<T>();
-    Work work(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
+    Scratch scratch(kernel.multiply_work(extent) * static_cast<std::int64_t>(sizeof(T)));
     walk<4>(out.sizes().first(r),
             {out.strides().first(r), added_strides.first(r), a.strides().first(r), b.strides().first(r)},
             [&](const auto& at) {
               kernel.multiply(extent, matrix<T>(out, out.strides(), at[0]), static_cast<T>(beta),
                               matrix<const T>(added, added_strides, at[1]), static_cast<T>(alpha),
                               matrix<const T>(a, a.strides(), at[2]), matrix<const T>(b, b.strides(), at[3]),
-                              work.as<T>());
+                              scratch.as<T>());
             });
   });
 }
@@ -64,7 +64,7 @@ NML2_EXPORT Status nml2_torch_cpu_baddbmm_out(Handle out, Handle added, Handle a
   return guarded([&] { multiply(*out, beta, *added, alpha, *a, *b, 3); });
 }
 
-// Names and types of earlier versions.
+// Functions under the names and types of earlier versions.
 NML2_EXPORT Status nml2_torch_mm_out(Handle out, Handle a, Handle b) { return nml2_torch_cpu_mm_out(out, a, b); }
 
 NML2_EXPORT Status nml2_torch_bmm_out(Handle out, Handle a, Handle b) { return nml2_torch_cpu_bmm_out(out, a, b); }

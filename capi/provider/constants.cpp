@@ -1,4 +1,4 @@
-// The numbers of the AOTI ABI, as functions: torch's element types, devices, layouts and memory formats.
+// Numbers of the AOTI ABI, as functions: torch's element types, devices, layouts and memory formats.
 #include <cstddef>
 
 #include "capi/package/scalar_type.h"
@@ -53,14 +53,14 @@ NML2_CONSTANT(memory_format_preserve_format, 1)
 NML2_CONSTANT(memory_format_channels_last, 2)
 NML2_CONSTANT(memory_format_channels_last_3d, 3)
 
-// 0 where the type is not supported.
+// Returns 0 for an unsupported type.
 NML2_EXPORT std::size_t nml2_torch_dtype_element_size(std::int32_t dtype) {
   std::size_t size = 0;
   guarded([&] { size = static_cast<std::size_t>(itemsize(dtype_of(dtype))); });
   return size;
 }
 
-// The version of torch whose ABI this is, 2.13.0: a byte each for major and minor, then the patch.
+// Returns the version of torch whose ABI this is, 2.13.0: a byte each for major and minor, then the patch.
 NML2_EXPORT std::uint64_t nml2_torch_abi_version() { return (2ULL << 56) | (13ULL << 48); }
 
 }  // namespace neml2_capi::aoti::builtin

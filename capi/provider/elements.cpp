@@ -44,7 +44,7 @@ std::int64_t span_of(const Dims& sizes, const Dims& strides) {
 
 bool is_dense(const Dims& sizes, const Dims& strides) {
   if (sizes.product() == 0) return true;
-  // Sorted by stride, each axis must begin where the ones inside it end.
+  // Each axis, in the order of strides, must begin where the axes inside it end.
   Dims axes;
   for (std::int64_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1) axes.push_back(i);
@@ -59,7 +59,7 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
 
 namespace {
 
-// Is `a`, an axis now inside `b`, to be outside of it? Positive: yes; negative: no; 0: no operand tells.
+// Tells whether `a`, an axis now inside `b`, must go outside of it. Positive: yes; negative: no; 0: no operand tells.
 int compare_axes(std::int64_t a, std::int64_t b, const Dims& sizes, std::span<const Dims> operands) {
   for (const Dims& strides : operands) {
     if (strides[a] == 0 || strides[b] == 0) continue;
@@ -72,7 +72,8 @@ int compare_axes(std::int64_t a, std::int64_t b, const Dims& sizes, std::span<co
 }  // namespace
 
 Dims elementwise_strides(const Dims& sizes, std::span<const Dims> operands) {
-  // Insertion sort of the axes, innermost first. Pairs may be undecided, so the order of the comparisons counts.
+  // Insertion sort of the axes, innermost first, as in torch. Pairs may be undecided, so the order of comparisons
+  // counts.
   Dims axes;
   for (std::int64_t i = sizes.size(); i-- > 0;) axes.push_back(i);
   for (std::int64_t i = 1; i < axes.size(); ++i) {
@@ -129,7 +130,7 @@ Conversion conversion(DType to, DType from) {
   });
 }
 
-// Rare in compiled code, so one function per pair of types that converts one element is fast enough.
+// Converts element by element, one function per pair of types: fast enough, since compiled code rarely needs it.
 void convert(const Tensor& destination, const Tensor& source, const Dims& source_strides) {
   const Conversion one = conversion(destination.dtype(), source.dtype());
   char* to = destination.data_as<char>();

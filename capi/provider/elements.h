@@ -1,4 +1,4 @@
-// Walking over the elements of strided tensors, and the layouts that follow from their strides.
+// Walks over the elements of strided tensors, and layouts that follow from their strides.
 #pragma once
 
 #include <array>
@@ -64,29 +64,29 @@ void walk(const Dims& sizes, const std::array<Dims, N>& strides, F&& f) {
   }
 }
 
-// The common sizes of two tensors by numpy's rules.
+// Returns the common sizes of two tensors by numpy's rules.
 Dims broadcast(const Dims& a, const Dims& b);
 
-// Strides by which a tensor of these `sizes` and `strides` is read as one of the sizes `common`.
+// Returns the strides by which a tensor of these `sizes` and `strides` is read as one of the sizes `common`.
 Dims broadcast_strides(const Dims& sizes, const Dims& strides, const Dims& common);
 
-// The number of elements from the first to the last that a view touches.
+// Returns the number of elements from the first to the last that a view touches.
 std::int64_t span_of(const Dims& sizes, const Dims& strides);
 
-// True where a view touches every element of its span exactly once.
+// Tells whether a view touches every element of its span exactly once.
 bool is_dense(const Dims& sizes, const Dims& strides);
 
-// The strides that torch gives to a new tensor computed elementwise from operands (whose strides are broadcast to
-// `sizes`): dense, with the axes in the operands' order. Compiled code relies on it.
+// Returns the strides that torch gives to a new tensor computed elementwise from operands, whose strides are broadcast
+// to `sizes`: dense, with the axes in the operands' order. Compiled code relies on it.
 Dims elementwise_strides(const Dims& sizes, std::span<const Dims> operands);
 
-// Row-major, but for the last two axes, which are swapped: matrices as LAPACK stores them.
+// Returns row-major strides with the last two axes swapped: matrices as LAPACK stores them.
 Dims column_major(const Dims& sizes);
 
-// A new tensor, not initialised, of dense strides.
+// Makes a tensor, not initialised, of dense strides.
 Tensor empty_strided(DType dtype, const Dims& sizes, const Dims& strides);
 
-// destination[...] = source, broadcast and converted.
+// Copies as in destination[...] = source, with broadcasting and conversion.
 void copy_elements(const Tensor& destination, const Tensor& source);
 
 }  // namespace neml2_capi::aoti::builtin

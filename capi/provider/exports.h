@@ -1,4 +1,4 @@
-// How a function of the AOTI ABI is exported: its C linkage, its status and the reason that it leaves behind.
+// Export of a function of the AOTI ABI: its C linkage, its status and the reason of a failure.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace neml2_capi::aoti::builtin {
 using Handle = Tensor*;
 using Status = std::int32_t;  // 0: success, 1: failure
 
-// Keep the reason for nml2_last_error on this thread.
+// Keeps the reason for nml2_last_error on this thread.
 void remember_failure(const char* reason) noexcept;
 
-// No exception leaves an exported function: packages check the status.
+// Turns exceptions into a status, which packages check: none may leave an exported function.
 template <class Body>
 Status guarded(Body&& body) noexcept {
   try {

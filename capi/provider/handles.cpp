@@ -14,7 +14,7 @@ void expect_cpu(std::int32_t device_type) {
                                 "; the built-in provider runs on the CPU only");
 }
 
-// Another view of the storage of `self`, checked against its size.
+// Makes another view of the storage of `self`, checked against its size.
 Tensor view(const Tensor& self, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t offset) {
   const std::int64_t elements = span_of(sizes, strides);
   if (offset < 0 || (elements > 0 && (offset + elements) * itemsize(dtype) > self.storage().bytes()))
@@ -24,11 +24,11 @@ Tensor view(const Tensor& self, DType dtype, const Dims& sizes, const Dims& stri
   return Tensor(self.storage(), dtype, sizes, strides, offset);
 }
 
-// New tensors and views are made dozens of times in a run. So each has two functions: one for the usual case, with
-// elements, and memory that waits, which calls nothing; and one for all others, which tells what is wrong and begins by
-// letting go of what the first one has left in *ret.
+// A run makes dozens of new tensors and views. So each has two functions: one for the usual case, with elements, and
+// memory that waits, which calls nothing; and one for all other cases and all errors, which first deletes the handle
+// that the other one left in *ret.
 
-constexpr std::int32_t float32 = 6, float64 = 7;  // the usual of torch's scalar types
+constexpr std::int32_t float32 = 6, float64 = 7;  // torch's usual scalar types
 
 void* place_for_tensor() { return memory::take_waiting(memory::SizeClass::of(sizeof(Tensor))); }
 
@@ -88,7 +88,7 @@ NML2_EXPORT Status nml2_torch_empty_strided(std::int64_t ndim, const std::int64_
   return make_empty(ndim, sizes, strides, dtype, device_type, ret);
 }
 
-// Pinned memory serves transfers to a device, of which there is none.
+// Makes an ordinary tensor, since pinned memory serves transfers to a device, and there is none.
 NML2_EXPORT Status nml2_torch_empty_strided_pinned(std::int64_t ndim, const std::int64_t* sizes,
                                                    const std::int64_t* strides, std::int32_t dtype,
                                                    std::int32_t device_type, std::int32_t index, Handle* ret) {
@@ -174,7 +174,7 @@ NML2_EXPORT Status nml2_torch_clone(Handle self, Handle* ret) {
 
 NML2_EXPORT Status nml2_torch_clone_preserve_strides(Handle self, Handle* ret) {
   return guarded([&] {
-    // The whole span is copied, so that overlapping elements still overlap.
+    // A copy of the whole span keeps overlapping elements overlapping.
     const std::int64_t n = span_of(self->sizes(), self->strides());
     const Tensor span(self->storage(), self->dtype(), {n}, {1}, self->offset());
     *ret = new Tensor(span.copy().storage(), self->dtype(), self->sizes(), self->strides());

@@ -1,4 +1,4 @@
-// Batches of linear systems: the extern operators of torch.linalg.
+// Extern operators of torch.linalg: batches of linear systems.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -10,19 +10,19 @@
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
 #include "capi/provider/operators.h"
-#include "capi/provider/work.h"
+#include "capi/provider/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-// What is left of a factorisation, for every matrix of a batch, in torch's layouts.
+// Results of a factorisation, for every matrix of a batch, in torch's layouts.
 struct Factors {
   Tensor lu;      // (*batch, n, n), column-major
   Tensor pivots;  // (*batch, n), int32
   Tensor info;    // (*batch), int32
 };
 
-// Views of a tensor with a batch and, last, the axis of the equations or unknowns and the axis of the right-hand sides.
+// View of a tensor with a batch and, last, the axis of the equations or unknowns and the axis of the right-hand sides.
 struct Columns {
   const Tensor& tensor;
   Dims sizes, strides;
@@ -36,7 +36,8 @@ void expect_square(const Tensor& a, const char* operation) {
     throw std::invalid_argument(std::string(operation) + " of a matrix that is not square: " + a.sizes().str());
 }
 
-// Room for what is wanted: packages seldom read the factors, and to write them takes as long as to find them.
+// Makes room for the info and, where wanted, for the factors: packages seldom read them, and writing them takes as long
+// as finding them.
 Factors empty_factors(const Tensor& a, bool wanted) {
   const std::int64_t axes = a.ndim() - 2;
   Factors factors;
@@ -52,26 +53,26 @@ class Gathered {
  public:
   explicit Gathered(const lanes::SystemLayout& layout)
       : layout_(layout),
-        work_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
+        scratch_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
 
   void add(const lanes::System<T>& system) {
     if (count_ == group) solve();
     systems_[count_++] = system;
   }
-  // Those that were added since.
-  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), work_.template as<T>()); }
+  // Solves the systems that were added since the last time.
+  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), scratch_.template as<T>()); }
 
  private:
   static constexpr std::int64_t group = 64;
 
   lanes::SystemLayout layout_;
-  Work work_;
+  Scratch scratch_;
   lanes::System<T> systems_[group];
   std::int64_t count_ = 0;
 };
 
-// x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat); the factors of A, where there
-// is memory for them. No right-hand sides: the factors only. A singular matrix gives NaN.
+// Computes x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat), and the factors of A
+// where there is memory for them; only the factors where there are no right-hand sides. A singular matrix gives NaN.
 void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
   const std::int64_t axes = a.ndim() - 2, n = a.sizes().back();
   const Dims batch = a.sizes().first(axes), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
@@ -103,20 +104,20 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
   });
 }
 
-// x = A^-1 b, or b A^-1 where not `left`, from the factors of A, which may repeat.
+// Computes x = A^-1 b, or b A^-1 where not `left`, from the factors of A, which may repeat.
 void substitute(const Factors& factors, const Columns& b, const Columns& x, bool left) {
   const std::int64_t axes = x.sizes.size() - 2;
   const std::int64_t unknown = left ? axes : axes + 1, side = left ? axes + 1 : axes;
   const std::int64_t n = x.sizes[unknown], sides = x.sizes[side];
   const Dims batch = x.batch(), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
-  // The number of the matrix, by the index in the batch of the result.
+  // These strides give the number of the matrix for an index in the batch of the result.
   const Dims matrices = factors.info.sizes();
   const Dims matrix_strides = broadcast_strides(matrices, matrices.row_major(), batch);
   if (x.tensor.numel() == 0) return;
 
   visit_real(x.tensor.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
-    Work work(n * static_cast<std::int64_t>(sizeof(T)));
-    T* const column = work.as<T>();
+    Scratch scratch(n * static_cast<std::int64_t>(sizeof(T)));
+    T* const column = scratch.as<T>();
     walk<3>(batch, {matrix_strides, b_strides.first(axes), x.strides.first(axes)}, [&](const auto& at) {
       const bool singular = factors.info.data_as<std::int32_t>()[at[0]] != 0;
       for (std::int64_t j = 0; j < sides; ++j) {
@@ -139,7 +140,7 @@ struct Solution {
   Factors factors;
 };
 
-// (A, B) -> A^-1 B with torch's rules: B is a batch of vectors where it is a vector or has the batch and rows of A.
+// Returns A^-1 B by torch's rules: B is a batch of vectors where it is a vector or has the batch and rows of A.
 Solution solve(const Tensor& a, const Tensor& b, bool left, bool factors_wanted) {
   const std::int64_t n = a.sizes().back();
   const bool vectors = b.ndim() == 1 || (b.ndim() == a.ndim() - 1 && b.sizes() == a.sizes().first(a.ndim() - 1));

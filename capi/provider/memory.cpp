@@ -1,4 +1,4 @@
-// Memory of the provider: that of libneml2_capi, so that a block may be freed in either library.
+// Memory of the provider: the caches of libneml2_capi, so that either library may free a block.
 #include "capi/tensor/memory.h"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 namespace neml2_capi {
 namespace {
 
-// Until libneml2_capi has told of its own.
+// Functions that serve until libneml2_capi sets its own.
 memory::Allocate allocate_with = [](memory::ThreadCache*&, std::size_t size) {
   void* block = std::aligned_alloc(memory::alignment, size);
   if (!block) throw std::bad_alloc();

@@ -1,4 +1,4 @@
-// The table of extern operators, and the call from a package into it.
+// Table of extern operators, and the call from a package into it.
 #include "capi/provider/operators.h"
 
 #include <iterator>

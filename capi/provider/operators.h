@@ -1,4 +1,4 @@
-// The extern operators of the built-in provider; see Operator in operator_node.h.
+// Extern operators of the built-in provider; see Operator in operator_node.h.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace neml2_capi::aoti::builtin {
 
-// The argument that the package was compiled with, or `otherwise` where it left the default.
+// Returns the argument that the package was compiled with, or `otherwise` where it left the default.
 bool flag(const OperatorNode& node, std::string_view name, bool otherwise);
 
 // aten::_linalg_solve_ex(A, B, left=True, check_errors=False) -> (result, LU, pivots, info)
@@ -21,7 +21,7 @@ void linalg_inv_ex(RunContext& run, const OperatorNode& node, Tensor* const* ten
 void linalg_check_errors(RunContext& run, const OperatorNode& node, Tensor* const* tensors,
                          const std::int64_t* integers);
 
-// neml2::opaque_pow(base, exponent), also aten::pow.Tensor_Tensor
+// neml2::opaque_pow(base, exponent) and aten::pow.Tensor_Tensor
 void opaque_pow(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t* integers);
 
 }  // namespace neml2_capi::aoti::builtin

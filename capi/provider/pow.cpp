@@ -13,7 +13,7 @@ namespace {
 
 bool is_real(DType dtype) { return dtype == DType::float64 || dtype == DType::float32; }
 
-// torch's promotion: the wider type, but a tensor with axes prevails over one without.
+// Returns the type of a power by torch's promotion: the wider type, but a tensor with axes prevails over one without.
 DType promote(const Tensor& a, const Tensor& b) {
   if (!is_real(a.dtype()) || !is_real(b.dtype()))
     throw std::invalid_argument(std::string("a power of ") + name_of(a.dtype()) + " and " + name_of(b.dtype()));
@@ -28,13 +28,13 @@ Tensor converted(const Tensor& tensor, DType dtype) {
   return out;
 }
 
-// Elements one after another: of the result, the base and the exponent, each with its own stride.
+// Axes of the result, the base and the exponent, each with its own strides.
 struct Axes {
   Dims sizes;
   std::array<Dims, 3> strides;
 };
 
-// The axes in the order of the result's memory, joined where all three go on in even steps.
+// Sorts the axes in the order of the result's memory, and joins them where all three go on in even steps.
 Axes joined(const Dims& sizes, const std::array<Dims, 3>& strides) {
   Dims order;
   for (std::int64_t i = 0; i < sizes.size(); ++i)
@@ -60,7 +60,8 @@ Axes joined(const Dims& sizes, const std::array<Dims, 3>& strides) {
   return axes;
 }
 
-// The usual case: the elements of both lie side by side in the same order, or there is one exponent for all.
+// Tells whether this is the usual case: the elements of both lie side by side in the same order, or one exponent serves
+// all.
 bool are_side_by_side(const Tensor& base, const Tensor& exponent) {
   const bool fit = exponent.numel() == 1 ? exponent.ndim() <= base.ndim()
                                          : exponent.sizes() == base.sizes() && exponent.strides() == base.strides();

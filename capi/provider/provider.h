@@ -1,4 +1,4 @@
-// What the built-in provider offers to libneml2_capi.
+// Functions that the built-in provider exports to libneml2_capi.
 //
 // The provider is a shared library of its own. It exports the aoti_torch_* functions that packages call, under names in
 // which the first four characters are replaced by "nml2" (aoti_torch_clone: nml2_torch_clone; Sleef_expd4_u10:
@@ -14,18 +14,17 @@
 namespace neml2_capi::aoti {
 
 // Exported, extern "C":
-//   Operator nml2_find_operator(const char* target)   null where it is not supported
+//   Operator nml2_find_operator(const char* target)   null for an unsupported operator
 //   const char* nml2_supported_operators()            their names, separated by spaces
-//   const char* nml2_last_error()                     why the last function failed on this thread; "" where none did;
-//                                                     reading it clears it
+//   const char* nml2_last_error()                     reason of this thread's last failure, or ""; a call clears it
 using FindOperator = Operator (*)(const char* target);
 using SupportedOperators = const char* (*)();
 using LastError = const char* (*)();
 //   void nml2_use_memory(memory::Allocate, memory::Release)
-//                                                     the caches of libneml2_capi, before the first package runs
+//                                                     sets the caches of libneml2_capi, before the first package runs
 using UseMemory = void (*)(memory::Allocate, memory::Release);
 //   void nml2_solve_systems(a, b, x, info)            A x = b: (p, n, n) and (p, n, m) give (p, n, m), all of one real
-//                                                     type, and what getrf says of each matrix
+//                                                     type, and LAPACK's info of each matrix
 using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);
 
 }  // namespace neml2_capi::aoti

@@ -31,8 +31,8 @@ NML2_EXPORT bool nml2_torch_grad_mode_is_enabled() { return grad_mode; }
 
 NML2_EXPORT void nml2_torch_grad_mode_set_enabled(bool enabled) { grad_mode = enabled; }
 
-// The only function that throws: it has no status, and kernels rely on not coming back. The package catches it at its
-// own boundary.
+// Throws, as the only function, where the condition is false: it has no status, and kernels rely on not coming back.
+// The package catches the exception at its own boundary.
 NML2_EXPORT void nml2_torch_check(bool condition, const char* /*function*/, const char* /*file*/,
                                   std::uint32_t /*line*/, const char* message) {
   if (condition) return;
@@ -40,11 +40,11 @@ NML2_EXPORT void nml2_torch_check(bool condition, const char* /*function*/, cons
   throw std::runtime_error(message);
 }
 
-// A library does not print, and a warning is no failure.
+// Drops the message: a library does not print, and a warning is no failure.
 NML2_EXPORT void nml2_torch_warn(const char* /*function*/, const char* /*file*/, std::uint32_t /*line*/,
                                  const char* /*message*/) {}
 
-// There is no profiler to tell.
+// Does nothing, since there is no profiler.
 NML2_EXPORT Status nml2_record_function_start(const char* /*name*/, void* /*kwargs*/, void* const* /*inputs*/,
                                               std::uint64_t /*n*/, void** guard) {
   *guard = nullptr;

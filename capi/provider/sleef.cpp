@@ -1,7 +1,7 @@
-// The entry points of SLEEF, the library of vectorised elementary functions.
+// Entry points of SLEEF, the library of vectorised elementary functions.
 //
-// A package computes whole vectors with them and the rest of a batch with the scalar functions of libm. Every lane
-// here is computed with that scalar function, so that a point's result does not depend on its place in the batch.
+// A package computes whole vectors with them, and the rest of a batch with the scalar functions of libm. Every lane
+// here uses that scalar function, so that a point's result does not depend on its place in the batch.
 #include <array>
 #include <cmath>
 
@@ -10,12 +10,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #if defined(__GLIBC__)
-// The same values; the newer versions, which differ in errno only, would make this library need glibc 2.35.
+// The older versions give the same values. The newer ones differ in errno only, and would need glibc 2.35.
 __asm__(".symver hypot, hypot@GLIBC_2.2.5");
 __asm__(".symver hypotf, hypotf@GLIBC_2.2.5");
 #endif
-// The functions on long vectors are compiled for processors that have them, and are only called there: this library
-// itself runs on any x86-64.
+// Functions on long vectors are compiled for processors that have them, and only called there: this library runs on any
+// x86-64.
 #define NML2_VECTORS(APPLY)                                         \
   APPLY(d2, __m128d, double, 2, )                                   \
   APPLY(d4, __m256d, double, 4, __attribute__((target("avx"))))     \
@@ -88,7 +88,7 @@ namespace neml2_capi::aoti::builtin {
     return __builtin_bit_cast(Vector, lane);                                        \
   }
 
-// Both values in one structure, the sine first.
+// Returns both values in one structure, the sine first.
 #define NML2_DEFINE_SINCOS(kind, accuracy, Vector, Real, lanes, target)            \
   NML2_EXPORT target Pair_##kind nml2f_sincos##kind##accuracy(Vector x) {          \
     auto sine = __builtin_bit_cast(std::array<Real, lanes>, x);                    \

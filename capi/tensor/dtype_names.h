@@ -8,7 +8,7 @@
 
 namespace neml2_capi {
 
-// Nothing for a name that none has.
+// Returns nullopt for an unknown name.
 inline std::optional<DType> dtype_named(std::string_view name) {
   for (std::int32_t code = NEML2_FLOAT64; is_dtype(code); ++code)
     if (name == name_of(static_cast<DType>(code))) return static_cast<DType>(code);

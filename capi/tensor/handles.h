@@ -9,7 +9,7 @@
 
 namespace neml2_capi {
 
-// A list of handles that owns those that are in it; the others are null. Few are kept in place.
+// List of handles, which it owns; an empty place is null. A short list needs no allocation.
 class Handles {
  public:
   explicit Handles(std::size_t size) { make_room(size); }
@@ -20,7 +20,7 @@ class Handles {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  // Delete those that are in it, and have room for `size`.
+  // Deletes its handles, and makes room for `size`.
   void renew(std::size_t size) {
     clear();
     make_room(size);
@@ -32,7 +32,7 @@ class Handles {
   Tensor** data() { return handles_; }
   Tensor*& operator[](std::size_t i) { return handles_[i]; }
 
-  // The tensors from `begin` on, moved out of their handles: all of these are there.
+  // Moves the tensors from `begin` on out of their handles, none of which may be null.
   Vector<Tensor> take(std::size_t begin = 0) {
     Vector<Tensor> tensors;
     tensors.reserve(size_ - begin);
@@ -49,7 +49,7 @@ class Handles {
   }
   void clear() {
     for (Tensor* handle : *this) delete handle;
-    size_ = 0;  // so that none is deleted again where there is no room for others
+    size_ = 0;  // keeps the destructor from deleting them again if make_room() throws
   }
 
   static constexpr std::size_t few = 16;

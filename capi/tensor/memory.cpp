@@ -15,7 +15,7 @@ void* from_system(std::size_t size) {
   return block;
 }
 
-// The cache of a thread, and who has its address.
+// Cache of a thread, and the variables that hold its address.
 struct Owner {
   ThreadCache cache;
   std::array<ThreadCache**, 4> users{};
@@ -26,7 +26,7 @@ struct Owner {
   }
 };
 
-// Let `user` be the address of this thread's cache, unless the thread is about to end.
+// Sets `user` to the address of this thread's cache, unless the thread is about to end.
 void attach(ThreadCache*& user) {
   static thread_local bool ended = false;
   static thread_local struct Last : Owner {
@@ -39,7 +39,7 @@ void attach(ThreadCache*& user) {
   user = &owner.cache;
 }
 
-// Large blocks that wait, the oldest first. It is never destroyed: tensors may be freed while the process ends.
+// Large blocks that wait, the oldest first. The cache is never destroyed: tensors may be freed while the process ends.
 class ProcessCache {
  public:
   void* take(std::size_t size) {
@@ -55,7 +55,7 @@ class ProcessCache {
     blocks_[count_++] = {block, size};
     bytes_ += size;
   }
-  // Held across a fork, so that the child finds it whole and free.
+  // A fork holds the mutex, so that the child finds the cache whole and the mutex free.
   std::mutex& mutex() { return mutex_; }
 
  private:

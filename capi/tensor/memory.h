@@ -1,11 +1,11 @@
-// Memory for tensors and workspace: blocks that were freed wait for the next request of their size, so that a repeated
-// evaluation calls neither malloc nor free, and touches no fresh page.
+// Memory for tensors and workspace. A freed block waits for the next request of its size, so that a repeated evaluation
+// calls neither malloc nor free, and touches no fresh page.
 //
-// Every block is an allocation of its own, which may outlive the thread that made it and be freed by any other. Small
-// ones wait in a cache of the thread that frees them; large ones, whose pages are dear, in one for the process. Both
-// hold a limited number of bytes.
+// Every block is an allocation of its own: it may outlive the thread that made it, and any other thread may free it.
+// Small blocks wait in a cache of the thread that frees them. Large ones, whose pages are dear, wait in a cache of the
+// process. Both caches hold a limited number of bytes.
 //
-// libneml2_capi has the caches (memory.cpp). The built-in provider, a library of its own, is told to use them.
+// libneml2_capi has the caches (memory.cpp). It tells the built-in provider, a library of its own, to use them.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ namespace neml2_capi::memory {
 
 constexpr std::size_t alignment = 64;  // of every block: a cache line, and any vector
 
-// What a request is rounded up to: four sizes from one power of two to the next, counted from 0.
+// Size that a request is rounded up to: four from one power of two to the next, numbered from 0.
 struct SizeClass {
   std::size_t size;
   std::size_t number;
 
-  // Of a request for one byte or more.
+  // Returns the class of a request for one byte or more.
   static constexpr SizeClass of(std::size_t bytes) {
     const std::size_t last = bytes - 1;
     if (last < 4 * alignment) return {(last / alignment + 1) * alignment, last / alignment};
@@ -33,12 +33,12 @@ struct SizeClass {
   }
 };
 
-// The blocks that wait in one thread.
+// Blocks that wait in one thread.
 class ThreadCache {
  public:
   static constexpr std::size_t largest = std::size_t{1} << 20;
 
-  // While a package runs that has run before: what it makes, no other thread can reach. See Storage.
+  // True while a package runs that has run before: no other thread can reach the tensors that it makes. See Storage.
   bool in_confined_run = false;
 
   ThreadCache() = default;
@@ -46,7 +46,7 @@ class ThreadCache {
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
-  // A block; null where none waits.
+  // Returns a block, or null where none waits.
   void* take(SizeClass wanted) noexcept {
     Waiting*& first = first_[wanted.number];
     if (!first) [[unlikely]]
@@ -54,7 +54,7 @@ class ThreadCache {
     room_ += static_cast<std::ptrdiff_t>(wanted.size);
     return std::exchange(first, first->next);
   }
-  // False where enough wait already.
+  // Keeps a block. Returns false where enough blocks wait already.
   bool keep(void* block, SizeClass given) noexcept {
     room_ -= static_cast<std::ptrdiff_t>(given.size);
     if (room_ < 0) [[unlikely]] {
@@ -67,7 +67,7 @@ class ThreadCache {
   }
 
  private:
-  // A block that waits holds the address of the next one.
+  // Address of the next block, which a block that waits holds.
   struct Waiting {
     Waiting* next;
   };
@@ -76,11 +76,11 @@ class ThreadCache {
   std::ptrdiff_t room_ = std::ptrdiff_t{64} << 20;  // bytes that may come to those that wait
 };
 
-// That of this thread, in each of the two libraries; null before its first use and after its end. It is read at every
-// request, so it stands in the static block of thread-local storage.
+// Cache of this thread; each of the two libraries has this variable. It is null before the first use and after the
+// thread's end. Every request reads it, so it stands in the static block of thread-local storage.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadCache* thread_cache;
 
-// Where no block waits in the thread, or enough do; `size` is that of a class.
+// The slow path, where no block waits in the thread, or enough do. `size` is that of a class.
 void* allocate_elsewhere(std::size_t size);
 void release_elsewhere(void* block, std::size_t size) noexcept;
 
@@ -91,12 +91,12 @@ constexpr bool caching = false;
 constexpr bool caching = true;
 #endif
 
-// A block that waits; null where none does.
+// Returns a block that waits in this thread, or null.
 inline void* take_waiting(SizeClass wanted) noexcept {
   return caching && wanted.size <= ThreadCache::largest && thread_cache ? thread_cache->take(wanted) : nullptr;
 }
 
-// Not initialised. Throws std::bad_alloc.
+// Returns a block that is not initialised. Throws std::bad_alloc.
 inline void* allocate(SizeClass wanted) {
   void* block = take_waiting(wanted);
   return block ? block : allocate_elsewhere(wanted.size);
@@ -107,10 +107,11 @@ inline void release(void* block, SizeClass given) noexcept {
   if (caching && given.size <= ThreadCache::largest && thread_cache && thread_cache->keep(block, given)) return;
   release_elsewhere(block, given.size);
 }
-// `bytes` is what the block was allocated with.
+// Frees a block of allocate(bytes).
 inline void release(void* block, std::size_t bytes) noexcept { release(block, SizeClass::of(bytes)); }
 
-// How the provider reaches the caches: as allocate_elsewhere(), and `user`, its thread_cache, is set.
+// Functions by which the provider reaches the caches: allocate_elsewhere() and release_elsewhere() for its own
+// thread_cache, `user`, which they set.
 using Allocate = void* (*)(ThreadCache*& user, std::size_t size);
 using Release = void (*)(ThreadCache*& user, void* block, std::size_t size) noexcept;
 void* allocate_for(ThreadCache*& user, std::size_t size);

@@ -1,5 +1,5 @@
-// Arithmetic on rows of groups: one row per material point, always summed in the same order, so that a point's numbers
-// do not depend on its neighbours.
+// Arithmetic on rows of groups. A row belongs to one material point, and is always summed in the same order, so that a
+// point's numbers do not depend on its neighbours.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace neml2_capi {
 // Tensors of the same points side by side, each row-major with one row per point.
 using Groups = Vector<Tensor>;
 
-// Call f with a null pointer of the element type of the groups.
+// Calls f with a null pointer of the element type.
 template <class F>
 decltype(auto) with_scalar(DType dtype, F&& f) {
   if (dtype == DType::float32) return f(static_cast<float*>(nullptr));
@@ -46,7 +46,7 @@ inline void norm(const Groups& a, Vector<double>& out) {
   for (double& value : out) value = std::sqrt(value);
 }
 
-// u + du, in tensors of its own.
+// u + du, in new tensors.
 inline Groups sum(const Groups& u, const Groups& du) {
   Groups out;
   out.reserve(u.size());
@@ -63,7 +63,7 @@ inline Groups sum(const Groups& u, const Groups& du) {
   return out;
 }
 
-// u + alpha du, row by row, in tensors of its own.
+// u + alpha du, row by row, in new tensors.
 inline Groups advance(const Groups& u, const Vector<double>& alpha, const Groups& du) {
   Groups out;
   out.reserve(u.size());
@@ -84,7 +84,7 @@ inline Groups advance(const Groups& u, const Vector<double>& alpha, const Groups
   return out;
 }
 
-// Copy row `from` of one to row `to` of the other.
+// Copies row `from` of `source` to row `to` of `target`.
 inline void copy_row(const Groups& source, std::int64_t from, Groups& target, std::int64_t to) {
   for (std::size_t k = 0; k < source.size(); ++k) {
     const std::int64_t bytes = row_size(source[k]) * source[k].itemsize();
@@ -93,7 +93,7 @@ inline void copy_row(const Groups& source, std::int64_t from, Groups& target, st
   }
 }
 
-// The given rows of a group, and of every one.
+// Returns the given rows of one group, or of all.
 Tensor select_rows(const Tensor& group, const Vector<std::int64_t>& rows);
 Groups select_rows(const Groups& groups, const Vector<std::int64_t>& rows);
 

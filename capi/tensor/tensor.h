@@ -1,7 +1,7 @@
-// The tensor of every layer: a view (element type, sizes, strides, offset) of a counted storage.
+// Tensor of every room: a view (element type, sizes, strides, offset) of a counted storage.
 //
-// Header only, so that libneml2_capi and the built-in provider, which is a library of its own, share it: a handle of
-// the AOTI runtime is a pointer to a Tensor.
+// The header has all of it, so that libneml2_capi and the built-in provider, a library of its own, share it: a handle
+// of the AOTI runtime is a pointer to a Tensor.
 #pragma once
 
 #include <algorithm>
@@ -41,31 +41,32 @@ inline std::int64_t itemsize(DType dtype) {
   return sizes[static_cast<std::int32_t>(dtype)];
 }
 
-// The name of an element type, as numpy, torch and the metadata write it.
+// Returns the name of an element type that numpy, torch and the metadata use.
 inline const char* name_of(DType dtype) {
   constexpr const char* names[] = {"",     "float64", "float32", "int64",   "int32",   "int16",
                                    "int8", "uint8",   "bool",    "float16", "bfloat16"};
   return names[static_cast<std::int32_t>(dtype)];
 }
 
-// Where memory is.
+// Place of memory.
 struct Device {
   enum class Type : std::int8_t { cpu = NEML2_DEVICE_CPU, cuda = NEML2_DEVICE_CUDA };
   Type type = Type::cpu;
-  // Memory of the CPU that is left to the operators of libtorch as that of another device is: see Runtime::tensors.
+  // True for memory of the CPU that only the operators of libtorch may touch, as if a device held it: see
+  // Runtime::tensors.
   bool by_operators = false;
   std::int16_t index = 0;
 
-  // The same to a caller, who does not see who computes.
+  // Returns the device that a caller knows.
   Device as_seen() const noexcept { return {type, false, index}; }
-  // Does the processor read and write it?
+  // Tells whether the processor reads and writes the memory.
   bool is_host() const noexcept { return type == Type::cpu && !by_operators; }
   // "cpu", "cuda:0"
   std::string str() const { return type == Type::cpu ? "cpu" : "cuda:" + std::to_string(index); }
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// A short list of sizes or strides, kept in place: no allocation.
+// Short list of sizes or strides, without an allocation.
 class Dims {
  public:
   static constexpr std::int64_t capacity = 16;
@@ -76,8 +77,8 @@ class Dims {
     if (size_ > capacity) throw std::length_error("a tensor has more than 16 axes");
     copy(values.data());
   }
-  // Sizes into one list and strides into another. Returns the distance from the first element to the last, where no
-  // size or stride is negative, else a negative number. For at most `capacity` axes.
+  // Copies sizes and strides of at most `capacity` axes. Returns the distance from the first element to the last, or a
+  // negative number where a size or stride is negative.
   static std::int64_t copy_axes(std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides, Dims& to_sizes,
                                 Dims& to_strides) noexcept {
     std::int64_t last = 0, signs = 0;
@@ -92,7 +93,7 @@ class Dims {
     }
     return signs < 0 ? -1 : last;
   }
-  // Only what is there is copied: tensors are copied all the time.
+  // A copy takes only the values in use: tensors are copied all the time.
   Dims(const Dims& other) noexcept { *this = other; }
   Dims& operator=(const Dims& other) noexcept {
     size_ = other.size_;
@@ -116,7 +117,7 @@ class Dims {
   void append(const Dims& other) {
     for (std::int64_t value : other) push_back(value);
   }
-  // These axes and then those: Dims{points}.then(point_shape).
+  // Returns these axes followed by others: Dims{points}.then(point_shape).
   Dims then(const Dims& inner) const {
     Dims joined = *this;
     joined.append(inner);
@@ -125,13 +126,13 @@ class Dims {
   Dims first(std::int64_t n) const { return Dims(std::span(values_, static_cast<std::size_t>(n))); }
   Dims last(std::int64_t n) const { return Dims(std::span(values_ + size_ - n, static_cast<std::size_t>(n))); }
 
-  // The number of elements of a tensor of these sizes.
+  // Number of elements of a tensor of these sizes.
   std::int64_t product() const noexcept {
     std::int64_t n = 1;
     for (std::int64_t value : *this) n *= value;
     return n;
   }
-  // Row-major strides of a tensor of these sizes. Axes of no or one element count as one.
+  // Row-major strides of a tensor of these sizes. An axis of size 0 counts as one of size 1.
   Dims row_major() const {
     Dims strides = *this;
     std::int64_t stride = 1;
@@ -159,16 +160,15 @@ class Dims {
       one_by_one();
     }
   }
-  // Keeps the compiler from making vectors of a loop: a processor waits when it loads as a vector what was just written
-  // one by one.
+  // Keeps the compiler from vectorizing a loop: a processor stalls on a vector load of values just stored one by one.
   static void one_by_one() noexcept { __asm__ volatile(""); }
 
   std::int64_t size_ = 0;
   std::int64_t values_[capacity];  // the first size_ of them
 };
 
-// Counted memory. The count is atomic, since constants are shared between threads; but what a package makes for itself
-// in a run is *confined* to one thread at a time, and counted without: dozens of views come and go in a run.
+// Counted memory. The count is atomic, since threads share constants. Memory that a package makes in a run is
+// *confined* to one thread at a time, and counted without atomic operations: dozens of views come and go in a run.
 class Storage {
  public:
   using Deleter = void (*)(void* context);
@@ -192,28 +192,28 @@ class Storage {
       end(block_);
   }
 
-  // Memory of its own, not initialised, aligned for any vector load.
+  // Allocates memory, not initialised, aligned for any vector load.
   static Storage allocate(std::int64_t bytes) {
     const auto footprint = footprint_of(bytes);
     return Storage(make(memory::allocate(footprint), bytes, footprint, false));
   }
-  // For what a package makes: confined to the thread in a confined run.
+  // Allocates memory for a package, confined to the thread in a confined run.
   static Storage allocate_in_run(std::int64_t bytes) {
     Storage storage = allocate(bytes);
     storage.block_->confined = memory::thread_cache && memory::thread_cache->in_confined_run;
     return storage;
   }
-  // The same from a block that waits; none where none does.
+  // The same from a block that waits. Returns an empty storage where none does.
   static Storage take_in_run(std::int64_t bytes) noexcept {
     const auto footprint = footprint_of(bytes);
     void* const memory = memory::take_waiting(footprint);
     return Storage(memory ? make(memory, bytes, footprint, memory::thread_cache->in_confined_run) : nullptr);
   }
-  // From now on any thread may have it. To be called before another one does.
+  // Must be called before another thread gets the memory.
   void end_confinement() const noexcept {
     if (block_ && block_->confined) block_->confined = false;
   }
-  // Memory of somebody else; deleter(context), if any, is called once at the end of its use.
+  // Wraps memory of somebody else. The last owner calls deleter(context), if any.
   static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context, Device device = {}) {
     constexpr auto footprint = memory::SizeClass::of(sizeof(Block));
     Storage storage(new (memory::allocate(footprint)) Block{data, bytes, footprint, deleter, context});
@@ -228,12 +228,12 @@ class Storage {
   }
 
   explicit operator bool() const noexcept { return block_ != nullptr; }
-  // Is this the only one that refers to the memory?
+  // Tells whether nothing else refers to the memory.
   bool is_unique() const noexcept {
     return !block_ || std::atomic_ref(block_->uses).load(std::memory_order_acquire) == 1;
   }
 
-  // Was the memory allocated here, and not wrapped?
+  // Tells whether the memory was allocated here, not wrapped.
   bool is_own() const noexcept {
     return block_ && block_->data == reinterpret_cast<const char*>(block_) + memory::alignment;
   }
@@ -246,10 +246,10 @@ class Storage {
   struct Block {
     void* data;
     std::int64_t bytes;
-    memory::SizeClass footprint;  // of the allocation that it stands in
+    memory::SizeClass footprint;  // of the whole allocation, with this block
     Deleter deleter;
     void* context;
-    std::int64_t uses = 1;  // counted through std::atomic_ref, unless
+    std::int64_t uses = 1;  // through std::atomic_ref, unless
     bool confined = false;
     Device device = {};
   };
@@ -266,7 +266,7 @@ class Storage {
     return new (memory) Block{data, bytes, footprint, nullptr, nullptr, 1, confined};
   }
 
-  // Not inlined: most of those who let go are not the last.
+  // Most owners that let go are not the last, so this is not inlined.
   [[gnu::noinline]] static void end(Block* block) noexcept {
     if (block->deleter) [[unlikely]]
       block->deleter(block->context);
@@ -282,7 +282,7 @@ class Storage {
   Block* block_ = nullptr;
 };
 
-// Makes a row-major copy of a tensor whose memory the processor does not read: set by what opens such a device.
+// Makes a row-major copy of a tensor whose memory the processor does not read. Code that opens such a device sets it.
 inline std::atomic<class Tensor (*)(const class Tensor&)> copy_on_device = nullptr;
 
 class Tensor {
@@ -293,13 +293,13 @@ class Tensor {
     sizes_ = sizes;
     strides_ = strides;
   }
-  // Without memory, of `n` axes, at most Dims::capacity. What Dims::copy_axes() returns is left in `last`.
+  // A tensor of `n` axes, at most Dims::capacity, without memory. `last` gets the result of Dims::copy_axes().
   Tensor(DType dtype, std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides,
          std::int64_t& last) noexcept
       : Tensor(Storage(), dtype, 0) {
     last = Dims::copy_axes(n, sizes, strides, sizes_, strides_);
   }
-  // The same over the memory of `viewed`, `further` elements behind its first one.
+  // The same over the memory of `viewed`, from its element `further` on.
   Tensor(const Tensor& viewed, std::int64_t further, std::int64_t n, const std::int64_t* sizes,
          const std::int64_t* strides, std::int64_t& last) noexcept
       : storage_(viewed.storage_),
@@ -309,7 +309,7 @@ class Tensor {
     last = Dims::copy_axes(n, sizes, strides, sizes_, strides_);
   }
 
-  // Row-major, not initialised.
+  // Makes a row-major tensor, not initialised.
   static Tensor empty(DType dtype, const Dims& sizes) {
     return Tensor(Storage::allocate(sizes.product() * neml2_capi::itemsize(dtype)), dtype, sizes, sizes.row_major());
   }
@@ -318,12 +318,12 @@ class Tensor {
     std::memset(tensor.data(), 0, static_cast<std::size_t>(tensor.numel() * tensor.itemsize()));
     return tensor;
   }
-  // Handles of the AOTI runtime are made and deleted at every run of a package.
+  // Every run of a package makes and deletes handles of the AOTI runtime.
   static void* operator new(std::size_t bytes) { return memory::allocate(bytes); }
   static void operator delete(void* tensor, std::size_t bytes) { memory::release(tensor, bytes); }
   static void* operator new(std::size_t, void* place) { return place; }
 
-  // A row-major view of memory that the caller keeps alive, for one thread at a time.
+  // Makes a row-major view of memory that the caller keeps alive, for one thread at a time.
   static Tensor borrow(void* data, DType dtype, const Dims& sizes) {
     return Tensor(Storage::wrap_confined(data, sizes.product() * neml2_capi::itemsize(dtype)), dtype, sizes,
                   sizes.row_major());
@@ -355,7 +355,7 @@ class Tensor {
     }
     return true;
   }
-  // The same values in row-major order: themselves where they are, else a copy.
+  // Returns the tensor itself where it is row-major, else a copy.
   Tensor row_major() const {
     Tensor out = *this;
     out.make_row_major();
@@ -369,30 +369,30 @@ class Tensor {
           *this = copy();
           return;
         }
-        strides_[i] = stride;  // an axis of one element may have any
+        strides_[i] = stride;  // an axis of one element has no stride that matters
       }
       stride *= std::max<std::int64_t>(sizes_[i], 1);
     }
   }
-  // The memory of a tensor that has none.
+  // Gives memory to a tensor that has none.
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
-  // Let go of the memory.
+  // Releases the memory.
   void reset() noexcept { storage_ = Storage(); }
-  // A row-major copy in storage of its own.
+  // Returns a row-major copy in new memory.
   Tensor copy() const {
     if (!device().is_host()) return copy_on_device.load()(*this);
     Tensor out = empty(dtype_, sizes_);
     copy_to(out.data());
     return out;
   }
-  // The same memory, taken for that of another device: see Device::by_operators.
+  // Returns a view of the same memory that claims another device: see Device::by_operators.
   Tensor as_on(Device device) const {
     if (!storage_.data() || storage_.device() == device) return *this;
     const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
     return Tensor(Storage::wrap(storage_.data(), storage_.bytes(), give_back, new Storage(storage_), device), dtype_,
                   sizes_, strides_, offset_);
   }
-  // Write the values to `destination`, which is memory of the processor as theirs is, in row-major order.
+  // Writes the values in row-major order. Both memories must be the processor's.
   void copy_to(void* destination) const {
     if (numel() == 0) return;
     if (!device().is_host()) throw std::logic_error("the processor would read memory of " + device().str());
@@ -432,7 +432,7 @@ class Tensor {
         dtype_(dtype),
         itemsize_(static_cast<std::int32_t>(neml2_capi::itemsize(dtype))) {}
 
-  // What is used most stands in the first cache line.
+  // The first cache line has the members that are used most.
   Storage storage_;
   std::int64_t offset_ = 0;
   DType dtype_ = DType::float64;

@@ -19,7 +19,7 @@ namespace {
 
 class Pool {
  public:
-  // False where another caller has the workers.
+  // Runs the job. Returns false at once where another caller has the workers.
   bool try_run(Job& job, int helpers) {
     if (taken_.exchange(true, std::memory_order_acquire)) return false;
     {
@@ -39,7 +39,7 @@ class Pool {
   }
 
  private:
-  // How many of `wanted` workers there are: the system may refuse threads.
+  // Starts workers up to `wanted`. Returns how many of these there are, since the system may refuse threads.
   int start_workers(int wanted) {
     try {
       for (; workers_ < wanted; ++workers_) start_thread([this] { live(); }).detach();
@@ -74,18 +74,18 @@ class Pool {
   Job* job_ = nullptr;
   cpu_set_t processors_{};
   int workers_ = 0;
-  int vacancies_ = 0, vacancies_at_start_ = 0;  // how many more may begin
+  int vacancies_ = 0, vacancies_at_start_ = 0;  // workers that may still begin
   int working_ = 0;
 };
 
-// Never destroyed: workers sleep in it when the process ends. In the child of a fork there are no workers, and locks
-// may be held by threads that do not exist: it begins anew.
-alignas(Pool) std::byte place[sizeof(Pool)];
+// The pool is never destroyed, since workers sleep in it when the process ends. The child of a fork begins with a new
+// one: it has no workers, and threads that do not exist there may hold the locks.
+alignas(Pool) std::byte storage[sizeof(Pool)];
 
 Pool& pool() {
   static Pool* const instance = [] {
-    pthread_atfork(nullptr, nullptr, [] { new (place) Pool; });
-    return new (place) Pool;
+    pthread_atfork(nullptr, nullptr, [] { new (storage) Pool; });
+    return new (storage) Pool;
   }();
   return *instance;
 }

@@ -19,7 +19,7 @@ namespace {
 
 using Evaluate = std::function<void(const Scheduler::SubBatch&)>;
 
-// One sub-batch after another, on this thread.
+// Evaluates one sub-batch after another on this thread.
 std::vector<Scheduler::Failure> run_alone(std::size_t device, std::int64_t batch_size, std::int64_t points,
                                           const Evaluate& evaluate) {
   const std::int64_t size = batch_size > 0 ? batch_size : points;
@@ -34,7 +34,7 @@ std::vector<Scheduler::Failure> run_alone(std::size_t device, std::int64_t batch
   return {};
 }
 
-// Which device this thread is, and whose.
+// Device that this thread serves, and its scheduler's workers.
 thread_local struct {
   const void* workers = nullptr;
   std::size_t device = 0;
@@ -42,7 +42,7 @@ thread_local struct {
 
 }  // namespace
 
-// The threads of all devices, in one process.
+// Threads of all devices, in one process.
 class Scheduler::Workers {
  public:
   explicit Workers(const std::vector<Device>& devices) : workers_(devices.size()) {
@@ -63,7 +63,7 @@ class Scheduler::Workers {
 
   std::vector<Failure> run(std::int64_t points, const Evaluate& evaluate) {
     Dispatch dispatch{evaluate, processors_of_this_thread()};
-    dispatch.failures.reserve(workers_.size());  // a device that failed does not begin again: no worker allocates
+    dispatch.failures.reserve(workers_.size());  // each device fails at most once, so no worker allocates
     std::exception_ptr interruption;
     std::unique_lock lock(mutex_);
     try {
@@ -85,7 +85,7 @@ class Scheduler::Workers {
     const Evaluate& evaluate;
     cpu_set_t processors;  // of the caller
     std::int64_t under_way = 0;
-    bool ends = false;  // nothing more is begun
+    bool ends = false;  // no more sub-batches begin
     std::vector<Failure> failures = {};
   };
   struct Task {
@@ -125,7 +125,7 @@ class Scheduler::Workers {
     }
   }
 
-  // Of those that have room for their next sub-batch.
+  // Returns the device of the highest priority among those with room for their next sub-batch, or null.
   Worker* best_for(std::int64_t points) {
     Worker* best = nullptr;
     for (Worker& worker : workers_) {
@@ -175,14 +175,14 @@ class Scheduler::Workers {
 
   const int born_after_ = forks();
   std::mutex mutex_;               // guards what follows
-  std::condition_variable freed_;  // a device has done with a sub-batch
+  std::condition_variable freed_;  // a device is done with a sub-batch
   std::vector<Worker> workers_;
   bool ending_ = false;
 };
 
 Scheduler::Scheduler(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
-// Those of a process that forked are left as they are: their threads do not exist here, and may hold their lock.
+// Workers of the process before a fork are left as they are: their threads, which do not exist here, may hold the lock.
 Scheduler::~Scheduler() {
   Workers* const last = workers_.load();
   if (last && last->are_of_this_process()) delete last;

@@ -1,8 +1,8 @@
-// Points handed out to devices in sub-batches. What a device is, and what it does with the points, is the caller's affair.
+// Scheduler, which hands points to devices in sub-batches. The caller decides what a device does with its points.
 //
-// One device is the calling thread. Of several, each has a thread of its own, which is started with the first dispatch and
-// joined in the end; any number of threads may dispatch at once, and share the devices. After a fork, the child starts
-// threads of its own.
+// A single device is the calling thread. Several have a thread each, which starts with the first dispatch and is joined
+// in the end. Any number of threads may dispatch at once, and share the devices. After a fork, the child starts threads
+// of its own.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@ namespace neml2_capi::threads {
 class Scheduler {
  public:
   struct Device {
-    std::int64_t batch_size;  // the points of a sub-batch; 0, for the only device: all
-    std::int64_t capacity;    // the points that it may be given at once, at least `batch_size`
-    double priority;          // the greatest first
+    std::int64_t batch_size;  // points of a sub-batch; 0, for a single device: all
+    std::int64_t capacity;    // points that it may have at once, at least `batch_size`
+    double priority;          // the greatest comes first
   };
   struct SubBatch {
     std::size_t device;
@@ -35,9 +35,9 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Have every point evaluated, in sub-batches, and return when nothing is under way any more. After a failure, which
-  // is what `evaluate` throws, nothing more is begun. Returns the failures in the order of their points. Who is called
-  // from a device's thread, by what it evaluates, has that device alone. Throws Error where the system refuses threads.
+  // Evaluates all points in sub-batches, and returns when none is under way. After a failure, which is whatever
+  // `evaluate` throws, no more sub-batches begin. Returns the failures in the order of their points. A call from within
+  // `evaluate` has the device of that thread alone. Throws Error where the system refuses threads.
   std::vector<Failure> run(std::int64_t points, const std::function<void(const SubBatch&)>& evaluate);
 
  private:
@@ -45,7 +45,7 @@ class Scheduler {
   Workers& workers();
 
   const std::vector<Device> devices_;
-  std::atomic<Workers*> workers_ = nullptr;  // of this process, or of one that forked
+  std::atomic<Workers*> workers_ = nullptr;  // of this process, or of its parent before a fork
 };
 
 }  // namespace neml2_capi::threads

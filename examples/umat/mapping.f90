@@ -1,5 +1,5 @@
 ! The mapping file of a material: which variable of the artifact is which argument of UMAT. It is a Fortran namelist;
-! `python -m neml2_capi.umat ARTIFACT` drafts it, with comments.
+! `neml2-capi umat ARTIFACT` drafts it, with comments.
 !
 !   &material  artifact = 'combined_hardening', strain = 'strain', stress = 'stress', time = 't', temperature = '' /
 !   &state     name = 'X1', kind = 'symmetric', statev = 2 /     where its values begin in STATEV
@@ -47,7 +47,7 @@ contains
     if (error /= 0) then
       errmsg = "The mapping file cannot be read: "//trim(problem)//". UMAT looks for <material name in lower " &
                //"case>.nml in the folder that the environment variable NEML2_UMAT_PATH names. " &
-               //"To draft one: python -m neml2_capi.umat ARTIFACT --output "//file
+               //"To draft one: neml2-capi umat ARTIFACT --output "//file
       return
     end if
     call check_groups(unit, errmsg)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import __version__
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 
 Arrays = dict[str, NDArray[Any]]
 _FORMAT = 1

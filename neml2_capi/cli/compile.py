@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
-from neml2_capi.cli.remedy import TARGETS
 from neml2_capi.kernels import capture
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
 from neml2_capi.kernels.build import build
@@ -42,10 +42,10 @@ _INTERPRETER = "NEML2_CAPI_COMPILER"
 @click.option(
     "--kernels",
     type=click.Choice(["auto", "only", "no"]),
-    default="no",
+    default="auto",
     show_default=True,
     help="Point kernels in C beside the packages: as well, alone (seconds instead of minutes), or "
-    "not. Models do not run on them yet.",
+    "not. A model runs on them where they give what is asked for.",
 )
 @click.option("--cc", default="", metavar="CC", help="The C compiler of kernels: $CC, else cc.")
 @click.option(
@@ -86,9 +86,9 @@ def compile_command(
     """Compile a NEML2 input file to an artifact that runs on other machines, too.
 
     Runs neml2-compile for the CPU, with the processor given by --target instead of this machine's
-    own; with --kernels, writes a kernel in C for each package, in DIR/NAME/kernels. neml2 and torch
-    must be installed for this Python, or for the one that the environment variable
-    NEML2_CAPI_COMPILER names. Other options go to neml2-compile.
+    own, and writes a kernel in C for each package, in DIR/NAME/kernels. neml2 and torch must be
+    installed for this Python, or for the one that the environment variable NEML2_CAPI_COMPILER
+    names. Other options go to neml2-compile.
     """
     if (model is None) == (driver is None):
         raise click.UsageError("give --model NAME or --driver NAME: what is to be compiled")

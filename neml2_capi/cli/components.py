@@ -7,7 +7,7 @@ from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
-from neml2_capi._variables import Variable
+from neml2_capi._ffi.variables import Variable
 
 _AXES = "xyz"
 #: The names of the components of a type in row-major order, and by what NEML2 stores each times.

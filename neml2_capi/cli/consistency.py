@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from neml2_capi.cli.artifact import Description, arity
+from neml2_capi.artifact.files import Description, arity
 
 
 def contradictions(description: Description, leaf: Path) -> Iterator[str]:

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from neml2_capi.artifact.files import DTYPES
 from neml2_capi.cli import options
-from neml2_capi.cli.artifact import DTYPES
 from neml2_capi.cli.findings import Finding, examine, runtimes
 from neml2_capi.cli.runtimes import Choice
 from neml2_capi.cli.screen import console

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._library import lib
-from neml2_capi.cli.artifact import (
+from neml2_capi._ffi.errors import Error
+from neml2_capi._ffi.library import lib
+from neml2_capi.artifact.files import (
     Description,
     describe,
     leaves,
@@ -20,7 +21,6 @@ from neml2_capi.cli.artifact import (
 from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
-from neml2_capi.errors import Error
 
 #: Why operators are missing is the model, which no option of the compiler changes.
 _OPERATORS = "calls what the built-in runtime does not have"

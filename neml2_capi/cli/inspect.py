@@ -76,11 +76,17 @@ def _parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
         settings = ((name, str(value)) for name, value in document["solver"].items())
         yield table("Solver", ("option", "value"), settings)
     packages = (
-        (package["file"], f"{package['bytes'] / 1024:.0f}", _target(package), _runtime(package))
+        (
+            package["file"],
+            f"{package['bytes'] / 1024:.0f}",
+            _target(package),
+            _runtime(package),
+            package["kernel"],
+        )
         for package in document["packages"]
     )
-    columns = ("file", "KiB", "compiled for", "runs here on")
-    yield table("Packages", columns, packages, right=("KiB",))
+    names = ("file", "KiB", "compiled for", "runs here on", "kernel")
+    yield table("Packages", names, packages, right=("KiB",))
     for package in document["packages"]:
         if package["runtime"] != "builtin":
             yield Text(f"{package['file']}, {_runtime(package)}: {package['why']}\n")

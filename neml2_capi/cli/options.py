@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from neml2_capi.cli.artifact import DTYPES
+from neml2_capi.artifact.files import DTYPES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from numpy.typing import NDArray
 
-from neml2_capi.errors import unknown_name
+from neml2_capi._ffi.errors import unknown_name
 
 _MOST_NAMED = 8
 _Columns = Mapping[str, NDArray[Any]]

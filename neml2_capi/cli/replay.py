@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from neml2_capi import Model
+from neml2_capi.artifact.files import metadata_file
 from neml2_capi.cli import options
-from neml2_capi.cli.artifact import metadata_file
 from neml2_capi.cli.capsule import Capsule, read_capsule
 from neml2_capi.cli.rerun import STATUS, Fate, Rerun, chosen, rerun
 from neml2_capi.cli.screen import console, table

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, Error, Model
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 from neml2_capi.cli.capsule import Capsule
 from neml2_capi.cli.components import point_shape
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from neml2_capi._library import c_string, ffi, lib, text
-from neml2_capi._runtime import libtorch, load
-from neml2_capi.errors import Error
+from neml2_capi._ffi.errors import Error
+from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.runtime import libtorch, load
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neml2_capi.cli.artifact import (
+from neml2_capi.artifact.files import (
     Description,
     describe_any,
     leaves,
@@ -17,6 +17,7 @@ from neml2_capi.cli.artifact import (
     packages_named,
     read_package,
 )
+from neml2_capi.cli.kernel_summary import kernels_of
 from neml2_capi.cli.runtimes import choose
 
 _HISTORY = re.compile(r"(.+)~([1-9]\d*)")
@@ -29,6 +30,7 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
     """
     description = describe_any(path, dtype)
     leaf = Path(description["leaf"])
+    kernels = kernels_of(leaf)
     metadata = metadata_of_leaf(leaf)
     names = _Names(description)
     inputs = [_variable(variable, names.inputs) for variable in description["inputs"]]
@@ -65,7 +67,9 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "segments": [_segment(segment) for segment in description["segments"]],
         "solver": description["solver"] if _is_implicit(description) else None,
         "packages": [
-            asdict(read_package(leaf / name)) | _runtime(leaf / name)
+            asdict(read_package(leaf / name))
+            | _runtime(leaf / name)
+            | {"kernel": kernels.get(name, "none")}
             for name in dict.fromkeys(packages_named(description["segments"]))
         ],
     }

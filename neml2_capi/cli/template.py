@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from neml2_capi import Model
-from neml2_capi._variables import Variable
+from neml2_capi._ffi.variables import Variable
 from neml2_capi.cli.components import column, components, point_shape
 from neml2_capi.cli.driver_file import prescribed
 from neml2_capi.cli.screen import shape

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, FatalError, Model
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 Arrays = Mapping[str, NDArray[Any]]
 _SAMPLES = 5

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._library import lib
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi._toml import Node, load, tomllib
-from neml2_capi.errors import FatalError
 
 
 def read(file: Path, settings: Iterable[str] = ()) -> Node:

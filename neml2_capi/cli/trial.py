@@ -6,14 +6,17 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from neml2_capi import Error, Model
 from neml2_capi.cli.findings import Finding
 from neml2_capi.cli.states import plausible
+from neml2_capi.kernels.folder import KernelError, folders
 
 _LONGEST = 600.0  # seconds
 _POINTS = 2
@@ -57,16 +60,31 @@ def _failed(path: Path, problem: str, mend: str) -> Trial:
 
 def _evaluate(path: str, dtype: str) -> str:
     with Model(path, dtype=dtype) as model:
-        outputs, report = model.evaluate(plausible(model, _POINTS))
+        inputs = plausible(model, _POINTS)
+        outputs, report = model.evaluate(inputs)
+        route = _route(Path(path), model, inputs)
     failed = int(np.count_nonzero(report["status"]))
     if failed:
         return (
-            f"it was loaded and evaluated; {failed} of {_POINTS} points with made-up inputs did "
-            "not converge, which says nothing of yours"
+            f"it was loaded and evaluated{route}; {failed} of {_POINTS} points with made-up inputs "
+            "did not converge, which says nothing of yours"
         )
     if not all(np.isfinite(value).all() for value in outputs.values()):
-        return "it was loaded and evaluated; made-up inputs gave values that are not finite"
-    return f"it was loaded and evaluated: {_POINTS} points with made-up inputs"
+        return f"it was loaded and evaluated{route}; made-up inputs gave values that are not finite"
+    return f"it was loaded and evaluated{route}: {_POINTS} points with made-up inputs"
+
+
+def _route(path: Path, model: Model, inputs: Mapping[str, Any]) -> str:
+    """Whether it runs on its kernels, or why not; empty where it has none."""
+    try:
+        folders(path)
+        model.options["kernels"] = "required"
+        model.evaluate(inputs)
+    except KernelError:
+        return ""
+    except Error as reason:
+        return f" on its packages ({reason})"
+    return " on its kernels"
 
 
 if __name__ == "__main__":

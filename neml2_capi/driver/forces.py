@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neml2_capi._handle import owned
-from neml2_capi._kinds import Kind, kind_of
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label, Tensor, as_numpy, wrap
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.kinds import Kind, kind_of
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array, Label, Tensor, as_numpy, wrap
 
 Shape = tuple[int, ...]
 

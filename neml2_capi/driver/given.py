@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._evaluation import check_mapping
-from neml2_capi._kinds import Kind, kind_of
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label
+from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.kinds import Kind, kind_of
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.forces import Force, Shape, as_points, write
 from neml2_capi.driver.series import Roles
-from neml2_capi.errors import unknown_name
+from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
-    from neml2_capi._variables import Variable
+    from neml2_capi._ffi.variables import Variable
     from neml2_capi.model import Model
 
 

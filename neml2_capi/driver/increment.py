@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.forces import Force, Shape, write
 from neml2_capi.driver.given import Given, point
 from neml2_capi.driver.series import Roles, Series
 
 if TYPE_CHECKING:
-    from neml2_capi._variables import Variable
-    from neml2_capi.call import Call
+    from neml2_capi._ffi.variables import Variable
     from neml2_capi.model import Model
+    from neml2_capi.model.call import Call
 
 
 class Increment:

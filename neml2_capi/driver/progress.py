@@ -6,8 +6,8 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 
 
 class Bar(Protocol):

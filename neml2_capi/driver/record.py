@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 
 if TYPE_CHECKING:
-    from neml2_capi.call import Call
+    from neml2_capi.model.call import Call
 
 #: What is recorded of the report.
 REPORTED = ("status", "iterations", "residual_norm")

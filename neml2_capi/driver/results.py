@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from neml2_capi._evaluation import kind_of_results
-from neml2_capi._kinds import NUMPY, Kind
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Tensor
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.kinds import NUMPY, Kind
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array, Tensor
+from neml2_capi.model.evaluation import kind_of_results
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -80,7 +80,7 @@ class Results(Mapping[str, Any]):
 
 def giver(model: Model, given: Kind | None) -> Callable[[Array], Any]:
     """What hands an array out: as the model does, where arrays of the kind `given` were."""
-    kind = kind_of_results(model, given)
+    kind = kind_of_results(model._engine.kind, given)
 
     def give(array: Array) -> Any:
         return array if kind is NUMPY else kind.hand_out(Tensor(array)._open(), array)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Label
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Label
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.errors import ConvergenceError
+from neml2_capi._ffi.logs import CHANNELS
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.forces import Table
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
 from neml2_capi.driver.results import Results
-from neml2_capi.errors import ConvergenceError
-from neml2_capi.logs import CHANNELS
 
 #: The most points that a message names.
 _NAMED = 8

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from neml2_capi._evaluation import check_mapping
-from neml2_capi._kinds import Kinds
-from neml2_capi._library import lib
-from neml2_capi._tensor import Label
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.kinds import Kinds
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Label
 from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values, point
 from neml2_capi.driver.increment import Increment
@@ -18,7 +18,7 @@ from neml2_capi.driver.record import Record
 from neml2_capi.driver.results import Results, giver
 from neml2_capi.driver.series import Roles
 from neml2_capi.driver.stepping import Stepping
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from neml2_capi._library import c_string, lib
-from neml2_capi.errors import read_text
+from neml2_capi._ffi.errors import read_text
+from neml2_capi._ffi.library import c_string, lib
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.artifact import Pair
 from neml2_capi.engine.package import Slot
-from neml2_capi.errors import FatalError
 
 
 class Promoted(NamedTuple):

@@ -8,15 +8,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from neml2_capi._handle import owned
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Label, as_numpy, common_batch, wrap
-from neml2_capi._variables import Variable, Variables
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array, Label, as_numpy, common_batch, wrap
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.engine.artifact import Artifact
 from neml2_capi.engine.artifact import Variable as Inside
 from neml2_capi.engine.blocks import Key, Promoted
 from neml2_capi.engine.scope import Scope
-from neml2_capi.errors import FatalError, unknown_name
 
 Shape = tuple[int, ...]
 K = TypeVar("K", str, Promoted)

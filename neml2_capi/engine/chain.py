@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.blocks import (
     Block,
     BlockShape,

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi import _variables
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
-from neml2_capi._variables import Variables
+from neml2_capi._ffi import variables
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.variables import Variables
 from neml2_capi.engine import artifact
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.blocks import Promoted, dense_shape
@@ -25,7 +26,6 @@ from neml2_capi.engine.options import Options
 from neml2_capi.engine.packing import as_vectors
 from neml2_capi.engine.results import Blocks, Evaluation, Results
 from neml2_capi.engine.scope import Scope
-from neml2_capi.errors import FatalError
 
 Segment = ForwardSegment | ImplicitSegment
 
@@ -96,7 +96,7 @@ class Engine:
         return self.boundary.unknowns.variables
 
     @property
-    def histories(self) -> tuple[_variables.History, ...]:
+    def histories(self) -> tuple[variables.History, ...]:
         """The inputs `x~1`, `x~2`, and what they become at the next step."""
 
         def known(name: str, variables: Variables) -> str | None:
@@ -104,24 +104,24 @@ class Engine:
 
         aged = [(name, *name.rpartition("~")[::2]) for name in self.inputs.names]
         return tuple(
-            _variables.History(name, int(age), known(now, self.outputs), known(now, self.inputs))
+            variables.History(name, int(age), known(now, self.outputs), known(now, self.inputs))
             for name, now, age in aged
             if now and age.isdecimal() and int(age) > 0
         )
 
     @property
-    def derivatives(self) -> tuple[_variables.Derivative, ...]:
+    def derivatives(self) -> tuple[variables.Derivative, ...]:
         """The derivatives with respect to inputs that were compiled."""
         return tuple(self._at_boundary(d) for d in self._derivatives)
 
     @property
-    def parameter_derivatives(self) -> tuple[_variables.Derivative, ...]:
+    def parameter_derivatives(self) -> tuple[variables.Derivative, ...]:
         """The derivatives with respect to promoted parameters that were compiled."""
         return tuple(self._at_boundary(d) for d in self._parameter_derivatives)
 
-    def _at_boundary(self, d: Derivative) -> _variables.Derivative:
+    def _at_boundary(self, d: Derivative) -> variables.Derivative:
         names = self.boundary.outputs.name(d.output), self.boundary.by(d.input).name(d.input)
-        return _variables.Derivative(*names, d.shape.shape, d.shape.batched)
+        return variables.Derivative(*names, d.shape.shape, d.shape.batched)
 
     def _find(self, pairs: Sequence[artifact.Pair], of_parameters: bool) -> list[Derivative]:
         """Compiled derivatives. Of one segment, a block of the model is that of the segment; else

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import artifact
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.blocks import Block, BlockShape, lumped

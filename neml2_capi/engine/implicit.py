@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import artifact, newton
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.blocks import Block, BlockShape

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.artifact import Krylov
 from neml2_capi.engine.newton import norms
 

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
-from neml2_capi.logs import CHANNELS
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.logs import CHANNELS
+from neml2_capi._ffi.tensor import Array
 
 _log = CHANNELS["newton"]
 

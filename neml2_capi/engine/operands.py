@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.packing import Packing
 
 

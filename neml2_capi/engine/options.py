@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from neml2_capi._library import lib
-from neml2_capi._options import ANY_TEXT
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.options import ANY_TEXT
 from neml2_capi.engine import newton
-from neml2_capi.errors import FatalError, unknown_name
 
 _UNBOUNDED = sys.float_info.max
 
@@ -32,6 +32,8 @@ class Option:
             if value != "":
                 raise _refused(name, value, "nothing here: this engine writes no capsules")
             return ""
+        if value == "required" and value in self.choices:
+            raise _refused(name, value, "auto or off: this engine runs the packages alone")
         if self.choices:
             if value not in self.choices:
                 raise _refused(name, value, f"one of {', '.join(self.choices)}")
@@ -62,6 +64,7 @@ OPTIONS = {
     "collect_history": Option(0, 0, 1, whole=True),
     "chunk": Option(0, 0, 1 << 20, whole=True),  # without effect here
     "threads": Option(0, 0, 1024, whole=True),  # without effect here
+    "kernels": Option("auto", choices=("auto", "off", "required")),
     "capsule": Option("", choices=ANY_TEXT),
 }
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.artifact import Group, Variable
 
 

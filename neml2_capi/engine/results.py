@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.boundary import Boundary, Shape, point_shape
 from neml2_capi.engine.packing import as_vectors

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neml2_capi._library import lib
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.engine.artifact import Artifact, ForwardSegment, NamedGraph, Variable
 from neml2_capi.engine.blocks import Promoted
 from neml2_capi.engine.package import Package, Slot
-from neml2_capi.errors import FatalError
 
 
 class Scope:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import krylov
 from neml2_capi.engine.artifact import Pair, Sensitivity
 from neml2_capi.engine.blocks import Block, BlockShape, Promoted, block_shape, dense_shape
 from neml2_capi.engine.operands import Operands
 from neml2_capi.engine.package import Package
 from neml2_capi.engine.packing import Packing, flat
-from neml2_capi.errors import FatalError
 
 #: The point shape of a value, by its name, or of a parameter.
 Shapes = Callable[[str | Promoted], tuple[int, ...]]

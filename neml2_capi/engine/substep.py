@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import newton
 from neml2_capi.engine.artifact import Substep
 from neml2_capi.engine.batch import Batch
 from neml2_capi.engine.blocks import Block, Directions, Key, Promoted, dense_shape, push_forward
 from neml2_capi.engine.operands import Operands
-from neml2_capi.errors import FatalError
 
 if TYPE_CHECKING:
     from neml2_capi.engine.implicit import ImplicitSegment

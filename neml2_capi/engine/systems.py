@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neml2_capi._tensor import Array
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import krylov
 from neml2_capi.engine.artifact import Krylov
 from neml2_capi.engine.operands import Operands

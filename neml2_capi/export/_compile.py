@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from neml2_capi._library import c_string, ffi, lib
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.library import c_string, ffi, lib
 from neml2_capi.export.targets import inductor_options
 
 #: The most points of one run of a package; its source states it.

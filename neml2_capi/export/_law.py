@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.export._variables import Parameter, Variable
 
 Groups = Sequence[Sequence[Variable | Parameter]]

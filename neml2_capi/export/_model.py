@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.export._artifact import Artifact, envelope
 from neml2_capi.export._forward import forward_segment
 from neml2_capi.export._implicit import ImplicitSegment

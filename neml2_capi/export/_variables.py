@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
 
 #: The base shapes of NEML2's types.
 SHAPES: dict[str, tuple[int, ...]] = {

@@ -1,12 +1,12 @@
-"""The processors that packages are compiled for."""
+"""The options by which Inductor compiles for a processor."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from neml2_capi._library import lib
-from neml2_capi.cli.remedy import TARGETS
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi.artifact.targets import TARGETS
 
 #: Bits of a vector register, by what ATen calls the capability; 1 is without vectors.
 _VECTORS = {"default": 1, "avx2": 256, "avx512": 512}

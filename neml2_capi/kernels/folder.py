@@ -12,11 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.layout import named
 from neml2_capi.kernels.program import Array, Program
@@ -70,7 +74,7 @@ def write_sources(
         shutil.copyfile(_HEADERS / header, folder / header)
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     kernels, missing = [], []
-    for package, found in sorted(programs.items()):
+    for package, found in sorted({**programs, **_newton_steps(programs, metadata)}.items()):
         where = f"{leaf}/{package}"
         if isinstance(found, str):
             missing.append({"package": where, "reason": found})
@@ -95,13 +99,34 @@ def write_sources(
     return folder
 
 
+def _newton_steps(programs: Mapping[str, Program | str], metadata: Json) -> dict[str, Program]:
+    """In the place of packages that solve a linear system for a Newton step."""
+    found = {}
+    for segment in metadata.get("segments", ()):
+        package, jacobian = segment.get("solve_package"), segment.get("jacobian_package")
+        source_of = programs.get(jacobian) if jacobian else None
+        if not package or not isinstance(source_of, Program):
+            continue
+        sizes = [
+            sum(
+                math.prod([*variable["sub_batch_shape"], *variable["base_shape"]])
+                for variable in group["per_var_info"]
+            )
+            for group in segment["unknown_group_infos"]
+        ]
+        step = newton_step(source_of, sizes)
+        if step:
+            found[package] = step
+    return found
+
+
 def _entry(program: Program, stem: str, package: Path, where: str, text: str) -> Json:
     return {
         "name": stem,
         "source": f"{stem}.c",
         "source_checksum": hashlib.sha256(text.encode()).hexdigest(),
         "package": where,
-        "package_checksum": checksum(package) if package.is_file() else None,
+        "package_checksum": directory_checksum(package) if package.is_file() else None,
         "graph_checksum": program.checksum,
         "graph_nodes": program.graph_nodes,
         "operations": program.operations,
@@ -166,6 +191,13 @@ def write_metadata(folder: Path, document: Json) -> None:
     partial = folder / f"{METADATA}.part"
     partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     partial.replace(folder / METADATA)
+
+
+def directory_checksum(package: Path) -> int:
+    """CRC-32 of the directory at the end of a package, which holds a checksum of every entry."""
+    with zipfile.ZipFile(package) as archive, package.open("rb") as file:
+        file.seek(archive.start_dir)
+        return zlib.crc32(file.read())
 
 
 def checksum(path: Path) -> str:

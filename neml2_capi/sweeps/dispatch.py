@@ -10,8 +10,8 @@ from pickle import PickleError
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.sweeps.executors import Workers
 from neml2_capi.sweeps.sets import Sets
 from neml2_capi.sweeps.work import Failure, Outcome, Work, evaluate

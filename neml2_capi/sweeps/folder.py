@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 from neml2_capi.sweeps.identity import digest, identity
 from neml2_capi.sweeps.store import Files, Memory, Store, write
 from neml2_capi.sweeps.work import Failure, Run

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Tensor
-from neml2_capi.cli.artifact import packages_named
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Tensor
+from neml2_capi.artifact.files import packages_named
 from neml2_capi.model import Model
 
 #: Options that change no result.

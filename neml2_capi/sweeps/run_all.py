@@ -10,10 +10,10 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from neml2_capi._library import lib
+from neml2_capi._ffi.errors import Error, FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.driver.given import parameter_values
 from neml2_capi.driver.progress import bar
-from neml2_capi.errors import Error, FatalError
 from neml2_capi.sweeps.dispatch import Dispatch
 from neml2_capi.sweeps.executors import Workers
 from neml2_capi.sweeps.folder import STORES, Folder, Unkept

@@ -7,9 +7,9 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
 
 
 class Columns(Protocol):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._library import lib
-from neml2_capi._tensor import Array, Tensor
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi.driver import drive
 from neml2_capi.driver.given import point
-from neml2_capi.errors import FatalError
 from neml2_capi.model import Model
 
 Run = Callable[..., Mapping[str, Any]]

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch.autograd import Function, forward_ad
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.torch._linearization import Linearization, Plan
 
 _Tensors = tuple[Any, ...]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.graph import Graph as _Graph
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
-from neml2_capi.torch._calls import Binding, Calls, Result
+from neml2_capi.model.calls import Binding, Calls, Result
 from neml2_capi.torch._slots import Shape, Slots
 
 #: The most columns of a Jacobian that are cheaper than a second evaluation, in a model of several
@@ -121,14 +121,14 @@ class Plan:
             for argument, batch, stride in zip(model.arguments, batches, self._strides, strict=True)
         ]
         self._expands = any(shape is not None for shape in self._expanded)
-        results = [Result(self.batch + o.shape, [o.written()]) for o in model.outputs]
+        results = [Result(self.batch + o.shape, [model.written(o)]) for o in model.outputs]
         self._complete = True
         if linearizes:
             size = self.points * self.width * sum(output.size for output in model.outputs)
             blocks = self._blocks()
             self._complete = len(blocks) == sum(wanted) * len(model.outputs)
             results.append(Result((size,), blocks, zeros=not self._complete))
-        self._calls = Calls(model.model, self._read(), results, self.points)
+        self._calls = Calls(model.model._engine, self._read(), results, self.points)
         self._parts = self._list_parts()
         self._jacobians = self._list_jacobians()
         self._adjoint_calls: dict[Any, Calls] = {}
@@ -140,7 +140,7 @@ class Plan:
     def evaluate(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs, and then the Jacobians, where the plan has some."""
         read = self._fitted(tensors)
-        status, results = self._calls.run(read)
+        status, results = _run(self._calls, read)
         if status > lib.NEML2_NON_FINITE:
             self._raise_failed(read)
         return results
@@ -190,16 +190,21 @@ class Plan:
         calls = self._adjoint_calls.get((given, needed))
         if calls is None:
             outputs, arguments = self.model.outputs, self.model.arguments
-            read = self._read() + [o.cotangent() for o, g in zip(outputs, given, strict=True) if g]
+            read = self._read() + [
+                self.model.cotangent(o) for o, g in zip(outputs, given, strict=True) if g
+            ]
             results = [
-                Result(part.shape, [arguments[part.argument].adjoint(self._strides[part.argument])])
+                Result(
+                    part.shape,
+                    [self.model.adjoint(arguments[part.argument], self._strides[part.argument])],
+                )
                 for part in parts
             ]
-            calls = Calls(self.model.model, read, results, self.points)
+            calls = Calls(self.model.model._engine, read, results, self.points)
             self._adjoint_calls[given, needed] = calls
         read = self._fitted(tensors)
         read += [_plain(gradient) for gradient in gradients if gradient is not None]
-        status, adjoined = calls.run(read)
+        status, adjoined = _run(calls, read)
         if status > lib.NEML2_NON_FINITE:
             self._raise_failed(read[: len(tensors)])
         for part, adjoint in zip(parts, adjoined, strict=True):
@@ -214,7 +219,7 @@ class Plan:
 
     def _read(self) -> list[Binding]:
         arguments = zip(self.model.arguments, self._strides, strict=True)
-        return [argument.read(stride) for argument, stride in arguments]
+        return [self.model.read(argument, stride) for argument, stride in arguments]
 
     def _blocks(self) -> list[Binding]:
         """The blocks of all Jacobians."""
@@ -225,7 +230,7 @@ class Plan:
             for argument, count in zip(self.model.arguments, self.columns, strict=True):
                 if count and (output.name, argument.name) in self.model.compiled:
                     offset = (first + column * output.size) * itemsize
-                    bindings.append(output.block(argument, stride, offset))
+                    bindings.append(self.model.block(output, argument, stride, offset))
                 column += count
             first += self.points * stride
         return bindings
@@ -267,6 +272,12 @@ class Plan:
         parameters = {name: named[name] for name in model.parameters.names}
         model.forward(inputs, parameters)
         raise FatalError("points failed once, and not again", lib.NEML2_ERROR_INTERNAL)
+
+
+def _run(calls: Calls, read: Sequence[Any]) -> tuple[int, list[Any]]:
+    """Run over the memory of tensors that are contiguous; the results as tensors."""
+    status, results = calls.run([tensor.data_ptr() for tensor in read])
+    return status, [torch.from_numpy(array) for array in results]
 
 
 def _product(matrices: Any, vectors: Any) -> Any:

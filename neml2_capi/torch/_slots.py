@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from neml2_capi._library import c_string, ffi, lib
-from neml2_capi._tensor import Label, common_batch, dtype_code
-from neml2_capi._variables import Variable
-from neml2_capi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Label, common_batch
+from neml2_capi._ffi.variables import Variable
 from neml2_capi.model import Model
-from neml2_capi.torch._calls import Binding, transposing_call
+from neml2_capi.model.calls import Binding
+from neml2_capi.model.places import Places
 
 Shape = tuple[int, ...]
 _KINDS = {
@@ -32,11 +34,8 @@ class Slot(NamedTuple):
     #: What one point has: the sub-batch axes, and then those of the base.
     shape: Shape
     size: int
-    #: The element type of its tensors, and the library's code for it.
+    #: The element type of its tensors.
     dtype: Any
-    code: int
-    #: Its name as a C string, so that no call has to make one.
-    c_name: Any
 
     @property
     def name(self) -> str:
@@ -57,38 +56,20 @@ class Slot(NamedTuple):
             )
         return tuple(shape[:axes])
 
-    def read(self, stride: int) -> Binding:
-        """An input or a parameter."""
-        of_input = self.kind == lib.NEML2_INPUT
-        bind = lib.neml2_call_bind_input if of_input else lib.neml2_call_bind_parameter
-        return Binding(bind, (self.c_name,), (self.code, stride))
-
-    def written(self) -> Binding:
-        """An output."""
-        return Binding(lib.neml2_call_bind_output, (self.c_name,), (self.code, self.size))
-
-    def cotangent(self) -> Binding:
-        """That of an output."""
-        return Binding(lib.neml2_call_bind_cotangent, (self.c_name,), (self.code, self.size))
-
-    def adjoint(self, stride: int) -> Binding:
-        """That of an input or a parameter; where the stride is 0, summed over the points."""
-        bind = lib.neml2_call_bind_adjoint
-        return Binding(bind, (self.kind, self.c_name), (self.code, stride))
-
-    def block(self, variable: Slot, stride: int, offset: int) -> Binding:
-        """The derivative of an output with respect to `variable`."""
-        names = (self.c_name, variable.kind, variable.c_name)
-        return Binding(lib.neml2_call_bind_derivative, names, (self.code, stride), offset)
-
 
 class Slots:
     """The arguments of a model, all inputs and then all parameters, and the chosen outputs."""
 
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
         self.model = model
+        self._call = model._engine.new_call()
+        self._places = Places(model._signature, self._call[0])
         self.outputs = [
-            _slot(model.outputs[model.outputs.index_of[name]], lib.NEML2_OUTPUT, model._dtype)
+            _slot(
+                model.outputs[model.outputs.index_of[name]],
+                lib.NEML2_OUTPUT,
+                model._dtype,
+            )
             for name in outputs
         ]
         self.output_names = list(outputs)
@@ -129,12 +110,34 @@ class Slots:
                 if needs and (output.name, argument.name) not in self.compiled:
                     self._refuse(output, argument)
 
+    def read(self, argument: Slot, stride: int) -> Binding:
+        """The binding of an input or a parameter."""
+        group = "inputs" if argument.kind == lib.NEML2_INPUT else "parameters"
+        return Binding(self._places.at(group, argument.name), stride)
+
+    def written(self, output: Slot) -> Binding:
+        """The binding of an output."""
+        place = self._places.at("outputs", output.name)
+        return Binding(place._replace(dtype=np.dtype(self.model._dtype)), output.size)
+
+    def cotangent(self, output: Slot) -> Binding:
+        """The binding of the cotangent of an output."""
+        place = self._places.at("cotangents", output.name)
+        return Binding(place._replace(dtype=np.dtype(self.model._dtype)), output.size)
+
+    def adjoint(self, argument: Slot, stride: int) -> Binding:
+        """The binding of an adjoint; where the stride is 0, summed over the points."""
+        return Binding(self._places.at("adjoints", argument.name), stride)
+
+    def block(self, output: Slot, argument: Slot, stride: int, offset: int) -> Binding:
+        """The binding of a derivative of an output."""
+        place = self._places.at("derivatives", output.name, argument.name)
+        return Binding(place, stride, offset)
+
     def _refuse(self, output: Slot, argument: Slot) -> None:
         instead = f"Or let {argument.name!r} require no gradient."
-        call = transposing_call(self.model)
-        block = output.block(argument, 1, 0)
         try:  # was it not compiled?
-            check(block.function(call[0], *block.names, ffi.NULL, *block.form))
+            self._places.at("derivatives", output.name, argument.name)
         except FatalError as error:
             raise FatalError(f"{error} {instead}", error.status, error.subject) from None
         raise FatalError(
@@ -148,7 +151,4 @@ class Slots:
 
 def _slot(variable: Variable, kind: int, dtype: str | None = None) -> Slot:
     shape = variable.sub_batch_shape + variable.base_shape
-    name = ffi.new("char[]", c_string(variable.name))
-    dtype = dtype or variable.dtype
-    code = dtype_code(dtype)
-    return Slot(variable, kind, shape, math.prod(shape), getattr(torch, dtype), code, name)
+    return Slot(variable, kind, shape, math.prod(shape), getattr(torch, dtype or variable.dtype))

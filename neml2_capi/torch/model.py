@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from neml2_capi._kinds import TORCH
+from neml2_capi._ffi.kinds import TORCH
 from neml2_capi.model import Model as _Model
-from neml2_capi.scheduler import Scheduler
-from neml2_capi.stub import CompiledModel
+from neml2_capi.model.scheduler import Scheduler
+from neml2_capi.model.stub import CompiledModel
 
 Given = Mapping[str, Any]
 Tensors = dict[str, torch.Tensor]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from neml2_capi._evaluation import check_mapping
-from neml2_capi._library import lib
-from neml2_capi.errors import FatalError, unknown_name
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model as _Model
-from neml2_capi.scheduler import Scheduler
+from neml2_capi.model.evaluation import check_mapping
+from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.torch._autograd import evaluate
 from neml2_capi.torch._linearization import Linearization
 from neml2_capi.torch._slots import Slot

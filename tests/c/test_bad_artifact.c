@@ -171,8 +171,8 @@ static void a_check_refuses_what_loading_does(const char *root) {
   CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_graph_check(path));
   neml2_error_message(reason, sizeof reason, NULL);
   CHECK(strcmp(refused, reason) == 0);
-  CHECK_SAYS("elasticity.pt2: the source in the package cannot be understood");
-  CHECK_SAYS("\nelasticity.pt2: the package was compiled for the unknown instruction set \"VSX4\"");
+  CHECK_SAYS("elasticity.pt2: The source in the package cannot be understood");
+  CHECK_SAYS("\nelasticity.pt2: The package was compiled for the unknown instruction set \"VSX4\"");
   remove_copy(copy);
 }
 

@@ -117,7 +117,7 @@ void sizes_that_must_agree_are_compared() {
   graph->check(inputs);
   const auto out = graph->run(inputs);
   expect(out[0].sizes() == Dims({4, 5, 3}) && out[0].data_as<double>()[59] == 2, "1 * 1 + 1");
-  expect_error(NEML2_ERROR_SHAPE, "axis 0 of input 2", [&] { graph->check({inputs[0], inputs[1], ones({5, 3})}); });
+  expect_error(NEML2_ERROR_SHAPE, "Axis 0 of input 2", [&] { graph->check({inputs[0], inputs[1], ones({5, 3})}); });
 }
 
 void a_graph_may_have_no_inputs() {

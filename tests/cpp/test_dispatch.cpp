@@ -131,7 +131,7 @@ Tally evaluate(const Routes& routes, const Asked& asked) {
 }
 
 Tally evaluate(const std::shared_ptr<const Dispatch>& dispatch, const Asked& asked) {
-  return evaluate(Routes(dispatch->primary(), {dispatch}), asked);
+  return evaluate(Routes(dispatch->primary(), dispatch), asked);
 }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -268,7 +268,7 @@ void dispatches_leave_nothing_behind(std::int64_t dispatches) {
   const auto batch = spread("combined_hardening", 2, 2);
   batch->primary()->set_option("convergence", std::string_view("batch"));
   const std::size_t parameter = batch->primary()->find(Kind::parameter, "yield_stress");
-  const Routes of_implicit(implicit->primary(), {implicit}), of_batch(batch->primary(), {batch});
+  const Routes of_implicit(implicit->primary(), implicit), of_batch(batch->primary(), batch);
   std::atomic<std::int64_t> failed = 0, refused = 0, good = 0;
   const auto call = [&](std::int64_t count, int caller) {
     double yields[] = {10, 10, 20, 20, 30, 40, 50, 60};

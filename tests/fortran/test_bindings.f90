@@ -168,6 +168,6 @@ contains
                    name//" is one of its choices")
       end if
     end do
-    call check(numbers >= 10 .and. texts == 3, "numbers, and three texts")
+    call check(numbers >= 10 .and. texts == 4, "numbers, and four texts")
   end subroutine options_are_listed
 end program test_bindings

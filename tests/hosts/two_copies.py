@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._library import ffi, lib
+from neml2_capi._ffi.library import ffi, lib
 
 
 def stress(library: Any, root: str, strain: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:

@@ -1,10 +1,11 @@
-"""The compiled models of the tests as data: one archive, and a manifest of what it was made from.
+"""The compiled models of the tests as data: archives, and manifests of what they were made from.
 
 The packages are for x86-64-v3, and shrunk. Nobody compiles a model to run the tests; compile.py
 looks here first, and compiles what is not here or was made by another recipe.
 
-    models.tar.xz     the folders, one for each name
-    models.json       {name: {"recipe": digest of its recipe, "files": {path: digest}}}
+    models.tar.xz     the folders of compiled models, one for each name
+    graphs.tar.xz     the scalar operations of their graphs, of which kernels are made
+    models.json ...   {name: {"recipe": digest of its recipe, "files": {path: digest}}}
 """
 
 from __future__ import annotations
@@ -26,35 +27,35 @@ from typing import Any
 _SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 FOLDER = Path(__file__).resolve().parent
-ARCHIVE = FOLDER / "models.tar.xz"
-MANIFEST = FOLDER / "models.json"
+MODELS, GRAPHS = "models", "graphs"
 
 
 def digest(recipe: Any) -> str:
-    """What tells one recipe from another: the texts and options that it is made of."""
+    """Return a digest of the texts and options of a recipe."""
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @functools.cache
-def manifest() -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
+def manifest(kind: str = MODELS) -> Mapping[str, Any]:
+    path = FOLDER / f"{kind}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
 
-def archived(name: str, recipe: Any) -> Path | None:
+def archived(name: str, recipe: Any, kind: str = MODELS) -> Path | None:
     """The unpacked folder of a name; None where it is not in the archive, or of another recipe."""
-    entry = manifest().get(name)
+    entry = manifest(kind).get(name)
     if entry is None or entry["recipe"] != digest(recipe):
         return None
-    return _unpacked() / name
+    return _unpacked(kind) / name
 
 
 @functools.cache
-def _unpacked() -> Path:
-    """The folder of this archive in the cache; unpacked by the first process that wants it."""
-    content = ARCHIVE.read_bytes()
+def _unpacked(kind: str) -> Path:
+    """The folder of an archive in the cache; unpacked by the first process that wants it."""
+    content = (FOLDER / f"{kind}.tar.xz").read_bytes()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
-    folder = base / "models" / hashlib.sha256(content).hexdigest()[:16]
+    folder = base / kind / hashlib.sha256(content).hexdigest()[:16]
 
     def unpack(output: Path) -> None:
         with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
@@ -86,8 +87,8 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def write(folders: Iterable[tuple[str, Path, Any]]) -> None:
-    """Write the archive of (name, folder, recipe) and its manifest; the same for the same files."""
+def write(folders: Iterable[tuple[str, Path, Any]], kind: str = MODELS) -> None:
+    """Write an archive of (name, folder, recipe) and its manifest; the same for the same files."""
     entries: dict[str, Any] = {}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -100,5 +101,6 @@ def write(folders: Iterable[tuple[str, Path, Any]]) -> None:
                     archive.addfile(member, file)
     # A dictionary as large as all of it: packages resemble each other.
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**28}]
-    ARCHIVE.write_bytes(lzma.compress(buffer.getvalue(), filters=filters))
-    MANIFEST.write_text(json.dumps(entries, indent=1) + "\n")
+    compressed = lzma.compress(buffer.getvalue(), filters=filters)
+    (FOLDER / f"{kind}.tar.xz").write_bytes(compressed)
+    (FOLDER / f"{kind}.json").write_text(json.dumps(entries, indent=1) + "\n")

@@ -15,6 +15,7 @@ interpreter that has neml2 and torch, where this one has not.
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive import archived, made_once, write
+from archive import GRAPHS, archived, digest, made_once, write
 from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
 from shrink import shrink, shrink_all
 
@@ -38,7 +39,7 @@ from shrink import shrink, shrink_all
 ISA = {"TORCHINDUCTOR_CPP_MARCH": "x86-64-v3", "ATEN_CPU_CAPABILITY": "avx2"}
 
 
-# Until this version the output folder itself is the artifact.
+# Last version whose output folder is itself the artifact.
 _FLAT = "3.0.3"
 
 
@@ -87,7 +88,7 @@ def artifact(name: str, device: str = "") -> Path:
 
 @dataclass(frozen=True)
 class Making:
-    """How a folder is made: by a command, which its path ends, from the texts and options."""
+    """Way to make a folder: a command, which its path ends, and the texts and options."""
 
     content: list[Any]
     command: list[str]
@@ -103,7 +104,7 @@ def made(name: str, archive: bool = True, device: str = "") -> Path:
 
 
 def recipe_of(name: str) -> Any:
-    """What decides what is made under a name, but for the versions of the tools."""
+    """Return the recipe of a name, without the versions of the tools."""
     return _recipe(_making_of(name, ""))
 
 
@@ -117,14 +118,60 @@ def _recipe_named(name: str) -> Recipe:
 
 def captured(name: str) -> Path:
     """The folder of the scalar operations of a model's graphs, which capture.py writes."""
+    making = _capture_of(name)
+    found = archived(name, _recipe(making), GRAPHS)
+    return found or _cached(f"the graphs of {name}", making)
+
+
+def capture_recipe_of(name: str) -> Any:
+    """Return the recipe of captured(), without the versions of the tools."""
+    return _recipe(_capture_of(name))
+
+
+def _capture_of(name: str) -> Making:
     recipe = _recipe_named(name)
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays capture folding handlers operators program scalar trace"
     content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
-    content += [(kernels / f"{part}.py").read_text() for part in parts.split()]
+    content += [_code(kernels / f"{part}.py") for part in parts.split()]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]
     command = [str(MODELS / "capture.py"), str(recipe.input), *chosen, *recipe.options]
-    return _cached(f"the graphs of {name}", Making(content, command, recipe.version))
+    return Making(content, command, recipe.version)
+
+
+def with_kernels(name: str, target: str) -> Path:
+    """The artifact of a model with kernels, built by the C compiler once for each content."""
+    from neml2_capi.kernels.build import build
+    from neml2_capi.kernels.folder import write_sources
+    from neml2_capi.kernels.program import Program
+
+    sources = sorted((ROOT / "neml2_capi" / "kernels").rglob("*.*"))
+    recipe = [recipe_of(name), capture_recipe_of(name), target]
+    recipe += [path.read_text() for path in sources if path.suffix in (".py", ".h")]
+    prebuilt = EXAMPLES / "artifacts" / name
+    packages = prebuilt if prebuilt.is_dir() else artifact(name)
+    programs: dict[str, Any] = {}
+    for file in sorted(captured(name).glob("*.json")):
+        document = json.loads(file.read_text())
+        found = document.get("program")
+        package = Path(document["package"]).name
+        programs[package] = Program.from_json(json.dumps(found)) if found else document["reason"]
+
+    def make(output: Path) -> None:
+        root = output / packages.name
+        shutil.copytree(packages, root)
+        metadata = json.loads((root / "metadata.json").read_text())
+        (leaf,) = {path.parent for path in root.rglob("*.pt2")}
+        where = leaf.relative_to(root).as_posix()
+        versions = {"neml2": "3.1.0", "torch": "2.13.0"}
+        build(write_sources(root, where, programs, metadata, versions), [target])
+
+    return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
+
+
+def graph_names() -> list[str]:
+    """The models whose graphs are archived. Older schemas are compiled by a NEML2 without them."""
+    return [name for name, recipe in {**RECIPES, **KERNEL_RECIPES}.items() if not recipe.version]
 
 
 def names() -> list[str]:
@@ -161,7 +208,7 @@ def old_neml2(version: str) -> Path:
     return _cached(f"neml2 {version}", Making([*packages, python], command))
 
 
-# What scripts compile: the script, and the modules that it imports.
+# Scripts that compile graphs, each with the modules that it imports.
 _SCRIPTS = {
     "graphs": (MODELS / "graphs.py",),
     "signatures": (MODELS / "signatures.py", MODELS / "graphs.py"),
@@ -170,7 +217,7 @@ _SCRIPTS = {
     "operators": (MODELS / "operators.py", MODELS / "operator_schemas.py"),
     "surrogate": (EXAMPLES / "surrogate" / "train.py",),
 }
-# With neml2_capi.export, which is a part of the recipe then.
+# Scripts that use neml2_capi.export, which is a part of their recipe.
 _EXPORTED = ("exports", "operators", "surrogate")
 
 
@@ -178,8 +225,21 @@ def _making_by_script(name: str) -> Making:
     scripts = _SCRIPTS[name]
     exported = name in _EXPORTED
     exporter = sorted((ROOT / "neml2_capi" / "export").glob("*.py")) if exported else []
-    content = [source.read_text() for source in (*scripts, *exporter)]
+    content = [_code(source) for source in (*scripts, *exporter)]
     return Making(content, [str(scripts[0])], python=sys.executable if exported else "")
+
+
+def _code(path: Path) -> str:
+    """The lines of a script that decide what it makes: no imports, docstrings, comments."""
+    text = path.read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            continue
+        if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = (line.rstrip() for n, line in enumerate(text.splitlines(), 1) if n not in left_out)
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
 
 def _cached(name: str, making: Making) -> Path:
@@ -200,7 +260,7 @@ def _cached(name: str, making: Making) -> Path:
 
 
 class NotCompiledError(Exception):
-    """What is not in the archive may not be compiled here."""
+    """Model that is not in the archive, and may not be compiled here."""
 
 
 def _compile(name: str, command: list[str], version: str) -> None:
@@ -242,6 +302,8 @@ def renew_archive(jobs: int) -> None:
             shrink_all(folder, Path(scratch) / name)
         write((name, Path(scratch) / name, recipe_of(name)) for name in folders)
     print(f"renewed {MODELS / 'models.tar.xz'}")
+    write(((name, captured(name), capture_recipe_of(name)) for name in graph_names()), GRAPHS)
+    print(f"renewed {MODELS / 'graphs.tar.xz'}")
 
 
 def main() -> None:

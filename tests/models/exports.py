@@ -1,4 +1,4 @@
-"""What the tests of neml2_capi.export compile: laws of torch alone, no input file of NEML2.
+"""Compile laws of torch alone, without input files of NEML2, for the tests of neml2_capi.export.
 
     python tests/models/exports.py FOLDER        needs torch and the installed neml2_capi
 

@@ -54,7 +54,7 @@ class Attention(torch.nn.Module):  # type: ignore[misc]
 
 
 class Eigenvalues(torch.nn.Module):  # type: ignore[misc]
-    """Those of a symmetric matrix."""
+    """Eigenvalues of a symmetric matrix."""
 
     def forward(self, matrix: torch.Tensor) -> torch.Tensor:
         return torch.linalg.eigvalsh(matrix + matrix.transpose(-1, -2))

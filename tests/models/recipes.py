@@ -1,4 +1,4 @@
-"""What the models of the tests are compiled from, and with which options."""
+"""Input files and options that the models of the tests are compiled from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODELS = ROOT / "tests" / "models"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What neml2-compile is asked for."""
+    """Arguments of neml2-compile."""
 
     input: Path
     model: str
@@ -22,7 +22,7 @@ class Recipe:
 
 
 def _derivatives(*pairs: str) -> tuple[str, ...]:
-    """Those of OUT:IN, where a missing OUT is all outputs; of ":", all but the parameters'."""
+    """Options for OUT:IN, where a missing OUT is all outputs, and ":" all but parameters."""
     return tuple(argument for pair in pairs for argument in ("-d", pair))
 
 
@@ -44,7 +44,7 @@ RECIPES = {
     "elasticity": Recipe(_ELASTICITY, "elasticity", ("-p", "elasticity.E", "-d", "stress:strain")),
     # No derivatives.
     "viscoplastic": Recipe(_CHABOCHE, "viscoplastic"),
-    # What a finite-element host wants: a tangent, and constants from its input file.
+    # A finite-element host wants a tangent, and constants from its input file.
     "combined_hardening": Recipe(
         _CHABOCHE,
         "viscoplastic",
@@ -71,7 +71,7 @@ RECIPES = {
         "elasticity",
         (*_parameters("elasticity.E", "elasticity.nu"), *_derivatives(":")),
     ),
-    # One output has the axis of the grains, the other has not.
+    # Only one output has the axis of the grains.
     "grains": Recipe(MODELS / "grains.i", "grains", _derivatives(":")),
     "isotropic_hardening": Recipe(
         _HARDENING,
@@ -82,7 +82,7 @@ RECIPES = {
     "isotropic_hardening_parallel": Recipe(
         _HARDENING, "viscoplastic", ("--example-batch-shape", "(100000,)")
     ),
-    # What a caller sees has other names than what the model has inside.
+    # Variables have other names for a caller than inside the model.
     "radial_return": Recipe(
         MODELS / "radial_return.i",
         "radial_return",

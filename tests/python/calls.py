@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -36,7 +36,7 @@ def evaluate(model: Model, inputs: Mapping[str, Array]) -> tuple[Arrays, Arrays]
         "norms": lib.NEML2_REPORT_RESIDUAL_HISTORY,
     }
     call = ffi.new("neml2_call **")
-    check(lib.neml2_call_create(call, model._open()[0]))
+    check(lib.neml2_call_create(call, model._engine._open()[0]))
     try:
         for bind, values in (
             (lib.neml2_call_bind_input, arrays),

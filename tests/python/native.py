@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import hashlib
 import os
 import shutil
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from archive import made_once
 from patience import PATIENCE
 
 import neml2_capi
@@ -107,16 +107,12 @@ def kept(output: str, build: Sequence[str], *arguments: str | Path) -> Path:
             known.append(hashlib.sha256(file.read_bytes()).hexdigest())
     programs = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi"
     place = programs / "programs" / hashlib.sha256("\0".join(known).encode()).hexdigest()[:16]
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.exists():
-            with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
-                making = Path(scratch) / "made"
-                making.mkdir()
-                command(*known[:words], *(("-o", output) if output else ()), cwd=making)
-                making.rename(place)
-    return place
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        command(*known[:words], *(("-o", output) if output else ()), cwd=folder)
+
+    return made_once(place, make)
 
 
 def _fortran(compiler: str | None = FORTRAN) -> tuple[str, ...]:

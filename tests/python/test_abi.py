@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from native import CC, CXX, INCLUDE, LIBRARIES, LINK, PREBUILT, ROOT, TESTS, command, folder, run
 
-from neml2_capi._library import lib
-from neml2_capi._raw import ffi
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.raw import ffi
 
 sys.path.insert(0, str(TESTS / "abi"))
 

@@ -17,11 +17,11 @@ from states import load, recorded, repeated
 from test_float32 import root  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, FatalError, UnknownNameError
+from neml2_capi.model import calls
 
 torch = pytest.importorskip("torch")
 capi_torch = pytest.importorskip("neml2_capi.torch")
 linearization = pytest.importorskip("neml2_capi.torch._linearization")
-calls = pytest.importorskip("neml2_capi.torch._calls")
 
 Artifacts = Mapping[str, Path]
 Base: Any = torch.nn.Module

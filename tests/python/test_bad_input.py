@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from states import random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, load_model
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 Array = NDArray[np.float64]
 

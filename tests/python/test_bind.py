@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from states import DIRECT, EXPLICIT, Artifacts, load, random_like, recorded
 
 from neml2_capi import Call, ConvergenceError, FatalError, Model, Tensor, UnknownNameError
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 Array = NDArray[np.float64]
 STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])

@@ -25,7 +25,7 @@ from test_command_line import command, error
 from test_scenarios import FOLDER
 
 from neml2_capi import ConvergenceError, FatalError, Model, Scheduler, __version__
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 pytest.importorskip("click")
 pytest.importorskip("rich")

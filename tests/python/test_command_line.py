@@ -537,6 +537,7 @@ def test_umat_drafts_the_same_file(artifacts: Artifacts, tmp_path: Path) -> None
     assert answer("umat", root, "--output", file) == ""
     assert file.read_text() == draft(root, file)
     assert "neml2-compile -d" in error("umat", artifacts["viscoplastic"])
+    assert "call the file steel.nml" in error("umat", root, "--output", tmp_path / "Steel.nml")
 
 
 def test_compile_says_what_it_needs(tmp_path: Path) -> None:

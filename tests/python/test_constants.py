@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from neml2_capi import FatalError, Graph, Tensor
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
 
 Weights = dict[str, np.ndarray[Any, Any]]
 POINTS = np.linspace(-1, 1, 21).reshape(7, 3)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from states import Artifacts, load, random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor
-from neml2_capi._library import ffi, lib
-from neml2_capi._runtime import libtorch
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.runtime import libtorch
 
 Array = NDArray[Any]
 ELASTICITY = PREBUILT / "elasticity"
@@ -381,13 +381,13 @@ def test_a_package_for_cuda_is_loaded_on_its_device(package_for_cuda: Path, tmp_
         "cuda:1 libtorch",
         "['kernel.cubin']",
     ]
-    assert " of elasticity.pt2 must be on cuda:1, and is on cpu: move it there" in said
+    assert " of elasticity.pt2 must be on cuda:1, and is on cpu. Move it there" in said
 
 
 def test_the_built_in_runtime_has_no_other_device(package_for_cuda: Path) -> None:
     with pytest.raises(FatalError, match='the built-in runtime runs on "cpu" only'):
         Graph(package_for_cuda, runtime="builtin")
-    with pytest.raises(FatalError, match="is wanted on cpu: compile the model with --device cpu"):
+    with pytest.raises(FatalError, match=r"is wanted on cpu\. Compile the model with --device cpu"):
         Graph(package_for_cuda, device="cpu")
 
 
@@ -399,15 +399,15 @@ def test_a_stream_is_of_a_device_that_can_be() -> None:
 
 def test_a_capsule_of_dlpack_has_the_memory_of_its_tensor() -> None:
     torch = pytest.importorskip("torch")
-    from neml2_capi import _dlpack
-    from neml2_capi._handle import owned
+    from neml2_capi._ffi import dlpack
+    from neml2_capi._ffi.handle import owned
 
     source = torch.arange(6.0).reshape(2, 3)
     owner = owned("tensor")
-    _dlpack.take(owner, source, None)
+    dlpack.take(owner, source, None)
     tensor = Tensor._adopt(owner, None)
     assert (tensor.shape, tensor.strides, tensor.device) == ((2, 3), (3, 1), "cpu")
-    back = torch.from_dlpack(_dlpack.capsule(tensor._open()))
+    back = torch.from_dlpack(dlpack.capsule(tensor._open()))
     assert back.data_ptr() == source.data_ptr()
     del source, owner
     tensor.close()
@@ -416,9 +416,9 @@ def test_a_capsule_of_dlpack_has_the_memory_of_its_tensor() -> None:
 
 def test_a_capsule_that_nobody_takes_lets_go_of_the_memory() -> None:
     pytest.importorskip("torch")
-    from neml2_capi import _dlpack
+    from neml2_capi._ffi import dlpack
 
     tensor = Tensor.zeros((3,))
-    capsules = [_dlpack.capsule(tensor._open()) for _ in range(100)]
+    capsules = [dlpack.capsule(tensor._open()) for _ in range(100)]
     del capsules
     assert tensor.numpy().tolist() == [0, 0, 0]

@@ -64,7 +64,7 @@ strain = path
 """,
     "neml2_capi/driver/transient.py": "strain = path",
     "neml2_capi/engine/engine.py": "from neml2_capi.engine import Engine",
-    "neml2_capi/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
+    "neml2_capi/graph/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
     "neml2_capi/mpi.py": """
 inputs = {v.name: np.zeros(v.base_shape) for v in Model("aoti/viscoplastic").inputs}
 inputs.update(t=1.0, strain=strain)
@@ -98,7 +98,6 @@ forces.update(t=1.0, strain=strain)
 SHELL = {
     "neml2_capi/__main__.py": "test_consumer.py",
     "neml2_capi/kernels/capture.py": "kernels/test_compile_command.py",
-    "neml2_capi/umat.py": "test_umat.py",
 }
 
 
@@ -239,6 +238,17 @@ def test_a_link_leads_to_a_file_and_a_heading(page: str) -> None:
         target = ROOT / page if not file else (ROOT / page).parent / file
         assert target.exists(), f"{page} leads to {link}"
         assert not heading or heading in headings(target), f"{page} leads to {link}"
+
+
+ROOMS = sorted(f"{path.relative_to(ROOT)}" for path in (ROOT / "capi").glob("*/README.md"))
+DESIGN = sorted(f"{path.relative_to(ROOT)}" for path in (ROOT / "docs" / "design").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [*ROOMS, *DESIGN])
+def test_a_file_that_a_page_of_the_house_names_is_there(page: str) -> None:
+    tops = "capi|cmake|include|neml2_capi|tests|tools"
+    for name in re.findall(rf"`((?:{tops})/[\w./]+)`", (ROOT / page).read_text()):
+        assert (ROOT / name).exists(), f"{page} names {name}"
 
 
 def test_the_readme_compiles_what_lies_in_examples() -> None:

@@ -303,7 +303,7 @@ def test_it_calls_no_function_above_the_graph_tier(
     artifacts: Artifacts, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, x = artifacts[name], recorded(name, "in")
-    guarded = GraphsAlone(neml2_capi._library.lib)
+    guarded = GraphsAlone(neml2_capi._ffi.library.lib)
     for module, found in list(sys.modules.items()):
         if module.startswith("neml2_capi") and hasattr(found, "lib"):
             monkeypatch.setattr(found, "lib", guarded)

@@ -12,8 +12,8 @@ from oracle import elastic_stress
 from states import Artifacts, load, random_like, recorded
 
 from neml2_capi import FatalError, Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 
 Array = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ def test_a_call_whose_derivative_is_refused_writes_nothing(artifacts: Artifacts)
     strain = np.linspace(0.0, 1e-3, 2 * 4 * 6).reshape(2, 4, 6)
     jvp, stress = np.full((2, 6), -1.0), np.full((2, 4, 6), -1.0)
     call = ffi.gc(ffi.new("neml2_call **"), lib.neml2_call_free)
-    check(lib.neml2_call_create(call, model._open()[0]))
+    check(lib.neml2_call_create(call, model._engine._open()[0]))
 
     def bind(function: Any, name: bytes, array: Any) -> None:
         data = ffi.cast("void *", array.ctypes.data)

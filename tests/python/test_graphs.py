@@ -14,8 +14,8 @@ from native import PREBUILT, needs_fortran, run
 from programs import built
 
 from neml2_capi import FatalError, Graph, GraphOutput
-from neml2_capi._pytree import structure
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
+from neml2_capi.graph.pytree import structure
 
 PACKAGE = PREBUILT / "elasticity" / "cpu" / "float64" / "elasticity.pt2"
 
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused_by_name(signatures: Path, runtime: str) ->
     for name, value, says in [
         ("old", np.ones((3, 4)), r"'old'.+must have the sizes \(2\.\.1048576, 3\).+\(3, 4\)"),
         ("old", np.ones((3, 3), np.float32), "'old'.+must be float64, and is float32"),
-        ("temperature", np.ones(4), r"axis 0 of input 2 \('temperature'\).+ 3, and has 4"),
+        ("temperature", np.ones(4), r"Axis 0 of input 2 \('temperature'\).+ 3, and has 4"),
         ("count", np.ones(3, np.int32), r"'count'.+\(2,\).+\(3,\)"),
         ("count", np.ones(2, np.int64), "'count'.+must be int32, and is int64"),
     ]:

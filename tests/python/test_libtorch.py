@@ -35,7 +35,7 @@ from states import Artifacts, load, state_of
 
 import neml2_capi
 from neml2_capi import FatalError, Graph, Model
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from recipes import RECIPES
@@ -217,8 +217,8 @@ def test_a_library_in_c_registers_an_operator(networks: Path) -> None:
         import ctypes, sys
         import numpy as np
         from neml2_capi import Graph
-        from neml2_capi._library import lib
-        from neml2_capi._runtime import libtorch
+        from neml2_capi._ffi.library import lib
+        from neml2_capi._ffi.runtime import libtorch
         libtorch()
         assert ctypes.CDLL({str(library)!r}).register_operator() == 0
         assert lib.neml2_operator_declare(b"neml2_capi_host::twice(Tensor x) -> Tensor") == 0
@@ -233,7 +233,7 @@ def test_an_operator_that_no_library_registered_is_named(networks: Path) -> None
     told = python(f"""if True:
         import numpy as np
         from neml2_capi import Graph
-        from neml2_capi._library import lib
+        from neml2_capi._ffi.library import lib
         lib.neml2_operator_declare(b"neml2_capi_host::twice(Tensor x) -> Tensor")
         try:
             Graph({str(networks / "twice.pt2")!r})(np.ones((4, 3)))
@@ -415,7 +415,7 @@ def test_the_choice_is_told_with_its_reason(networks: Path) -> None:
 
     choice = choose(networks / "convolution.pt2")
     assert re.match(
-        "convolution.pt2 runs on libtorch: the package calls what the built-in runtime does not "
+        "convolution.pt2 runs on libtorch: The package calls what the built-in runtime does not "
         r"have: aoti_torch_cpu_.+ \(libtorch [\d.]+: .+libtorch_cpu.so\)",
         str(choice),
     )
@@ -434,7 +434,7 @@ def test_the_installed_torch_is_taken_and_not_imported() -> None:
     told = python(f"""if True:
         import sys
         from neml2_capi import Model
-        from neml2_capi._runtime import libtorch
+        from neml2_capi._ffi.runtime import libtorch
         Model({str(ELASTICITY)!r}, runtime="libtorch")
         print(*libtorch(), "torch" in sys.modules)
     """).split()
@@ -473,7 +473,7 @@ def test_a_folder_without_it_is_refused(tmp_path: Path) -> None:
 def test_an_older_one_is_refused_with_its_version() -> None:
     message = refused(fake_libtorch("old", "0x0209"))
     assert "libtorch 2.9.0" in message
-    assert "too old. Torch 2.10 or later is needed" in message
+    assert "too old. Install torch 2.10 or later" in message
 
 
 def test_what_one_lacks_is_named_with_its_version() -> None:
@@ -485,7 +485,7 @@ def test_what_one_lacks_is_named_with_its_version() -> None:
 def test_what_a_package_misses_there_is_named_with_the_version(networks: Path) -> None:
     message = refused(fake_libtorch("empty", "0x020d"), networks / "convolution.pt2", "auto")
     assert "built-in runtime does not have" in message
-    assert "Nor can libtorch run it: the package calls what libtorch 2.13.0" in message
+    assert "Nor can libtorch run it: The package calls what libtorch 2.13.0" in message
     assert "aoti_torch_cpu_convolution" in message
 
 
@@ -510,7 +510,8 @@ def test_another_version_of_libtorch_runs_the_same_packages(place: str) -> None:
     if not place:
         pytest.skip(f"{OTHERS} names no other libtorch")
     found = python(
-        "from neml2_capi._runtime import libtorch; print(*libtorch())", NEML2_CAPI_LIBTORCH=place
+        "from neml2_capi._ffi.runtime import libtorch; print(*libtorch())",
+        NEML2_CAPI_LIBTORCH=place,
     ).split()
     assert Path(found[0]).is_relative_to(place)
     assert found[1] != libtorch()[1]

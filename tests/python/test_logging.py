@@ -18,8 +18,10 @@ from patience import PATIENCE
 from programs import built
 from states import Artifacts, load, recorded
 
-from neml2_capi import ConvergenceError, FatalError, Model, drive, logs
-from neml2_capi._library import ffi, lib
+from neml2_capi import ConvergenceError, FatalError, Model, drive
+from neml2_capi._ffi import logs
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi.model.native import Native
 from neml2_capi.solvers import Newton
 
 NAMES = ("newton", "linear", "substep", "model", "tensor", "driver")
@@ -157,8 +159,9 @@ def test_a_number_that_is_not_finite_is_a_warning_each_time(model: Model, kept: 
 
 def remembered(model: Model) -> int:
     """How many calls are kept for replays."""
-    pools = [replay.memory.pools or {} for replay in model._replays._replays.values()]
-    return sum(len(slots) for each in pools for slots in each.values())
+    assert isinstance(model._engine, Native)
+    memories = model._engine._repeats._memories.values()
+    return sum(len(slots) for memory in memories for slots in (memory.pools or {}).values())
 
 
 def test_what_is_done_again_is_told_once(viscoplastic: Model, kept: Kept) -> None:
@@ -404,7 +407,7 @@ def test_an_error_survives_a_handler_that_meets_another(model: Model, kept: Kept
 
 SCRIPT = f"""
 import sys
-sys.path.insert(0, {str(TESTS / "python")!r})
+sys.path[:0] = [{str(TESTS / "python")!r}, {str(TESTS / "models")!r}]
 import logging, numpy as np, neml2_capi
 from test_logging import inputs
 {{before}}

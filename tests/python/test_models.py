@@ -27,6 +27,13 @@ def test_the_archive_holds_what_its_manifest_says() -> None:
         assert archive.digests(folder) == entry["files"]
 
 
+@pytest.mark.parametrize("name", models.graph_names())
+def test_graphs_were_captured_by_their_recipe(name: str) -> None:
+    folder = archive.archived(name, models.capture_recipe_of(name), archive.GRAPHS)
+    assert folder is not None, STALE
+    assert archive.digests(folder) == archive.manifest(archive.GRAPHS)[name]["files"]
+
+
 def sources(folder: Path) -> Mapping[str, bytes]:
     """What decides what a package computes: its source, and the metadata around it."""
     found = {}

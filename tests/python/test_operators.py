@@ -30,7 +30,7 @@ from neml2_capi import (
     register_operator,
     unregister_operator,
 )
-from neml2_capi._library import ffi, lib
+from neml2_capi._ffi.library import ffi, lib
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE
@@ -132,10 +132,10 @@ def test_an_argument_that_is_returned_is_not_written_over(packages: Path, regist
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda x: x[:-1], r"output 0 .*saturate must have the shape \(6, 4\), and has \(5, 4\)"),
+        (lambda x: x[:-1], r"Output 0 .*saturate must have the shape \(6, 4\), and has \(5, 4\)"),
         (lambda x: x.T, r"must have the shape \(6, 4\), and has \(4, 6\)"),
         (lambda x: x.sum(), r"must have the shape \(6, 4\), and has \(\)"),
-        (lambda x: x.astype(np.float32), r"output 0 .*saturate must be float64, and is float32"),
+        (lambda x: x.astype(np.float32), r"Output 0 .*saturate must be float64, and is float32"),
         (lambda x: None, r"output '0' cannot be made an array|output '0' has the element type"),
         (lambda x: (x, x), r"saturate returns 1 arrays; its function returned 2"),
     ],
@@ -252,7 +252,7 @@ def test_a_check_without_loading_knows_what_is_registered(packages: Path, regist
 
 def test_a_name_is_registered_once(packages: Path, register: Any) -> None:
     name = register(SATURATE, saturate)
-    with pytest.raises(FatalError, match="is registered already: unregister it first"):
+    with pytest.raises(FatalError, match=r"is registered already\. Unregister it first"):
         register_operator(SATURATE, saturate)
     unregister_operator(name)
     with pytest.raises(UnknownNameError, match="no operator"):
@@ -325,8 +325,8 @@ def test_a_function_is_let_go_of() -> None:
         ("mylib::scale(Tensor(a!) x) -> Tensor", "it writes to an argument"),
         ("mylib::scale(Tensor x, ScalarType t) -> Tensor", "its argument t is of a type"),
         ("mylib::scale(Tensor x, str[] t) -> Tensor", "its argument t is of a type"),
-        ("mylib::scale(Tensor x) -> ()", "must return one or more of Tensor"),
-        ("mylib::scale(Tensor x) -> Tensor[]", "must return one or more of Tensor"),
+        ("mylib::scale(Tensor x) -> ()", "must return one or more Tensor"),
+        ("mylib::scale(Tensor x) -> Tensor[]", "must return one or more Tensor"),
         ("aten::_linalg_solve_ex(Tensor x) -> Tensor", "has an operator .* of its own"),
     ],
 )

@@ -91,12 +91,13 @@ LEFT = {
         """,
     "in a thread that waits": """
         model = Model(ELASTICITY)
-        kept = threading.local()
+        kept, ready = threading.local(), threading.Event()
         def wait():
             kept.model = model, model.forward({"strain": STRAIN})
+            ready.set()
             threading.Event().wait()
         threading.Thread(target=wait, daemon=True).start()
-        while not hasattr(model, "_replays"): pass
+        ready.wait()
         """,
     "and used at the exit": """
         import atexit

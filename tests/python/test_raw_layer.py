@@ -18,8 +18,8 @@ import pytest
 
 import neml2_capi
 from neml2_capi import Tensor
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import last_message
+from neml2_capi._ffi.errors import last_message
+from neml2_capi._ffi.library import ffi, lib
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "include" / "neml2_capi.h").read_text(encoding="utf-8")
@@ -43,8 +43,8 @@ def test_the_raw_layer_is_what_the_header_asks_for() -> None:
 
 
 def test_a_changed_header_is_noticed_and_the_mending_command_named(tmp_path: Path) -> None:
-    for path in ("include/neml2_capi.h", "tools/generate_cffi.py", "neml2_capi/_raw.py"):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+    for path in ("include/neml2_capi.h", "tools/generate_cffi.py", "neml2_capi/_ffi/raw.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     header = tmp_path / "include" / "neml2_capi.h"
     header.write_text(HEADER.replace("NEML2_SINGULAR = 3", "NEML2_SINGULAR = 4"), encoding="utf-8")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from states import DIRECT, EXPLICIT, Artifacts, load, random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, UnknownNameError
-from neml2_capi._evaluation import FORWARD
-from neml2_capi._replay import Replays
+from neml2_capi.model.native import Native
+from neml2_capi.model.repeats import Repeats
 
 Array = NDArray[np.float64]
 STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])
@@ -60,12 +60,18 @@ def same(results: Any, expected: Any) -> None:
         np.testing.assert_array_equal(found[path], value, strict=True, err_msg=str(path))
 
 
+def native(model: Model) -> Native:
+    """What evaluates a model of the library."""
+    assert isinstance(model._engine, Native)
+    return model._engine
+
+
 def replayed(function: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     """What `function` returns when it cannot go the general way."""
     for _ in range(2):
         function()
     with monkeypatch.context() as patch:
-        patch.setattr(Model, "_evaluate", lambda *_: pytest.fail("this was not replayed"))
+        patch.setattr(Native, "evaluate", lambda *_: pytest.fail("this was not replayed"))
         return function()
 
 
@@ -254,7 +260,7 @@ def test_a_parameter_that_keeps_its_shape_keeps_what_is_replayed(
     modulus = float(model.named_parameters()["E"])
     first = replayed(lambda: model.forward({"strain": STRAIN}), monkeypatch)["stress"]
     model.set_parameter("E", kind(2 * modulus))
-    monkeypatch.setattr(Model, "_evaluate", lambda *_: pytest.fail("this was not replayed"))
+    monkeypatch.setattr(Native, "evaluate", lambda *_: pytest.fail("this was not replayed"))
     second = model.forward({"strain": STRAIN})["stress"]
     np.testing.assert_allclose(second, 2 * first, rtol=1e-14)
 
@@ -308,9 +314,8 @@ def test_a_closed_model_replays_nothing(model: Model, monkeypatch: pytest.Monkey
 def test_many_shapes_are_not_all_remembered(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     for points in (*range(1, 200), *range(1, 200)):
         model.forward({"strain": np.zeros((points, 6))})
-    replay = model._replays.of(FORWARD, model)
-    assert replay is not None and replay.memory.pools is not None
-    assert len(replay.memory.pools) <= 32
+    pools = native(model)._repeats._memories["forward"].pools
+    assert pools is not None and len(pools) <= 32
     replayed(lambda: model.forward({"strain": STRAIN}), monkeypatch)
 
 
@@ -361,7 +366,7 @@ def test_no_model_is_kept_alive_by_what_it_remembers(artifacts: Artifacts) -> No
     gc.disable()
     try:
         gone = weakref.ref(model)
-        memory = weakref.ref(model._replays)
+        memory = weakref.ref(native(model)._repeats)
         del model
         assert gone() is None and memory() is None
     finally:
@@ -369,7 +374,7 @@ def test_no_model_is_kept_alive_by_what_it_remembers(artifacts: Artifacts) -> No
 
 
 def test_a_model_that_is_given_nothing_remembers_nothing() -> None:
-    assert Replays().forward({"strain": STRAIN}) is None
+    assert not Repeats().functions
 
 
 class TestTorch:

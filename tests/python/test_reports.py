@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from states import IMPLICIT, Artifacts, load, random_like, recorded, repeated
 
 from neml2_capi import ConvergenceError, Model
-from neml2_capi._library import lib
+from neml2_capi._ffi.library import lib
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]

@@ -358,7 +358,7 @@ def test_devices_that_fail_side_by_side_are_one_fatal_error(packages: Path, regi
     with torch.library._scoped_library(LIBRARY, "FRAGMENT") as library:
         library.define(CURVE.partition("::")[2])
         library.impl("curve", theirs, "CPU")
-        neml2_capi._library.lib.neml2_operator_declare(CURVE.encode())
+        neml2_capi._ffi.library.lib.neml2_operator_declare(CURVE.encode())
         devices = [Device("cpu", 50, 50, runtime=name) for name in ("builtin", "libtorch")]
         model = Model(packages / "hardening", scheduler=Scheduler(devices))
         strain = np.linspace(0, 0.1, 100)
@@ -463,4 +463,4 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
     with pytest.raises(FatalError, match=r"nothing\.toml: No such file") as refused:
         Scheduler.from_toml(tmp_path / "nothing.toml")
-    assert refused.value.status == neml2_capi._library.lib.NEML2_ERROR_FILE
+    assert refused.value.status == neml2_capi._ffi.library.lib.NEML2_ERROR_FILE

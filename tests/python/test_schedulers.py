@@ -13,7 +13,7 @@ from states import ALL, KRYLOV, Array, Artifacts, load, recorded
 from test_device_tensors import NAMES as ON_DEVICE
 
 from neml2_capi import Device, FatalError, Model, Scheduler
-from neml2_capi._runtime import libtorch
+from neml2_capi._ffi.runtime import libtorch
 
 try:
     libtorch()

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from states import load, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model
-from neml2_capi._library import ffi, lib
-from neml2_capi.errors import check
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.solvers import NOT_CONVERGED, OK, Newton, System
 
 Array = NDArray[np.float64]
@@ -320,7 +320,7 @@ def test_a_solved_call_has_its_derivatives(artifacts: Artifacts, name: str) -> N
     first = model.derivatives[0]
     block = np.full((points, *first.shape), np.nan)
     call, solve, handle = (ffi.new(f"neml2_{kind} **") for kind in ("call", "solve", "system"))
-    check(lib.neml2_call_create(call, model._open()[0]))
+    check(lib.neml2_call_create(call, model._engine._open()[0]))
     try:
         for key, value in inputs.items():
             data = ffi.cast("void *", value.ctypes.data)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor, _tensor
+from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor
+from neml2_capi._ffi import tensor as _tensor
 
 torch = pytest.importorskip("torch")
 capi_torch = pytest.importorskip("neml2_capi.torch")

@@ -31,8 +31,8 @@ from native import PREBUILT, TESTS, folder, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
-from neml2_capi._variables import Derivative, History, Variable, Variables
-from neml2_capi.umat import DraftError, draft, guess, main
+from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
+from neml2_capi.umat import DraftError, draft, guess
 
 pytestmark = pytest.mark.native
 
@@ -536,16 +536,3 @@ def test_two_stresses_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_artifact_of_another_type_is_refused(artifacts: Mapping[str, Path]) -> None:
     with pytest.raises(FatalError, match="not compiled for cpu/float64"):
         draft(artifacts["elasticity_float32"])
-
-
-def test_the_command_writes_a_file_or_says_why_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "steel.nml"
-    assert main([str(PREBUILT / "elasticity"), "--output", str(file)]) == 0
-    assert "NAME=STEEL" in file.read_text()
-    assert main([str(PREBUILT / "elasticity"), "--output", str(tmp_path / "Steel.nml")]) == 1
-    assert "call the file steel.nml" in capsys.readouterr().err
-    assert main([str(PREBUILT / "viscoplastic")]) == 1
-    assert main(["nowhere"]) == 1
-    assert "nowhere" in capsys.readouterr().err

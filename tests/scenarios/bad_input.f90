@@ -1,4 +1,4 @@
-! Every request that is wrong is refused, says what it is about, and leaves the model as it was.
+! Wrong requests: each is refused with its subject, and leaves the model as it was.
 program bad_input
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, output_unit, real32, real64
@@ -27,7 +27,7 @@ program bad_input
   call without_input%bind_output("stress", stress, stat, errmsg)
   call check_ok(stat, errmsg)
 
-  ! Without stat: the library keeps the error.
+  ! The library keeps the error of a call without stat.
   call evaluation%bind_input("strian", strain)
   call refused(neml2_error_name)
   call evaluation%bind_input("strain", single)

@@ -1,4 +1,4 @@
-"""Every request that is wrong is refused, says what it is about, and leaves the model as it was."""
+"""Wrong requests: each is refused with its subject, and leaves the model as it was."""
 
 from collections.abc import Callable
 

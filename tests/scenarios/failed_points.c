@@ -1,9 +1,9 @@
-/* One point that fails leaves the others alone; a step that is too large is cut. */
+/* Failed points leave the others alone, and a step that is too large is cut. */
 #include "scenario.h"
 
 enum { N = 8, FAILED = 3, PEAK = 5 };
 
-/* From rest to the peak of the cycle in one step; then the same once more with a strain of NaN at one point. */
+/* Steps from rest to the peak of the cycle at once, then again with a strain of NaN at one point. */
 static void one_point_fails_alone(const neml2_model *model) {
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);
@@ -32,7 +32,7 @@ static void one_point_fails_alone(const neml2_model *model) {
   viscoplastic_free(&b);
 }
 
-/* From rest to the peak in as few steps as 3 iterations allow, if a step that fails is halved. */
+/* Steps from rest to the peak, and halves a step that needs more than 3 iterations. */
 static void a_step_is_cut_until_it_converges(neml2_model *model) {
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);

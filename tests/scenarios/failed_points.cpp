@@ -1,10 +1,10 @@
-// One point that fails leaves the others alone; a step that is too large is cut.
+// Failed points leave the others alone, and a step that is too large is cut.
 #include "scenario.hpp"
 
 constexpr std::size_t n = 8, failed = 3;
 constexpr int peak = 5;
 
-// From rest to the peak of the cycle in one step; then the same once more with a strain of NaN at one point.
+// Steps from rest to the peak of the cycle at once, then again with a strain of NaN at one point.
 static void one_point_fails_alone(const neml2::Model& model) {
   scenario::Points points(model, n);
   points.load(peak);
@@ -25,7 +25,7 @@ static void one_point_fails_alone(const neml2::Model& model) {
   scenario::print_points("stress", points.state, 6);
 }
 
-// From rest to the peak in as few steps as 3 iterations allow, if a step that fails is halved.
+// Steps from rest to the peak, and halves a step that needs more than 3 iterations.
 static void a_step_is_cut_until_it_converges(neml2::Model& model) {
   scenario::Points points(model, n);
   model.set_option("miters", 4);  // the bound of the count, exclusive

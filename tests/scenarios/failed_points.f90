@@ -1,4 +1,4 @@
-! One point that fails leaves the others alone; a step that is too large is cut.
+! Failed points leave the others alone, and a step that is too large is cut.
 program failed_points
   use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_set_halting_mode, ieee_usual, ieee_value
   use, intrinsic :: iso_fortran_env, only: int32, real64
@@ -22,7 +22,7 @@ program failed_points
 
 contains
 
-  ! From rest to the peak of the cycle in one step; then the same once more with a strain of NaN at one point.
+  ! Steps from rest to the peak of the cycle at once, then again with a strain of NaN at one point.
   subroutine one_point_fails_alone()
     type(points), target :: b
     type(neml2_call) :: evaluation
@@ -48,7 +48,7 @@ contains
     call print_points("stress", b%state(1:6, :))
   end subroutine one_point_fails_alone
 
-  ! From rest to the peak in as few steps as 3 iterations allow, if a step that fails is halved.
+  ! Steps from rest to the peak, and halves a step that needs more than 3 iterations.
   subroutine a_step_is_cut_until_it_converges()
     type(points), target :: b
     type(neml2_call) :: evaluation

@@ -1,4 +1,4 @@
-"""One point that fails leaves the others alone; a step that is too large is cut."""
+"""Failed points leave the others alone, and a step that is too large is cut."""
 
 import numpy as np
 from scenario import Points, load, print_points
@@ -9,7 +9,7 @@ N, FAILED, PEAK = 8, 3, 5
 
 
 def one_point_fails_alone(model: Model) -> None:
-    """From rest to the peak of the cycle in one step; then once more with a strain of NaN."""
+    """Step from rest to the peak of the cycle at once, then again with a strain of NaN."""
     points = Points(model, range(N))
     points.load(PEAK)
     points.call()
@@ -31,7 +31,7 @@ def one_point_fails_alone(model: Model) -> None:
 
 
 def a_step_is_cut_until_it_converges(model: Model) -> None:
-    """From rest to the peak; a step that needs more than 3 iterations is halved."""
+    """Step from rest to the peak, and halve a step that needs more than 3 iterations."""
     points = Points(model, range(N))
     model.options["miters"] = 4  # the bound of the count, exclusive
     points.load(PEAK)

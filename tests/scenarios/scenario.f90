@@ -1,6 +1,6 @@
-! What the scenarios in Fortran share: strains, viscoplastic points, and how results are printed.
+! Helpers of the scenarios in Fortran: strains, viscoplastic points, and the printing of results.
 !
-! The traps are set by each main program, for what a procedure sets is undone when it returns.
+! Each main program sets its traps, since those that a procedure sets end when it returns.
 module scenario
   use, intrinsic :: ieee_arithmetic, only: ieee_get_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit, real64
@@ -25,7 +25,7 @@ module scenario
 
 contains
 
-  ! Whether a scenario is to run with floating-point traps: valgrind does not know them.
+  ! Tells whether a scenario runs with floating-point traps, which valgrind does not know.
   logical function wanted_traps()
     integer :: length
     call get_environment_variable("NEML2_TEST_NO_TRAPS", length=length)
@@ -49,7 +49,7 @@ contains
     end do
   end function elastic_strains
 
-  ! The model still gives right results: what must hold after every error.
+  ! Checks that the model still gives right results, as it must after every error.
   subroutine check_elasticity(model, modulus)
     type(neml2_model), intent(in) :: model
     real(real64), intent(in), optional :: modulus
@@ -131,7 +131,7 @@ contains
     end do
   end subroutine cycle_load
 
-  ! What is new becomes old; the arrays stay where they are bound.
+  ! Copies new values over old ones; the arrays stay where they are bound.
   subroutine accept(b)
     type(points), intent(inout) :: b
     b%old_time = b%time
@@ -144,7 +144,7 @@ contains
     same_bits = all(transfer(a, [0_int64]) == transfer(b, [0_int64]))
   end function same_bits
 
-  ! One line per point.
+  ! Prints a line per point.
   subroutine print_points(name, values)
     character(*), intent(in) :: name
     real(real64), intent(in) :: values(:, :)
@@ -154,7 +154,7 @@ contains
     end do
   end subroutine print_points
 
-  ! One line for all points.
+  ! Prints one line for all points.
   subroutine print_integers(name, values)
     character(*), intent(in) :: name
     integer(int32), intent(in) :: values(:)

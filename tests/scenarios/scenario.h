@@ -1,4 +1,4 @@
-/* What the scenarios in C share: floating-point traps, strains, and how results are printed. */
+/* Helpers of the scenarios in C: floating-point traps, strains, and the printing of results. */
 #ifndef NEML2_CAPI_TESTS_SCENARIO_H
 #define NEML2_CAPI_TESTS_SCENARIO_H
 
@@ -28,7 +28,7 @@ static inline void scenario_begin(void) {
   scenario_traps_of_host = scenario_traps();
 }
 
-/* What main() returns. */
+/* Checks that the traps are as they were, and returns the status of main(). */
 static inline int scenario_end(void) {
   CHECK(scenario_traps() == scenario_traps_of_host);
   return CHECK_RESULT();
@@ -53,7 +53,7 @@ static inline void cycle_load(viscoplastic_block *b, int64_t first, int k) {
   }
 }
 
-/* One line per point, of `n` values out of `stride`. */
+/* Prints a line per point, of `n` values out of `stride`. */
 static inline void print_points(const char *name, int64_t npoints, int n, int64_t stride, const double *values) {
   for (int64_t p = 0; p < npoints; ++p) {
     printf("%s", name);
@@ -62,7 +62,7 @@ static inline void print_points(const char *name, int64_t npoints, int n, int64_
   }
 }
 
-/* One line for all points. */
+/* Prints one line for all points. */
 static inline void print_integers(const char *name, int64_t n, const int32_t *values) {
   printf("%s", name);
   for (int64_t i = 0; i < n; ++i) printf(" %d", (int)values[i]);

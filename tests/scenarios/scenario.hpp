@@ -1,4 +1,4 @@
-// What the scenarios in C++ share: floating-point traps, strains, and how results are printed.
+// Helpers of the scenarios in C++: floating-point traps, strains, and the printing of results.
 #pragma once
 
 #include <cfenv>
@@ -36,7 +36,7 @@ inline unsigned traps() {
   return on;
 }
 
-// A scenario from beginning to end, with traps on; what main() returns.
+// Runs a scenario with traps on. Returns the status of main().
 template <class Scenario>
 int run(Scenario&& scenario) {
   if (!std::getenv("NEML2_TEST_NO_TRAPS")) feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
@@ -75,7 +75,7 @@ inline Tensor6 hooke(double modulus, const Tensor6& strain) {
   return stress;
 }
 
-// Equal to 1e-12, relative to the greatest magnitude of what is expected.
+// Tells whether both are equal to 1e-12, relative to the greatest expected magnitude.
 inline bool near(const std::vector<Tensor6>& values, const std::vector<Tensor6>& expected) {
   double scale = 0, error = 0;
   for (std::size_t p = 0; p < expected.size(); ++p)
@@ -116,7 +116,7 @@ struct Points {
 
   int32_t run() { return call.run(static_cast<int64_t>(strain.size())); }
 
-  // What is new becomes old: the arrays stay where they are.
+  // Copies new values over old ones: the arrays stay where they are.
   void accept() {
     old_time = time;
     old_strain = strain;
@@ -131,7 +131,7 @@ struct Points {
   neml2::Call call;
 };
 
-// One line of numbers: the first `n` of an array.
+// Prints a line with the first `n` numbers of an array.
 template <class Values>
 void print(const char* name, const Values& values, std::size_t n) {
   std::printf("%s", name);
@@ -139,7 +139,7 @@ void print(const char* name, const Values& values, std::size_t n) {
   std::printf("\n");
 }
 
-// One line per point.
+// Prints a line per point.
 template <class Values>
 void print_points(const char* name, const std::vector<Values>& points, std::size_t n) {
   for (const Values& point : points) print(name, point, n);

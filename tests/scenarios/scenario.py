@@ -1,4 +1,4 @@
-"""What the scenarios in Python share: models, strains, and how results are printed."""
+"""Helpers of the scenarios in Python: models, strains, and the printing of results."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ class Points:
         self.strain[...] = cycle_strains(self.numbers, k)
 
     def accept(self) -> None:
-        """What is new becomes old."""
+        """Copy new values over old ones."""
         self.old_time[...] = self.time
         self.old_strain[...] = self.strain
         self.old_state[...] = self.state
 
 
 def print_points(name: str, values: Array) -> None:
-    """One line per point."""
+    """Print a line per point."""
     for point in values.reshape(len(values), -1):
         print(name, *(format(value, ".17g") for value in point))
 
 
 def near(values: Array, expected: Array, tolerance: float = 1e-12) -> bool:
-    """Equal to `tolerance`, relative to the greatest magnitude of `expected`."""
+    """Tell whether both are equal to `tolerance`, relative to the greatest `expected` one."""
     return bool(np.abs(values - expected).max() <= tolerance * np.abs(expected).max())

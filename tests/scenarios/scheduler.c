@@ -13,7 +13,7 @@ static neml2_model *load_scheduled(const char *path) {
   return model;
 }
 
-/* From rest, through the first steps of the cycle. */
+/* Steps from rest through the beginning of the cycle. */
 static viscoplastic_block cycled(const neml2_model *model) {
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);
@@ -26,7 +26,7 @@ static viscoplastic_block cycled(const neml2_model *model) {
   return b;
 }
 
-/* From rest to the peak in one step, with strains of NaN at the points 1 and 6. */
+/* Steps from rest to the peak at once, with strains of NaN at the points 1 and 6. */
 static void sub_batches_fail(const neml2_model *model) {
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);

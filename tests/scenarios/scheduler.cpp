@@ -4,7 +4,7 @@
 constexpr std::size_t n = 8;
 constexpr int steps = 5, batch_size = 3;
 
-// From rest, through the first steps of the cycle.
+// Steps from rest through the beginning of the cycle.
 static std::vector<scenario::State> cycled(const neml2::Model& model) {
   scenario::Points points(model, n);
   for (int k = 1; k <= steps; ++k) {
@@ -15,7 +15,7 @@ static std::vector<scenario::State> cycled(const neml2::Model& model) {
   return points.state;
 }
 
-// From rest to the peak in one step, with strains of NaN at the points 1 and 6.
+// Steps from rest to the peak at once, with strains of NaN at the points 1 and 6.
 static void sub_batches_fail(const neml2::Model& model) {
   scenario::Points points(model, n);
   points.load(steps);

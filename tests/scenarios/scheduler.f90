@@ -43,7 +43,7 @@ contains
     call check_ok(stat, errmsg)
   end subroutine load_scheduled
 
-  ! From rest, through the first steps of the cycle.
+  ! Steps from rest through the beginning of the cycle.
   subroutine cycle(evaluated_by, state)
     type(neml2_model), intent(in) :: evaluated_by
     real(real64), intent(out) :: state(state_size, n)
@@ -61,7 +61,7 @@ contains
     state = b%state
   end subroutine cycle
 
-  ! From rest to the peak in one step, with strains of NaN at the points 1 and 6, counted from 0.
+  ! Steps from rest to the peak at once, with strains of NaN at the points 1 and 6, counted from 0.
   subroutine sub_batches_fail()
     type(points), target :: b
     type(neml2_call) :: evaluation

@@ -9,7 +9,7 @@ N, STEPS, BATCH_SIZE = 8, 5, 3
 
 
 def cycled(model: Model) -> Array:
-    """From rest, through the first steps of the cycle."""
+    """Step from rest through the beginning of the cycle."""
     points = Points(model, range(N))
     for k in range(1, STEPS + 1):
         if k > 1:
@@ -20,7 +20,7 @@ def cycled(model: Model) -> Array:
 
 
 def sub_batches_fail(model: Model) -> None:
-    """From rest to the peak in one step, with strains of NaN at the points 1 and 6."""
+    """Step from rest to the peak at once, with strains of NaN at the points 1 and 6."""
     points = Points(model, range(N))
     points.load(STEPS)
     points.strain[[1, 6], 0] = np.nan

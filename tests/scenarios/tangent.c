@@ -22,7 +22,7 @@ static void difference(neml2_call *call, viscoplastic_block *b, double *tangent)
   }
 }
 
-/* Of a block of 6 by 6 less another: the Frobenius norm. */
+/* Returns the Frobenius norm of the difference of two blocks of 6 by 6. */
 static double distance(const double *a, const double *b) {
   double sum = 0;
   for (int i = 0; i < 36; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);

@@ -111,3 +111,18 @@ def built(tmp_path: Path, any_cc: str) -> Callable[..., dict[str, Any]]:
         return load(made)
 
     return of
+
+
+def with_kernels(name: str, target: str = "") -> Path:
+    """An artifact of the tests with kernels; the test is skipped where it was not compiled."""
+    try:
+        return models.with_kernels(name, target or native_target())
+    except models.NotCompiledError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", params=[target for target in TARGETS if runs_here(target)])
+def target(request: pytest.FixtureRequest) -> str:
+    """Each instruction set that this machine has."""
+    chosen: str = request.param
+    return chosen

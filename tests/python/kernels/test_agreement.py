@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compile import artifact
+from compile import NotCompiledError, artifact
 from kernel_setup import ROOT, Captured, native_target
 from recipes import KERNEL_RECIPES
 from recipes import RECIPES as ALL
@@ -63,7 +63,12 @@ class Case:
         return self._graphs[stem]
 
     def stems(self) -> Iterator[str]:
-        yield from (stem for stem in self.kernels if f"{stem}.pt2" in self.packages)
+        """The graphs that have both. A kernel beside them solves by its own way: test_lanes.py."""
+        yield from (
+            stem
+            for stem in self.kernels
+            if f"{stem}.pt2" in self.packages and stem in self.programs
+        )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +81,10 @@ def cases(
         if name not in known:
             graphs = captured(name)
             prebuilt = ROOT / "examples" / "artifacts" / name
-            root = prebuilt if prebuilt.is_dir() else artifact(name)
+            try:
+                root = prebuilt if prebuilt.is_dir() else artifact(name)
+            except NotCompiledError as error:
+                pytest.skip(str(error))
             known[name] = Case(name, graphs, root, tmp_path_factory.mktemp(name), any_cc)
         return known[name]
 
@@ -165,7 +173,8 @@ def test_a_point_is_finite_in_both_or_in_none(
 @pytest.mark.parametrize("name", ["chaboche", "radial_return", "crystal"])
 def test_a_lane_does_not_depend_on_the_others(cases: Callable[[str], Case], name: str) -> None:
     case = cases(name)
-    for stem, kernel in case.kernels.items():
+    for stem in case.kernels.keys() & case.programs.keys():
+        kernel = case.kernels[stem]
         inputs = inputs_of(case.programs[stem], 13)
         together = kernel(*inputs)
         disturbed = [x.copy() for x in inputs]

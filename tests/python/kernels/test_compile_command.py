@@ -15,7 +15,7 @@ import pytest
 from kernel_setup import ROOT, native_target, require_compiler
 
 import neml2_capi
-from neml2_capi.kernels.folder import checksum, read_metadata
+from neml2_capi.kernels.folder import directory_checksum, read_metadata
 from neml2_capi.kernels.loaded import load
 
 ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
@@ -58,7 +58,7 @@ def test_packages_and_kernels_are_written_together(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     root = tmp_path / "elasticity"
     (entry,) = read_metadata(root / "kernels" / "float64")["kernels"]
-    assert entry["package_checksum"] == checksum(root / entry["package"])
+    assert entry["package_checksum"] == directory_checksum(root / entry["package"])
     strain = 1e-3 * np.random.default_rng(1).standard_normal((7, 6))
     stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
     kernel = load(root / "kernels" / "float64" / f"{target}.so")["elasticity"]

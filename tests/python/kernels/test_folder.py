@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,13 @@ from test_scalar import random_program
 from neml2_capi.cli.commands import neml2_capi as command
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.evaluate import evaluate
-from neml2_capi.kernels.folder import KernelError, checksum, read_metadata, write_sources
+from neml2_capi.kernels.folder import (
+    KernelError,
+    checksum,
+    directory_checksum,
+    read_metadata,
+    write_sources,
+)
 from neml2_capi.kernels.loaded import load
 from neml2_capi.kernels.program import Program
 from neml2_capi.kernels.simplify import simplified
@@ -50,7 +57,8 @@ def folder(tmp_path: Path) -> Path:
     }
     leaf = tmp_path / "model" / "cpu" / "float64"
     leaf.mkdir(parents=True)
-    (leaf / "one.pt2").write_bytes(b"a package")
+    with zipfile.ZipFile(leaf / "one.pt2", "w") as package:
+        package.writestr("one.so", b"code")
     return write_sources(tmp_path / "model", "cpu/float64", programs, metadata, {"neml2": "3"})
 
 
@@ -67,7 +75,11 @@ def test_metadata_tells_what_there_is(folder: Path) -> None:
     document = read_metadata(folder)
     one, two = document["kernels"]
     assert one["package"] == "cpu/float64/one.pt2"
-    assert one["package_checksum"] == hashlib.sha256(b"a package").hexdigest()
+    package = folder.parents[1] / one["package"]
+    assert one["package_checksum"] == directory_checksum(package)
+    with zipfile.ZipFile(package, "a") as changed:
+        changed.writestr("two.so", b"more")
+    assert one["package_checksum"] != directory_checksum(package)
     assert two["package_checksum"] is None
     assert one["graph_checksum"] == random_program(1).checksum
     assert one["source_checksum"] == checksum(folder / "one.c")

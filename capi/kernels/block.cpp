@@ -1,0 +1,233 @@
+// Blocks of points through the segments of a model, for one instruction set: this file is compiled once for each.
+//
+// No function of another header may be compiled here with it: the linker keeps one copy of an inline function, and it
+// must run on every processor.
+#include "capi/kernels/block.h"
+
+#include "capi/kernels/newton_in_lanes.h"
+
+namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
+namespace {
+
+template <class T>
+class Block {
+  using V = Lanes<T>;
+  static constexpr int lanes = width<T>;
+
+ public:
+  explicit Block(const Walk<T>& walk) : walk_(walk) {}
+
+  void run(Counts& counts) {
+    for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
+      used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
+      gather();
+      Fate<T> fate;
+      fate.used = used_;
+      start_history(fate);
+      for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], fate);
+      copy_all(walk_.zeros);
+      for (std::int64_t i = 0; i < walk_.products.count; ++i) push_forward(walk_.products.items[i], 1);
+      for (std::int64_t i = 0; i < walk_.pulled.count; ++i) pull_back(walk_.pulled.items[i]);
+      note_non_finite(fate);
+      scatter(fate);
+      report(fate, counts);
+    }
+  }
+
+ private:
+  static V* vectors(T* scratch) { return reinterpret_cast<V*>(scratch); }
+  static const V* vectors(const T* scratch) { return reinterpret_cast<const V*>(scratch); }
+  static T* at(const Bound<T>& array, std::int64_t point) { return array.data + point * array.stride; }
+
+  // Lanes without a point of their own repeat the last one.
+  void gather() {
+    for (std::int64_t i = 0; i < walk_.inputs.count; ++i) {
+      const Bound<T>& array = walk_.inputs.items[i];
+      V* const to = vectors(array.scratch);
+      if (array.stride == 0) {
+        if (begin_ == walk_.begin || !array.lasts)
+          for (std::int64_t c = 0; c < array.components; ++c) to[c] = array.data[c] - V{};
+        continue;
+      }
+      const T* from[lanes];
+      for (int l = 0; l < lanes; ++l) from[l] = at(array, begin_ + (l < used_ ? l : used_ - 1));
+      for (std::int64_t c = 0; c < array.components; ++c) {
+        V v;
+        for (int l = 0; l < lanes; ++l) v[l] = from[l][c];
+        to[c] = v;
+      }
+    }
+  }
+
+  void start_history(Fate<T>& fate) const {
+    const Bound<double>& history = walk_.reports.history;
+    if (!history.data) return;
+    fate.history = history.data + begin_ * history.stride;
+    fate.history_stride = history.stride;
+    for (int l = 0; l < used_; ++l)
+      for (std::int64_t i = 0; i < history.components; ++i) fate.history[l * history.stride + i] = no_number<double>;
+  }
+
+  void take(const Step<T>& step, Fate<T>& fate) {
+    copy_all(step.begin);
+    if (step.run.kernel) {
+      if (step.run.kernel->prepare) step.run.kernel->prepare(step.run.inputs, step.run.kept);
+      for (std::int64_t pass = 1;; ++pass) {
+        call(step.run);
+        if (pass >= step.passes) break;
+        copy(step.feedback);
+      }
+    }
+    copy_all(step.pack);
+    if (step.implicit) solve_implicit(*step.implicit, fate);
+    if (step.chain) derive(*step.chain);
+  }
+
+  void solve_implicit(const Implicit<T>& system, Fate<T>& fate) {
+    const WideMask<T> failed = Newton<T>(system, walk_.rules, fate).run();
+    copy_all(system.unpack);
+    if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
+  }
+
+  void derive(const Chain<T>& chain) const {
+    for (std::int64_t i = 0; i < chain.operators.count; ++i) call(chain.operators.items[i]);
+    copy_all(chain.zeros);
+    for (std::int64_t i = 0; i < chain.products.count; ++i) push_forward(chain.products.items[i], chain.count);
+    if (!chain.system || chain.count == 0) return;
+    // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
+    const Implicit<T>& system = *chain.system;
+    if (walk_.rules.ls_max_iters > 1) call(system.system);
+    copy_all(system.assemble);
+    V* const right = vectors(chain.right);
+    for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
+    solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
+  }
+
+  static void push_forward(const Product<T>& product, std::int64_t count) {
+    const V* const from = vectors(product.from);
+    for (std::int64_t r = 0; r < product.rows; ++r) {
+      const V* const row = vectors(product.block) + r * product.stride;
+      V* const to = vectors(product.to) + r * count;
+      if (!from)
+        for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
+      else
+        for (std::int64_t c = 0; c < product.columns; ++c)
+          for (std::int64_t k = 0; k < count; ++k) to[k] += row[c] * from[c * count + k];
+    }
+  }
+
+  static void pull_back(const Adjoint<T>& adjoint) {
+    V* const to = vectors(adjoint.to);
+    for (std::int64_t r = 0; r < adjoint.rows; ++r)
+      for (std::int64_t c = 0; c < adjoint.columns; ++c)
+        to[c] += vectors(adjoint.matrix)[r * adjoint.stride + c] * vectors(adjoint.from)[r];
+  }
+
+  // So that nothing after them takes the unknowns of failed points for a solution.
+  static void mark_failed(const Implicit<T>& system, const Mask<T>& failed) {
+    for (std::int64_t i = 0; i < system.unpack.count; ++i) {
+      V* const values = vectors(system.unpack.items[i].to);
+      for (std::int64_t c = 0; c < system.unpack.items[i].components; ++c)
+        values[c] = failed ? all_of<V>(no_number<double>) : values[c];
+    }
+  }
+
+  void note_non_finite(Fate<T>& fate) const {
+    V sum{};
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) {
+      const V* const values = vectors(walk_.outputs.items[i].scratch);
+      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c) sum += values[c] - values[c];
+    }
+    const WideMask<T> bad = __builtin_convertvector(sum != T(0), WideMask<T>);
+    if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
+  }
+
+  bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
+
+  void scatter(const Fate<T>& fate) const {
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate);
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate);
+    for (std::int64_t i = 0; i < walk_.iterates.count; ++i) {
+      const Bound<T>& array = walk_.iterates.items[i];
+      for (int l = 0; l < used_; ++l)
+        if (failed(fate, l)) write(array, l);
+    }
+  }
+
+  void write(const Bound<T>& array, int l) const {
+    T* const to = at(array, begin_ + l);
+    for (std::int64_t c = 0; c < array.components; ++c) to[c] = array.scratch[c * lanes + l];
+  }
+
+  static void fill_nan(T* to, std::int64_t count) {
+    for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
+  }
+
+  void scatter(const Bound<T>& array, const Fate<T>& fate) const {
+    if (!array.data) return;
+    for (int l = 0; l < used_; ++l)
+      if (!failed(fate, l))
+        write(array, l);
+      else if (walk_.mark_failed)
+        fill_nan(at(array, begin_ + l), array.components);
+  }
+
+  void scatter(const Matrix<T>& block, const Fate<T>& fate) const {
+    for (int l = 0; l < used_; ++l) {
+      T* to = block.data + (begin_ + l) * block.stride;
+      if (!failed(fate, l))
+        write(block, l, to);
+      else if (walk_.mark_failed)
+        fill_nan(to, block.sites * block.rows * block.columns);
+    }
+  }
+
+  void write(const Matrix<T>& block, int l, T* to) const {
+    const bool turned = walk_.input_first;
+    const std::int64_t by_row = turned ? 1 : block.columns, by_column = turned ? block.rows : 1;
+    for (std::int64_t site = 0; site < block.sites; ++site, to += block.rows * block.columns)
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        const T* row = block.scratch ? block.scratch + (site * block.rows + i) * block.row_stride * lanes + l : nullptr;
+        for (std::int64_t j = 0; j < block.columns; ++j) to[i * by_row + j * by_column] = row ? row[j * lanes] : T(0);
+      }
+  }
+
+  template <class X, class Values>
+  void write_report(const Bound<X>& array, const Values& values) const {
+    if (!array.data) return;
+    for (int l = 0; l < used_; ++l) array.data[(begin_ + l) * array.stride] = static_cast<X>(values[l]);
+  }
+
+  void report(const Fate<T>& fate, Counts& counts) const {
+    const Reports& reports = walk_.reports;
+    write_report(reports.status, fate.status);
+    write_report(reports.iterations, fate.iterations);
+    write_report(reports.residual_norm, fate.residual_norm);
+    write_report(reports.suggested_cut, fate.suggested_cut);
+    if (!any(fate.status)) {
+      if (counts.count[ok] == 0) counts.first[ok] = begin_;
+      counts.count[ok] += used_;
+      return;
+    }
+    for (int l = 0; l < used_; ++l) {
+      const std::int64_t status = fate.status[l];
+      if (counts.count[status]++ == 0) counts.first[status] = begin_ + l;
+    }
+  }
+
+  const Walk<T>& walk_;
+  std::int64_t begin_ = 0;
+  int used_ = 0;
+};
+
+template <class T>
+void walk(const Walk<T>& points, Counts& counts) {
+  Block<T>(points).run(counts);
+}
+
+}  // namespace
+
+extern const Functions<double> double_functions = {width<double>, walk<double>};
+extern const Functions<float> float_functions = {width<float>, walk<float>};
+
+}  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

@@ -1,0 +1,163 @@
+// What a block of material points goes through, as plain data: code for several instruction sets reads it.
+//
+// A block has as many points as a vector has lanes. Values stand in scratch memory as kernels take them: component c of
+// lane l at [c * lanes + l]. Counts of components are counts of vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "neml2_capi/kernels/c/neml2_kernel.h"
+
+namespace neml2_capi::kernels {
+
+template <class X>
+struct List {
+  const X* items = nullptr;
+  std::int64_t count = 0;
+};
+
+// A run of a kernel; none where `kernel` is null.
+struct Run {
+  const neml2_kernel* kernel = nullptr;
+  const void* const* inputs = nullptr;
+  void* const* outputs = nullptr;
+  void* kept = nullptr;
+};
+
+// Components that are copied from one place of the scratch to another; zeros where `from` is null.
+template <class T>
+struct Move {
+  const T* from;
+  T* to;
+  std::int64_t components;
+};
+
+// An array of the caller's, of `components` elements a point, `stride` elements apart; not bound where `data` is null.
+template <class T>
+struct Bound {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t components = 1;
+  T* scratch = nullptr;
+  bool lasts = true;  // of an input: nothing writes over it, so that one value for all points is read once
+};
+
+// An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
+// where `scratch` is null.
+template <class T>
+struct Matrix {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t sites = 1, rows = 1, columns = 1;
+  const T* scratch = nullptr;
+  std::int64_t row_stride = 1;  // in vectors
+};
+
+// The unknowns that make a residual vanish. As packages return it, the residual is -r.
+template <class T>
+struct Implicit {
+  std::int64_t unknowns = 0;
+  Run system;                   // the Jacobian, in blocks, and the residual at `u`
+  Run residual;                 // at `trial`
+  Run newton_step;              // from both; where its pivots were bad for a lane, `trusted` is not 1
+  List<Move<T>> assemble = {};  // the blocks of the Jacobian, into one matrix
+  T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
+  T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
+  List<Move<T>> unpack = {};                 // the solution, into the values
+};
+
+// A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
+// to `to` (rows, count). Where `from` is null, the directions are columns of the unit matrix, from the column `first` on.
+template <class T>
+struct Product {
+  const T* block;
+  std::int64_t stride, rows, columns;
+  const T* from;
+  std::int64_t first;
+  T* to;
+};
+
+// The transpose of (rows, columns) of a matrix of the scratch, times `from`, added to `to`.
+template <class T>
+struct Adjoint {
+  const T* matrix;
+  std::int64_t stride, rows, columns;
+  const T* from;
+  T* to;
+};
+
+// What a segment does to `count` directions, by the chain rule.
+template <class T>
+struct Chain {
+  List<Run> operators = {};
+  List<Move<T>> zeros = {};  // what products are added to
+  List<Product<T>> products = {};
+  const Implicit<T>* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
+  T* right = nullptr;
+  std::int64_t count = 0;
+};
+
+// A segment: a forward one is `run` alone; of an implicit one that is the predictor.
+template <class T>
+struct Step {
+  List<Move<T>> begin = {};
+  Run run;
+  std::int64_t passes = 1;
+  Move<T> feedback = {nullptr, nullptr, 0};  // between two passes
+  List<Move<T>> pack = {};
+  const Implicit<T>* implicit = nullptr;
+  const Chain<T>* chain = nullptr;  // where derivatives are wanted
+};
+
+// When Newton's method ends, and how it searches: see newton::Settings.
+struct Rules {
+  double atol, rtol;
+  std::int64_t miters;
+  bool strong_wolfe;
+  std::int64_t ls_max_iters;
+  double ls_cutback, ls_c;
+};
+
+// Arrays of reports; elements are int32 or double.
+struct Reports {
+  Bound<std::int32_t> status, iterations;
+  Bound<double> residual_norm, suggested_cut, history;
+};
+
+// How many points ended with each status, and the first of them.
+struct Counts {
+  std::int64_t count[4] = {};
+  std::int64_t first[4] = {};
+};
+
+// Points [begin, end) of the caller's arrays, through all segments.
+template <class T>
+struct Walk {
+  std::int64_t begin = 0, end = 0;
+  List<Bound<T>> inputs;    // parameters, tangents and cotangents too
+  List<Bound<T>> outputs;   // also those that are not bound: they decide whether a point is finite
+  List<Bound<T>> iterates;  // unknowns, written where a point failed
+  List<Matrix<T>> blocks;   // derivatives of all kinds
+  List<Move<T>> zeros;      // what products of derivatives with tangents and cotangents are added to
+  List<Product<T>> products;
+  List<Adjoint<T>> pulled;
+  List<Step<T>> steps;
+  Rules rules;
+  Reports reports;
+  bool mark_failed = false;  // NaN for results of failed points; else they are left as they are
+  bool input_first = false;  // blocks are transposed
+};
+
+// The functions for one instruction set.
+template <class T>
+struct Functions {
+  int lanes;
+  void (*walk)(const Walk<T>& walk, Counts& counts);
+};
+
+// By the name of a target of kernels: "x86-64-v3". Null where this library has no code for it, or this machine does not
+// run it.
+template <class T>
+const Functions<T>* functions(const char* target);
+
+}  // namespace neml2_capi::kernels

@@ -1,0 +1,274 @@
+// The derivatives of a model, by the chain rule: what each segment does to the columns of the inputs and parameters that
+// are asked about.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/kernels/layout.h"
+#include "capi/kernels/request.h"
+
+namespace neml2_capi::kernels {
+
+template <class T>
+class Chains {
+ public:
+  // The layout must outlive it, and all its segments must be there.
+  Chains(Layout<T>& layout, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked)
+      : layout_(layout), metadata_(metadata), boundary_(boundary) {
+    for (const auto& [name, value] : layout.values) initial_[name] = {};
+    std::int64_t most = 0;
+    for (const auto* variables : {&boundary.inputs, &boundary.parameters})
+      for (const model::Variable& variable : *variables) most += variable.point_shape.product();
+    bool sited = false;
+    for (const Links<T>& links : layout.links) {
+      std::map<std::string, T*> rooms;
+      for (const Local<T>& local : links.locals) {
+        sited = sited || local.rows == 0;
+        if (!links.system && !rooms.contains(local.output))
+          rooms[local.output] = layout.place(layout.value(local.output).components * most).at;
+      }
+      if (links.system) rooms[""] = layout.place(links.system->unknowns * most).at;
+      rooms_.push_back(std::move(rooms));
+    }
+    direct_ = layout.links.size() == 1 && !layout.links.front().system;
+    if (sited && (!direct_ || asked.products)) refuse("The model", "its derivatives have sub-batch axes");
+    for (const artifact::Variable& output : metadata.outputs)
+      for (const artifact::Variable& input : metadata.inputs)
+        if (output.name == input.name && !is_made(output.name)) refuse(output.name, "it is an input that is handed on");
+    for (const model::Variable& input : boundary.inputs) {
+      tangents_.push_back(layout.place(input.point_shape.product()));
+      adjoints_.push_back(layout.place(input.point_shape.product()));
+    }
+    for (const model::Variable& parameter : boundary.parameters)
+      parameter_adjoints_.push_back(layout.place(parameter.point_shape.product()));
+    for (const model::Variable& output : boundary.outputs) {
+      cotangents_.push_back(layout.place(output.point_shape.product()));
+      jvps_.push_back(layout.place(output.point_shape.product()));
+    }
+  }
+
+  // What a walk gets for a request. It is planned anew only where other arrays are bound than before.
+  void add_to(Walk<T>& walk, std::vector<Bound<T>>& inputs, const Request& request) {
+    std::vector<bool> bound;
+    for (const auto* arrays : {&request.blocks, &request.parameter_blocks, &request.tangents, &request.jvps,
+                               &request.cotangents, &request.adjoints, &request.parameter_adjoints})
+      for (const model::Points& points : *arrays) bound.push_back(points.data != nullptr);
+    if (bound != planned_) plan(request);
+    planned_ = std::move(bound);
+    for (std::size_t i = 0; i < matrices_.size(); ++i) {
+      const model::Points& points = (request.*targets_[i].first)[targets_[i].second];
+      matrices_[i].data = reinterpret_cast<T*>(points.data);
+      matrices_[i].stride = points.stride;
+    }
+    const auto gather = [&](std::span<const model::Points> arrays, const std::vector<Place<T>>& places) {
+      for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (arrays[i].data) {
+          inputs.emplace_back();
+          inputs.back().data = reinterpret_cast<T*>(arrays[i].data);
+          inputs.back().stride = arrays[i].stride;
+          inputs.back().components = places[i].components;
+          inputs.back().scratch = places[i].at;
+        }
+    };
+    gather(request.tangents, tangents_);
+    gather(request.cotangents, cotangents_);
+    walk.blocks = list(matrices_);
+    walk.zeros = list(zeros_);
+    walk.products = list(products_);
+    walk.pulled = list(pulled_);
+  }
+
+ private:
+  // The derivative of a value: columns of the unit matrix from `first` on, or a matrix; else zero.
+  struct Direction {
+    const T* at = nullptr;
+    std::int64_t first = -1;
+    bool zero() const { return !at && first < 0; }
+  };
+  using Arrays = std::span<const model::Points> Request::*;
+
+  template <class X>
+  static List<X> list(const std::vector<X>& items) {
+    return {items.data(), static_cast<std::int64_t>(items.size())};
+  }
+
+  bool is_made(const std::string& name) const {
+    for (const Links<T>& links : layout_.links) {
+      if (links.rows.contains(name)) return true;
+      for (const Local<T>& local : links.locals)
+        if (local.output == name) return true;
+    }
+    return false;
+  }
+
+  void plan(const Request& request) {
+    zeros_.clear();
+    matrices_.clear();
+    targets_.clear();
+    products_.clear();
+    pulled_.clear();
+    of_ = initial_;
+    of_parameters_.clear();
+    columns_.clear();
+    count_ = 0;
+    start(boundary_.derivatives, metadata_.derivatives, request.blocks, request.adjoints, &request.jvps, of_);
+    start(boundary_.parameter_derivatives, metadata_.parameter_derivatives, request.parameter_blocks,
+          request.parameter_adjoints, nullptr, of_parameters_);
+    push_forward();
+    add_blocks(boundary_.derivatives, metadata_.derivatives, &Request::blocks, request, false);
+    add_blocks(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_blocks, request,
+               true);
+    add_products(request);
+    add_adjoints(boundary_.derivatives, metadata_.derivatives, &Request::adjoints, request, false, adjoints_);
+    add_adjoints(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_adjoints,
+                 request, true, parameter_adjoints_);
+  }
+
+  static bool bound(std::span<const model::Points> arrays, std::size_t i) {
+    return i < arrays.size() && arrays[i].data;
+  }
+
+  // Columns for all inputs that something is asked about.
+  void start(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
+             std::span<const model::Points> blocks, std::span<const model::Points> adjoints,
+             const std::span<const model::Points>* jvps, std::map<std::string, Direction>& of) {
+    for (std::size_t i = 0; i < derivatives.size(); ++i) {
+      const bool wanted =
+          bound(blocks, i) || bound(adjoints, derivatives[i].input) || (jvps && bound(*jvps, derivatives[i].output));
+      Direction& direction = of[pairs[i].input];
+      if (!wanted || direction.first >= 0) continue;
+      direction.first = count_;
+      const bool parameter = &of == &of_parameters_;
+      columns_[{parameter, pairs[i].input}] = count_;
+      count_ += (parameter ? layout_.parameter(pairs[i].input) : layout_.value(pairs[i].input)).components;
+    }
+  }
+  void push_forward() {
+    chains_.assign(layout_.links.size(), {});
+    chain_moves_.assign(layout_.links.size(), {});
+    chain_products_.assign(layout_.links.size(), {});
+    for (std::size_t i = 0; i < layout_.links.size(); ++i) {
+      const Links<T>& links = layout_.links[i];
+      Chain<T>& chain = chains_[i];
+      auto& products = chain_products_[i];
+      std::map<std::string, Direction> made;
+      for (const Local<T>& local : links.locals) {
+        const auto& from = local.of_parameter ? of_parameters_ : of_;
+        const auto direction = from.find(local.input);
+        if (direction == from.end() || direction->second.zero() || local.rows == 0) continue;
+        T* const room = rooms_[i].at(local.output);
+        if (!links.system && made[local.output].zero()) {
+          made[local.output] = {room, -1};
+          chain_moves_[i].push_back({nullptr, room, local.rows * count_});
+        }
+        products.push_back({local.block, local.stride, local.rows, local.columns, direction->second.at,
+                            direction->second.first, layout_.offset(room, local.row * count_)});
+      }
+      if (links.system) {
+        T* const room = rooms_[i].at("");
+        for (const auto& [name, row] : links.rows)
+          made[name] = products.empty() ? Direction() : Direction{layout_.offset(room, row * count_), -1};
+        if (!products.empty()) {
+          chain_moves_[i].push_back({nullptr, room, links.system->unknowns * count_});
+          chain.system = links.system;
+          chain.right = room;
+        }
+      }
+      for (const auto& [name, direction] : made) of_[name] = direction;
+      chain.operators = list(links.operators);
+      chain.zeros = list(chain_moves_[i]);
+      chain.products = list(products);
+      chain.count = count_;
+      layout_.steps[i].chain = &chain;
+    }
+  }
+
+  void add_blocks(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
+                  Arrays arrays, const Request& request, bool of_parameters) {
+    for (std::size_t i = 0; i < derivatives.size(); ++i) {
+      if (!bound(request.*arrays, i)) continue;
+      Matrix<T> block;
+      block.rows = derivatives[i].rows;
+      block.columns = derivatives[i].columns;
+      block.sites = derivatives[i].block.point_shape.product() / std::max<std::int64_t>(block.rows * block.columns, 1);
+      if (direct_) {  // a model that is one package: its blocks as they are
+        for (const Local<T>& local : layout_.links.front().locals)
+          if (local.output == pairs[i].output && local.input == pairs[i].input) block.scratch = local.block;
+        block.row_stride = block.columns;
+      } else {
+        block.scratch = part_of(pairs[i], of_parameters);
+        block.row_stride = count_;
+      }
+      matrices_.push_back(block);
+      targets_.push_back({arrays, i});
+    }
+  }
+
+  // The columns of an input in the derivatives of an output; null where they are zero.
+  const T* part_of(const artifact::Pair& pair, bool of_parameter) const {
+    const Direction& out = of_.at(pair.output);
+    const auto column = columns_.find({of_parameter, pair.input});
+    return out.at && column != columns_.end() ? layout_.offset(out.at, column->second) : nullptr;
+  }
+
+  void add_result(const Place<T>& place, Arrays arrays, std::size_t i) {
+    Matrix<T> result;
+    result.rows = place.components;
+    result.scratch = place.at;
+    matrices_.push_back(result);
+    targets_.push_back({arrays, i});
+    zeros_.push_back({nullptr, place.at, place.components});
+  }
+
+  // An output sums over the inputs for which a derivative of it was compiled.
+  void add_products(const Request& request) {
+    for (std::size_t i = 0; i < request.jvps.size(); ++i)
+      if (bound(request.jvps, i)) add_result(jvps_[i], &Request::jvps, i);
+    for (std::size_t i = 0; i < boundary_.derivatives.size(); ++i) {
+      const model::Derivative& derivative = boundary_.derivatives[i];
+      const T* const matrix = part_of(metadata_.derivatives[i], false);
+      if (!matrix || !bound(request.jvps, derivative.output) || !bound(request.tangents, derivative.input)) continue;
+      const Place<T>& to = jvps_[derivative.output];
+      const Place<T>& from = tangents_[derivative.input];
+      products_.push_back({matrix, count_, to.components, from.components, from.at, 0, to.at});
+    }
+  }
+
+  void add_adjoints(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
+                    Arrays arrays, const Request& request, bool of_parameters, const std::vector<Place<T>>& places) {
+    for (std::size_t i = 0; i < (request.*arrays).size(); ++i)
+      if (bound(request.*arrays, i)) add_result(places[i], arrays, i);
+    for (std::size_t i = 0; i < derivatives.size(); ++i) {
+      const T* const matrix = bound(request.*arrays, derivatives[i].input) ? part_of(pairs[i], of_parameters) : nullptr;
+      if (!matrix || !bound(request.cotangents, derivatives[i].output)) continue;
+      const Place<T>& from = cotangents_[derivatives[i].output];
+      const Place<T>& to = places[derivatives[i].input];
+      pulled_.push_back({matrix, count_, from.components, to.components, from.at, to.at});
+    }
+  }
+
+  Layout<T>& layout_;
+  const artifact::Metadata& metadata_;
+  const Boundary& boundary_;
+  bool direct_ = false;
+  std::vector<std::map<std::string, T*>> rooms_;  // by segment and output: for directions; of an implicit one, for all
+  std::vector<Place<T>> tangents_, cotangents_, jvps_, adjoints_, parameter_adjoints_;
+
+  std::vector<bool> planned_;
+  std::map<std::string, Direction> initial_, of_, of_parameters_;
+  std::map<std::pair<bool, std::string>, std::int64_t> columns_;  // of parameters, or of inputs
+  std::int64_t count_ = 0;
+  std::vector<Chain<T>> chains_;
+  std::vector<std::vector<Move<T>>> chain_moves_;
+  std::vector<std::vector<Product<T>>> chain_products_;
+  std::vector<Matrix<T>> matrices_;
+  std::vector<std::pair<Arrays, std::size_t>> targets_;
+  std::vector<Move<T>> zeros_;
+  std::vector<Product<T>> products_;
+  std::vector<Adjoint<T>> pulled_;
+};
+
+}  // namespace neml2_capi::kernels

@@ -1,0 +1,58 @@
+#include "capi/kernels/engine.h"
+
+#include <utility>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::kernels {
+
+Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary)
+    : metadata_(metadata), boundary_(boundary) {
+  try {
+    folder_ = Folder::open(metadata.leaf);
+    exists_ = folder_ != nullptr;
+    if (!exists_) reason_ = "The artifact has no kernels. Make them: neml2-capi compile INPUT.i --kernels auto";
+  } catch (const Error& error) {
+    reason_ = error.what();
+  }
+}
+
+const std::string& Engine::reason(Asked asked) const {
+  if (!reason_.empty()) return reason_;
+  Pool& pool = pools_[asked.index()];
+  std::call_once(pool.once, [&] {
+    try {
+      pool.waiting.push_back(make_workspace(*folder_, metadata_, boundary_, asked));
+    } catch (const Error& error) {
+      pool.reason = error.what();
+    }
+  });
+  return pool.reason;
+}
+
+std::unique_ptr<Workspace> Engine::take(Asked asked) const {
+  {
+    const std::lock_guard lock(mutex_);
+    Pool& pool = pools_[asked.index()];
+    if (!pool.waiting.empty()) {
+      std::unique_ptr<Workspace> found = std::move(pool.waiting.back());
+      pool.waiting.pop_back();
+      return found;
+    }
+    pool.waiting.reserve(++pool.made);  // so that it can always be given back
+  }
+  return make_workspace(*folder_, metadata_, boundary_, asked);
+}
+
+void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const {
+  const std::lock_guard lock(mutex_);
+  pools_[asked.index()].waiting.push_back(std::move(workspace));
+}
+
+void Engine::run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const {
+  std::unique_ptr<Workspace> workspace = take(asked);
+  workspace->run(request, begin, end, counts);
+  give_back(std::move(workspace), asked);
+}
+
+}  // namespace neml2_capi::kernels

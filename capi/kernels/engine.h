@@ -1,0 +1,49 @@
+// The evaluation of a model on its kernels, in lanes of points.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capi/kernels/workspace.h"
+
+namespace neml2_capi::kernels {
+
+class Engine {
+ public:
+  // Throws nothing: where there are no kernels, or they do not fit, reason() says so. The boundary must outlive it.
+  Engine(const artifact::Metadata& metadata, const Boundary& boundary);
+
+  // Are there kernels at all?
+  bool exists() const { return exists_; }
+  // Why what is asked for cannot be had from kernels; empty: it can.
+  const std::string& reason(Asked asked) const;
+  // What the kernels were built for: "x86-64-v3".
+  std::string target() const { return folder_ ? folder_->target() : std::string(); }
+
+  // Points [begin, end) of the arrays. Any number of threads may do so at once.
+  void run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const;
+
+ private:
+  // Workspaces of one kind that wait for a thread.
+  struct Pool {
+    std::once_flag once;
+    std::string reason;
+    std::vector<std::unique_ptr<Workspace>> waiting;
+    std::size_t made = 1;
+  };
+  std::unique_ptr<Workspace> take(Asked asked) const;
+  void give_back(std::unique_ptr<Workspace> workspace, Asked asked) const;
+
+  const artifact::Metadata& metadata_;
+  Boundary boundary_;
+  bool exists_ = true;
+  std::string reason_;  // against all
+  std::unique_ptr<const Folder> folder_;
+  mutable std::mutex mutex_;  // guards what waits
+  mutable std::array<Pool, 8> pools_;
+};
+
+}  // namespace neml2_capi::kernels

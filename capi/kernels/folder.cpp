@@ -1,0 +1,116 @@
+#include "capi/kernels/folder.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "capi/archive/archive.h"
+#include "capi/artifact/field.h"
+#include "capi/base/error.h"
+#include "capi/kernels/block.h"
+
+namespace neml2_capi::kernels {
+namespace {
+
+constexpr std::int64_t version = 1;
+
+// From the one with the widest vectors on.
+constexpr const char* targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64"};
+
+int lanes_on(const std::string& target, DType real) {
+  if (real == DType::float32) {
+    const auto* found = functions<float>(target.c_str());
+    return found ? found->lanes : 0;
+  }
+  const auto* found = functions<double>(target.c_str());
+  return found ? found->lanes : 0;
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Error damaged(const std::filesystem::path& path, const std::string& problem) {
+  return Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
+               join(path.string(), " ", problem, "; compile the model again."));
+}
+
+}  // namespace
+
+std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf) {
+  const std::filesystem::path path = leaf.parent_path().parent_path() / "kernels" / leaf.filename();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path / "kernels.json", ignored)) return nullptr;
+  std::unique_ptr<Folder> folder(new Folder(path));
+  folder->read(leaf);
+  return folder;
+}
+
+void Folder::read(const std::filesystem::path& leaf) {
+  const std::string file = (folder_ / "kernels.json").string();
+  const nlohmann::json json = nlohmann::json::parse(content_of(file), nullptr, false);
+  if (json.is_discarded()) throw damaged(file, "is not JSON");
+  const artifact::Field document(file, json);
+  if (const auto found = document["version"].integer(); found != version)
+    throw damaged(file, join("is of version ", found, ", expected ", version));
+  for (const artifact::Field& entry : document["missing"].list())
+    missing_[std::filesystem::path(entry["package"].text()).filename()] = entry["reason"].text();
+  const auto kernels = document["kernels"].list();
+  if (kernels.empty()) return;
+  real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
+
+  std::string object;
+  const auto objects = document["objects"].list();
+  for (const char* target : targets)
+    for (const artifact::Field& entry : objects)
+      if (object.empty() && entry["target"].text() == target && lanes_on(target, real_) == entry["lanes"].integer()) {
+        object = entry["file"].text();
+        target_ = target;
+      }
+  if (object.empty())
+    throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
+                join("No object in ", folder_.string(),
+                     " is for this machine. Build them here: neml2-capi "
+                     "build-kernels ARTIFACT"));
+  const neml2_kernel_set& set = load(object);
+  for (const artifact::Field& entry : kernels) {
+    const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
+    const std::string package = std::filesystem::path(entry["package"].text()).filename();
+    const neml2_kernel* kernel = nullptr;
+    for (int i = 0; i < set.count; ++i)
+      if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];
+    if (!kernel) throw damaged(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
+    const auto checksum = archive::directory_checksum(leaf / package);
+    if (entry["package_checksum"].integer() != static_cast<std::int64_t>(checksum)) {
+      missing_[package] = "it was made for another " + package + ": compile the model again";
+      continue;
+    }
+    kernels_[package] = kernel;
+  }
+}
+
+const neml2_kernel_set& Folder::load(const std::string& file) const {
+  const std::filesystem::path path = folder_ / file;
+  void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of the process, as packages
+  if (!object) throw damaged(path, join("cannot be loaded: ", dlerror()));
+  const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(dlsym(object, "neml2_kernels"));
+  if (!kernels) throw damaged(path, "has no kernels");
+  const neml2_kernel_set* set = kernels();
+  if (set->version != NEML2_KERNEL_VERSION)
+    throw damaged(path, join("is of version ", set->version, ", expected ", NEML2_KERNEL_VERSION));
+  return *set;
+}
+
+const neml2_kernel& Folder::find(const std::string& package) const {
+  const auto it = kernels_.find(package);
+  if (it != kernels_.end()) return *it->second;
+  const auto reason = missing_.find(package);
+  throw Error(NEML2_ERROR_UNSUPPORTED, package,
+              join(package, " has no kernel: ", reason == missing_.end() ? "none was made" : reason->second, "."));
+}
+
+}  // namespace neml2_capi::kernels

@@ -1,0 +1,42 @@
+// The kernels of an artifact: which there are, and whether they fit its packages and this machine.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "capi/artifact/metadata.h"
+#include "neml2_capi/kernels/c/neml2_kernel.h"
+
+namespace neml2_capi::kernels {
+
+class Folder {
+ public:
+  // The kernels beside the packages in `leaf`; null where there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,
+  // with the reason and what to do, where none of its objects is for this machine, and NEML2_ERROR_ARTIFACT where
+  // something is not as kernels.json says.
+  static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf);
+
+  // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
+  // reason.
+  const neml2_kernel& find(const std::string& package) const;
+  bool has(const std::string& package) const { return kernels_.contains(package); }
+
+  // What the objects were built for: "x86-64-v3".
+  const std::string& target() const { return target_; }
+  DType real() const { return real_; }
+
+ private:
+  explicit Folder(const std::filesystem::path& folder) : folder_(folder) {}
+  void read(const std::filesystem::path& leaf);
+  const neml2_kernel_set& load(const std::string& file) const;
+
+  std::filesystem::path folder_;
+  std::string target_;
+  DType real_ = DType::float64;
+  std::map<std::string, const neml2_kernel*> kernels_;  // by package
+  std::map<std::string, std::string> missing_;          // why a package has none
+};
+
+}  // namespace neml2_capi::kernels

@@ -1,0 +1,108 @@
+#include "capi/kernels/workspace.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "capi/kernels/chains.h"
+#include "capi/kernels/layout.h"
+
+namespace neml2_capi::kernels {
+namespace {
+
+template <class T>
+class Segments final : public Workspace {
+ public:
+  Segments(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked)
+      : functions_(*functions<T>(folder.target().c_str())), layout_(folder, asked, functions_) {
+    const auto add = [&](const model::Variable& variable, Place<T>& place) {
+      place = layout_.place(variable.point_shape.product());
+      inputs_.push_back(bound(place));
+    };
+    for (std::size_t i = 0; i < boundary.inputs.size(); ++i)
+      add(boundary.inputs[i], layout_.values[metadata.inputs[i].name]);
+    for (std::size_t i = 0; i < boundary.parameters.size(); ++i)
+      add(boundary.parameters[i], layout_.parameters[metadata.parameters[i].name]);
+    num_inputs_ = inputs_.size();
+    for (const artifact::Segment& segment : metadata.segments) layout_.add(segment);
+    for (std::size_t i = 0; i < boundary.outputs.size(); ++i) {
+      outputs_.push_back(bound(layout_.value(metadata.outputs[i].name)));
+      if (outputs_.back().components != boundary.outputs[i].point_shape.product())
+        refuse(boundary.outputs[i].name, "its kernel has another shape than its package");
+    }
+    for (const Place<T>& iterate : layout_.iterates) iterates_.push_back(bound(iterate));
+    if (asked.any()) chains_.emplace(layout_, metadata, boundary, asked);
+  }
+
+  void run(const Request& request, std::int64_t begin, std::int64_t end, Counts& counts) override {
+    Walk<T> walk;
+    inputs_.resize(num_inputs_);
+    bind(inputs_, 0, request.inputs);
+    bind(inputs_, request.inputs.size(), request.parameters);
+    bind(outputs_, 0, request.outputs);
+    bind(iterates_, 0, request.iterates);
+    if (chains_) chains_->add_to(walk, inputs_, request);
+    walk.begin = begin;
+    walk.end = end;
+    walk.inputs = list(inputs_);
+    walk.outputs = list(outputs_);
+    if (!request.iterates.empty()) walk.iterates = list(iterates_);
+    walk.steps = list(layout_.steps);
+    const newton::Settings& rules = request.rules;
+    walk.rules = {rules.atol,         rules.rtol,       rules.miters, rules.strong_wolfe,
+                  rules.ls_max_iters, rules.ls_cutback, rules.ls_c};
+    bind(walk.reports.status, request, NEML2_REPORT_STATUS);
+    bind(walk.reports.iterations, request, NEML2_REPORT_ITERATIONS);
+    bind(walk.reports.residual_norm, request, NEML2_REPORT_RESIDUAL_NORM);
+    bind(walk.reports.suggested_cut, request, NEML2_REPORT_SUGGESTED_CUT);
+    bind(walk.reports.history, request, NEML2_REPORT_RESIDUAL_HISTORY);
+    walk.reports.history.components = rules.miters;
+    walk.mark_failed = request.mark_failed;
+    walk.input_first = request.input_first;
+    functions_.walk(walk, counts);
+  }
+
+ private:
+  template <class X>
+  static List<X> list(const std::vector<X>& items) {
+    return {items.data(), static_cast<std::int64_t>(items.size())};
+  }
+  static Bound<T> bound(const Place<T>& place) {
+    Bound<T> array;
+    array.components = place.components;
+    array.scratch = place.at;
+    return array;
+  }
+  template <class X>
+  static void bind(Bound<X>& array, const model::Points& points) {
+    array.data = reinterpret_cast<X*>(points.data);
+    array.stride = points.stride;
+  }
+  template <class X>
+  static void bind(Bound<X>& array, const Request& request, int report) {
+    bind(array, request.report[static_cast<std::size_t>(report)]);
+  }
+  static void bind(std::vector<Bound<T>>& arrays, std::size_t first, std::span<const model::Points> points) {
+    for (std::size_t i = 0; i < points.size(); ++i) bind(arrays[first + i], points[i]);
+  }
+
+  const Functions<T>& functions_;
+  Layout<T> layout_;
+  std::vector<Bound<T>> inputs_, outputs_, iterates_;
+  std::size_t num_inputs_ = 0;
+  std::optional<Chains<T>> chains_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workspace> make_workspace(const Folder& folder, const artifact::Metadata& metadata,
+                                          const Boundary& boundary, Asked asked) {
+  for (const auto* variables : {&boundary.inputs, &boundary.outputs, &boundary.parameters})
+    for (const model::Variable& variable : *variables)
+      if (variable.dtype != folder.real())
+        refuse(variable.name, join("it is ", name_of(variable.dtype), ", and kernels are ", name_of(folder.real())));
+  if (folder.real() == DType::float32) return std::make_unique<Segments<float>>(folder, metadata, boundary, asked);
+  return std::make_unique<Segments<double>>(folder, metadata, boundary, asked);
+}
+
+}  // namespace neml2_capi::kernels

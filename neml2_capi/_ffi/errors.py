@@ -1,0 +1,274 @@
+"""What can go wrong, by what the caller can do: cut the step and retry, or mend the request."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.logs import drain, listening
+
+__all__ = [
+    "AggregateConvergenceError",
+    "AggregateError",
+    "AggregateFatalError",
+    "ConvergenceError",
+    "Error",
+    "FatalError",
+    "UnknownNameError",
+    "caused",
+    "check",
+    "complete",
+    "last_failure",
+    "last_message",
+    "remember_cause",
+    "unknown_name",
+]
+
+
+_E = TypeVar("_E", bound="Error")
+_A = TypeVar("_A", bound="AggregateError")
+
+
+class Error(RuntimeError):
+    """The base of every error of this package."""
+
+    #: Whether the same call can succeed with other inputs, for example a smaller step.
+    recoverable: bool = False
+    #: One of the status codes of neml2_capi.h, NEML2_NOT_CONVERGED or NEML2_ERROR_SHAPE for
+    #: example.
+    status: int
+    #: The variable, parameter, option, segment or file that the error is about; "" where there is
+    #: none.
+    subject: str
+
+    def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
+        super().__init__(message)
+        self.status = lib.NEML2_ERROR_ARGUMENT if status is None else status
+        self.subject = subject
+
+    # An unknown name is a KeyError too, whose text would be the repr of the message.
+    __str__ = BaseException.__str__
+
+
+class FatalError(Error):
+    """The request cannot be met: a wrong name, shape, type or file. Nothing was changed."""
+
+
+class UnknownNameError(FatalError, KeyError):
+    """There is no input, output, parameter or option of this name."""
+
+
+class ConvergenceError(Error):
+    """Some material points did not converge. The others hold good results.
+
+    `subject` is the package of the residual at which the first of them failed, where that is known.
+    The arrays are of the kind that the results of the call would have been; B is the common batch.
+    """
+
+    recoverable = True
+
+    #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" and
+    #: "suggested_cut" (float64), each (*B,); "residual_history" with the option collect_history.
+    report: Mapping[str, Any]
+    #: True where a point has converged, (*B,).
+    converged_mask: Any
+    #: What forward() would have returned; the values of the points that failed are NaN.
+    outputs: Mapping[str, Any]
+    #: What else jvp(), jacobian() and the others would have returned, likewise; else None.
+    derivatives: Mapping[str, Any] | None
+    #: The last iterates of the unknowns of failed points, by name; NaN at the other points.
+    unknowns: Mapping[str, Any]
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        subject: str = "",
+        *,
+        report: Mapping[str, Any] | None = None,
+        converged_mask: Any = None,
+        outputs: Mapping[str, Any] | None = None,
+        derivatives: Mapping[str, Any] | None = None,
+        unknowns: Mapping[str, Any] | None = None,
+    ) -> None:
+        code = lib.NEML2_NOT_CONVERGED if status is None else status
+        Error.__init__(self, message, code, subject)
+        self.report = {} if report is None else report
+        self.converged_mask = converged_mask
+        self.outputs = {} if outputs is None else outputs
+        self.derivatives = derivatives
+        self.unknowns = {} if unknowns is None else unknowns
+
+
+class AggregateError(Error):
+    """Several evaluations failed at once; recoverable only if each failure is.
+
+    What a model with a scheduler raises, where several of its sub-batches failed, is a
+    ConvergenceError too where all that failed are points, else a FatalError.
+    """
+
+    #: The failures, in the order of the evaluations: of a scheduler's, of their points.
+    errors: tuple[Exception, ...]
+
+    def __init__(self, errors: Iterable[Exception]) -> None:
+        errors = tuple(errors)
+        if not errors:
+            raise ValueError("an AggregateError needs at least one error")
+        lines = "".join(f"\n  {type(error).__name__}: {error}" for error in errors)
+        worst = min(errors, key=lambda error: getattr(error, "status", lib.NEML2_ERROR_INTERNAL))
+        super().__init__(
+            f"{len(errors)} evaluations failed:{lines}",
+            getattr(worst, "status", lib.NEML2_ERROR_INTERNAL),
+            getattr(worst, "subject", ""),
+        )
+        self.errors = errors
+        self.recoverable = all(getattr(error, "recoverable", False) for error in errors)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.errors,)
+
+
+class AggregateFatalError(FatalError, AggregateError):
+    """Several sub-batches of a scheduler failed, and one at least could not be evaluated."""
+
+    def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
+        Error.__init__(self, message, status, subject)
+
+    __reduce__ = Error.__reduce__
+
+
+class AggregateConvergenceError(ConvergenceError, AggregateError):
+    """Points failed in several sub-batches of a scheduler. What it holds is that of all points."""
+
+    __reduce__ = Error.__reduce__
+
+
+class Failure(NamedTuple):
+    """What the library said of a call that did not return NEML2_OK."""
+
+    status: int
+    subject: str
+    message: str
+    #: Each of several errors; else empty.
+    errors: tuple[Error, ...]
+
+    def fatal(self) -> FatalError:
+        """The error of a call that could not be made."""
+        if self.errors:
+            return self._with_errors(AggregateFatalError(self.message, self.status, self.subject))
+        return _fatal(self.message, self.status, self.subject)
+
+    def unconverged(self, subject: str = "", **known: Any) -> ConvergenceError:
+        """That of a call in which points failed; `known` is what a ConvergenceError has."""
+        if self.errors:
+            several = AggregateConvergenceError(self.message, self.status, subject, **known)
+            return self._with_errors(several)
+        return caused(ConvergenceError(self.message, self.status, subject, **known))
+
+    def _with_errors(self, error: _A) -> _A:
+        error.errors = self.errors
+        error.__cause__ = next(filter(None, (one.__cause__ for one in self.errors)), None)
+        return error
+
+
+def _fatal(message: str, status: int, subject: str = "") -> FatalError:
+    kind = UnknownNameError if status == lib.NEML2_ERROR_NAME else FatalError
+    return caused(kind(message, status, subject))
+
+
+def check(status: int) -> int:
+    """`status`, unless it is negative: then the exception for this thread's last error.
+
+    What the library has to tell of the call is logged first.
+    """
+    error = (
+        last_failure(status).fatal() if status < 0 else None
+    )  # a handler of the log may call the library
+    if status or listening:
+        drain()
+    if error is not None:
+        raise error
+    return status
+
+
+def complete(status: int) -> None:
+    """check(), for a call that has no results unless it went well."""
+    failure = last_failure(status) if status > 0 else None
+    check(status)
+    if failure is not None:
+        raise failure.unconverged()
+
+
+# Exceptions in functions that the library called, with what it was told of each: few are waiting.
+_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
+
+
+def remember_cause(told: str, cause: BaseException) -> None:
+    """Keep an exception for the error whose message has what the library was told of it."""
+    _causes.append((told, cause))
+
+
+def caused(error: _E) -> _E:
+    """`error`, with its cause where that is known; an interrupt is raised in its place."""
+    for told, cause in list(_causes):
+        if told and told in str(error):
+            error.__cause__ = cause
+            with suppress(ValueError):  # another thread may have been faster
+                _causes.remove((told, cause))
+    if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+        raise error.__cause__
+    return error
+
+
+def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:
+    """The error for a name that is not among `names`, with the nearest one."""
+    import difflib
+
+    known = list(names)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    message = f"unknown {kind} {name!r}"
+    message += f"; did you mean {near[0]!r}?" if near else "."
+    message += f" The {kind}s are: {', '.join(known)}" if known else f" There are no {kind}s"
+    return UnknownNameError(message, lib.NEML2_ERROR_NAME, str(name))
+
+
+def last_message() -> str:
+    """What the library said of this thread's last call that did not return NEML2_OK."""
+    return read_text(lib.neml2_error_message)
+
+
+def last_failure(status: int) -> Failure:
+    """All that the library said of it; `status` is what it returned."""
+    count = lib.neml2_error_count()
+    parts = [_part(index) for index in range(count)] if count > 1 else []
+    return Failure(status, read_text(lib.neml2_error_subject), last_message(), tuple(parts))
+
+
+def _part(index: int) -> Error:
+    """One of several errors."""
+    status = ffi.new("int32_t *")
+
+    def read(buffer: Any, capacity: int, needed: Any) -> int:
+        outcome: int = lib.neml2_error_part(status, buffer, capacity, needed, index)
+        return outcome
+
+    message = read_text(read)
+    if status[0] < 0:
+        return _fatal(message, status[0])
+    return caused(ConvergenceError(message, status[0]))
+
+
+def read_text(read: Any, *arguments: Any) -> str:
+    """What a function of the library writes to a buffer; `arguments` follow the buffer's."""
+    needed = ffi.new("int64_t *")
+    status = read(ffi.NULL, 0, needed, *arguments)
+    buffer = ffi.new("char[]", max(needed[0], 1))
+    if status >= 0:
+        status = read(buffer, len(buffer), ffi.NULL, *arguments)
+    if status < 0:  # without a look at the log, whose handlers may meet errors of their own
+        raise last_failure(status).fatal()
+    message: str = ffi.string(buffer).decode("utf-8", "replace")
+    return message

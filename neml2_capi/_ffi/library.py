@@ -1,0 +1,87 @@
+"""Find the shared library, open it, and check that it speaks the ABI that is needed here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from neml2_capi._ffi.raw import ffi as _ffi
+
+ffi: Any = _ffi
+
+_VARIABLE = "NEML2_CAPI_LIBRARY"
+_FILE = "libneml2_capi.so.1"
+
+
+def _path() -> str:
+    """Where the library is: what the environment variable says, else beside this package."""
+    # Without pathlib, which takes longer to import than this package.
+    chosen = os.environ.get(_VARIABLE)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    path = chosen or f"{package}/lib/{_FILE}"
+    if os.path.isfile(path):  # noqa: PTH113
+        return path
+    if chosen:
+        raise ImportError(f"{_VARIABLE} is set to {chosen}, and there is no such file")
+    raise ImportError(
+        f"the library of neml2_capi is missing: there is no {path}. Install the wheel, or set "
+        f"{_VARIABLE} to the path of a {_FILE} that you have built"
+    )
+
+
+def _open(path: str) -> Any:
+    # Handles may be freed after this module at the exit of the interpreter: keep the library
+    # mapped.
+    flags = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_NODELETE", 0)
+    try:
+        library = ffi.dlopen(path, flags)
+        found = library.neml2_abi_version()
+    except (OSError, AttributeError, ffi.error) as error:
+        raise ImportError(f"{path} is not a usable neml2_capi library: {error}") from error
+    wanted = library.NEML2_ABI_VERSION
+    if found // 1000 != wanted // 1000 or found < wanted:
+        raise ImportError(
+            f"{path} has the ABI version {found}; needed is {wanted}, or a later one of the same "
+            f"thousand: install the library and the package from the same release"
+        )
+    return library
+
+
+def _load() -> Any:
+    try:
+        return _open(_path())
+    except ImportError as error:
+        # python -m neml2_capi comes by here first, and its user wants no traceback.
+        if sys.argv[:1] == ["-m"] and "neml2_capi" in sys.orig_argv:
+            raise SystemExit(f"neml2_capi: {error}") from None
+        raise
+
+
+lib: Any = _load()
+
+
+def version() -> str:
+    """The release of the library."""
+    return text(lib.neml2_version())
+
+
+def text(pointer: Any) -> str:
+    """A C string, copied; "" for NULL."""
+    return ffi.string(pointer).decode("utf-8", "replace") if pointer else ""
+
+
+def c_string(value: str | os.PathLike[str] | None) -> Any:
+    """What a `const char *` argument takes; None becomes NULL."""
+    if value is None:
+        return ffi.NULL
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ValueError(f"{value!r} holds a zero character")
+    return encoded
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path that stays when the working folder becomes another; links stay links."""
+    name = os.fsdecode(path)
+    return os.path.abspath(name) if name else name  # noqa: PTH100

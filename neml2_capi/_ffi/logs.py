@@ -1,0 +1,100 @@
+"""The log of the library, handed to the module `logging`; neml2_capi/logs.py tells users of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+
+from neml2_capi._ffi.library import ffi, lib, text
+
+__all__ = ["CHANNELS", "drain", "follow", "listening"]
+
+#: The loggers of the library, by the names of its channels.
+CHANNELS = {
+    name: logging.getLogger(f"neml2_capi.{name}")
+    for name in ("newton", "linear", "substep", "model", "tensor", "driver")
+}
+#: The channels from which records may come although a call went well: those at INFO or DEBUG.
+listening: set[str] = set()
+
+_ROOT = logging.getLogger("neml2_capi")
+_LEVELS = {
+    lib.NEML2_LOG_DEBUG: logging.DEBUG,
+    lib.NEML2_LOG_INFO: logging.INFO,
+    lib.NEML2_LOG_WARNING: logging.WARNING,
+    lib.NEML2_LOG_SILENT: logging.CRITICAL + 1,
+}
+#: As NEML2 names them.
+_NAMES = {
+    **dict.fromkeys(("silent", "off", "none", "0"), lib.NEML2_LOG_SILENT),
+    **dict.fromkeys(("warning", "warn", "1"), lib.NEML2_LOG_WARNING),
+    **dict.fromkeys(("info", "2"), lib.NEML2_LOG_INFO),
+    **dict.fromkeys(("debug", "3"), lib.NEML2_LOG_DEBUG),
+}
+
+# Where a record is copied to, by one thread at a time.
+_turn = threading.RLock()
+_level, _channel = ffi.new("int32_t *"), ffi.new("const char **")
+_message = ffi.new("char[]", lib.NEML2_LOG_LENGTH)
+
+
+def follow() -> None:
+    """Give the channels of the library the levels of their loggers. It happens by itself."""
+    for name, logger in CHANNELS.items():
+        least = max(logger.getEffectiveLevel(), logger.manager.disable + 1)
+        enabled = (ours for ours, theirs in _LEVELS.items() if theirs >= least)
+        level = max(enabled, default=lib.NEML2_LOG_SILENT)
+        lib.neml2_log_set_level(name.encode(), level)
+        if level > lib.NEML2_LOG_WARNING and name != "driver":
+            listening.add(name)
+        else:
+            listening.discard(name)
+
+
+def drain(but: str | None = None) -> None:
+    """Hand the records that wait to their loggers.
+
+    `but` is the text of a warning of Newton's method that is left out: the call will be repeated.
+    """
+    with _turn:
+        while lib.neml2_log_next(_level, _channel, _message, len(_message)) == lib.NEML2_OK:
+            if _level[0] == lib.NEML2_LOG_SILENT:  # there is none
+                return
+            level = _LEVELS[_level[0]]
+            logger, message = CHANNELS[text(_channel[0])], text(_message)
+            if message == but and logger is CHANNELS["newton"]:
+                but = None
+            elif logger.isEnabledFor(level):
+                where = ("libneml2_capi", 0)
+                logger.handle(logger.makeRecord(logger.name, level, *where, message, (), None))
+
+
+class _Cache(dict[int, bool]):
+    """What a logger remembers of its levels. It is cleared whenever one in `logging` changes."""
+
+    def clear(self) -> None:
+        super().clear()
+        follow()
+
+
+def _read_environment() -> None:
+    """Set what NEML2_LOGS names; the library warns of what nobody understands."""
+    loggers = {"all": _ROOT, **CHANNELS}
+    for entry in os.environ.get("NEML2_LOGS", "").lower().split(","):
+        name, _, level = (part.strip() for part in entry.partition("="))
+        if name in loggers and level in _NAMES:
+            loggers[name].setLevel(_LEVELS[_NAMES[level]])
+
+
+def _renew_lock() -> None:
+    """In the child of a fork, a thread that is not there may have held it."""
+    global _turn
+    _turn = threading.RLock()
+
+
+_ROOT.addHandler(logging.NullHandler())  # else `logging` would print warnings by itself
+_read_environment()
+setattr(_ROOT, "_cache", _Cache())  # noqa: B010  (typeshed does not have it)
+follow()
+os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,103 @@
+"""What packages run on: the built-in runtime, or the libtorch of the installed torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import c_string, ffi, lib, text
+
+# What the library was told: the folder of torch, and schemas of operators.
+_told: set[str] = set()
+
+
+def _suggest() -> bool:
+    """Tell the library where this interpreter's torch is, not imported; whether that is new."""
+    import importlib.util  # what is seldom needed is not imported with the package
+
+    try:
+        spec = importlib.util.find_spec("torch")
+    except ValueError:  # a stand-in without a specification
+        return False
+    folder = os.path.dirname(spec.origin) if spec and spec.origin else ""  # noqa: PTH120
+    if not folder or folder in _told:
+        return False
+    check(lib.neml2_libtorch_suggest(c_string(folder)))
+    _told.add(folder)
+    return True
+
+
+def load(function: Any, runtime: str, *arguments: Any, package: str | bytes = "") -> None:
+    """Call a function of the library that takes a runtime last, as load_for() does."""
+    load_for([runtime], lambda: function(*arguments, c_string(runtime)), package)
+
+
+def load_for(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes = "") -> None:
+    """Make a call of the library that loads for these runtimes.
+
+    libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
+    has are told then.
+    """
+    if not {"libtorch", "tensors"}.isdisjoint(runtimes):
+        _suggest()
+    status = call()
+    # There may be something that the library has not been told.
+    if status == lib.NEML2_ERROR_UNSUPPORTED and _suggest() | _declare_operators(package):
+        status = call()
+    check(status)
+
+
+def runtime_of(function: Any, owner: Any) -> str:
+    """What neml2_model_runtime() or neml2_graph_runtime() say of what `owner` has."""
+    name = ffi.new("const char **")
+    check(function(name, owner[0]))
+    return text(name[0])
+
+
+def libtorch() -> tuple[str, str]:
+    """The file and the version of the libtorch that would be taken; FatalError where none can."""
+    _suggest()
+    path, version = ffi.new("const char **"), ffi.new("const char **")
+    check(lib.neml2_libtorch_find(path, version))
+    return text(path[0]), text(version[0])
+
+
+def _declare_operators(package: str | bytes) -> bool:
+    """Tell the schemas of a package's operators, which it does not hold; whether one is new."""
+    torch = sys.modules.get("torch")
+    names = _operators(package) if torch and package else ()
+    schemas = {schema for name in names if (schema := _schema(torch, name))} - _told
+    for schema in schemas:
+        check(lib.neml2_operator_declare(c_string(schema)))
+    _told.update(schemas)
+    return bool(schemas)
+
+
+def _operators(package: str | bytes) -> Iterator[str]:
+    """ "mylib::scale.Tensor" and others that the package does not compile but calls."""
+    import io
+    import json
+    import zipfile
+
+    file = io.BytesIO(package) if isinstance(package, bytes) else package
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                if name.endswith(".wrapper.json"):
+                    for entry in json.loads(archive.read(name))["nodes"]:
+                        yield entry["node"]["target"]
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError):
+        return  # what is wrong with it, the library says
+
+
+def _schema(torch: Any, target: str) -> str | None:
+    library, _, name = target.partition("::")
+    name, _, overload = name.partition(".")
+    try:
+        operator = getattr(getattr(getattr(torch.ops, library), name), overload or "default")
+    except AttributeError:
+        return None
+    return str(operator._schema)

@@ -1,0 +1,1 @@
+"""The files of an artifact, as far as they tell without being loaded."""

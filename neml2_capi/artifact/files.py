@@ -1,0 +1,134 @@
+"""What the files of an artifact say: nothing here loads a package."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neml2_capi._ffi.errors import Error, read_text
+from neml2_capi._ffi.library import c_string, lib
+
+#: The form of an artifact that the library reads from every schema, see neml2_artifact_describe().
+Description = dict[str, Any]
+
+DTYPES = ("float64", "float32")
+
+
+def describe(path: Path, dtype: str = "float64") -> Description:
+    """What the artifact holds, by the names inside; FatalError where it cannot be read."""
+    arguments = (c_string(path), b"cpu", dtype.encode())
+    document: Description = json.loads(read_text(lib.neml2_artifact_describe, *arguments))
+    return document
+
+
+def describe_any(path: Path, dtype: str | None) -> Description:
+    """That of the element type, or of the first that there is."""
+    if dtype:
+        return describe(path, dtype)
+    try:
+        return describe(path)
+    except Error as error:
+        try:
+            return describe(path, "float32")
+        except Error:
+            raise error from None
+
+
+def metadata_file(path: Path) -> Path | None:
+    """The metadata of the artifact at `path`, a folder or a file, if it is in its usual place."""
+    if path.is_file():
+        if path.suffix == ".json":
+            return path
+        model = path.name.removesuffix("_aoti.i")  # of a stub
+        return metadata_file(path.parent / model) if model != path.name else None
+    for folder in (path, path.parent if path.name == "cpu" else path, path / "cpu"):
+        if (folder / "metadata.json").is_file():
+            return folder / "metadata.json"
+        found = sorted(folder.glob("*_meta.json"))
+        if found:
+            return found[0]
+    return None
+
+
+def metadata_of_leaf(leaf: Path) -> Path | None:
+    """The metadata of the packages in a folder."""
+    above = leaf.parent.parent / "metadata.json"
+    return above if above.is_file() else metadata_file(leaf)
+
+
+def leaves(metadata: Path) -> list[str]:
+    """What the packages beside metadata.json are for: "cpu/float64"; older ones are in one file."""
+    root = metadata.parent
+    return sorted(
+        f"{folder.parent.name}/{folder.name}"
+        for folder in root.glob("*/*")
+        if folder.is_dir() and any(folder.glob("*.pt2"))
+    )
+
+
+def packages_named(value: Any) -> Iterator[str]:
+    """The packages that metadata of any schema names, in their order."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, str) and key.endswith("package") and item:
+                yield item
+            else:
+                yield from packages_named(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from packages_named(item)
+
+
+@dataclass(frozen=True)
+class Package:
+    """What a .pt2 file says of itself; "" where it does not."""
+
+    file: str
+    bytes: int
+    machine: str = ""
+    instruction_sets: str = ""
+    #: The processor that the compiler was told, where debug information tells it.
+    march: str = ""
+
+    @property
+    def target(self) -> str:
+        words = (self.machine, self.instruction_sets, f"-march={self.march}" if self.march else "")
+        return " ".join(filter(None, words)) or "unknown"
+
+
+def read_package(path: Path) -> Package:
+    """What the package was compiled for. A damaged one says nothing."""
+    size = path.stat().st_size
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = {name.rpartition(".wrapper")[2]: name for name in archive.namelist()}
+            known = json.loads(archive.read(entries["_metadata.json"]))
+            flags = re.search(rb"-march=([\w.-]+)", archive.read(entries[".so"]))
+            return Package(
+                path.name,
+                size,
+                str(known.get("AOTI_MACHINE", "")),
+                str(known.get("AOTI_CPU_ISA", "")),
+                flags[1].decode() if flags else "",
+            )
+    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, OSError):
+        return Package(path.name, size)
+
+
+def arity(path: Path) -> tuple[int, int] | None:
+    """How many tensors a package takes and returns, as its source says; None where it does not."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.endswith(".wrapper.cpp"):
+                    source = archive.read(name)
+                    found = re.search(rb": AOTInductorModelBase\(\s*(\d+),\s*(\d+),", source)
+                    return (int(found[1]), int(found[2])) if found else None
+    except (zipfile.BadZipFile, OSError):
+        pass
+    return None

@@ -1,0 +1,23 @@
+"""Which packages of an artifact have kernels, for which processors, and why others have none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neml2_capi.kernels.folder import METADATA, directory_checksum, read_metadata
+
+
+def kernels_of(leaf: Path) -> dict[str, str]:
+    """What there is for each package, by its file name; nothing where no kernels were made."""
+    folder = leaf.parent.parent / "kernels" / leaf.name
+    if not (folder / METADATA).is_file():
+        return {}
+    document = read_metadata(folder)
+    targets = ", ".join(entry["target"] for entry in document["objects"])
+    built = targets or "in C, not built: neml2-capi build-kernels ARTIFACT builds it"
+    found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
+    for entry in document["kernels"]:
+        package = leaf / Path(entry["package"]).name
+        fits = package.is_file() and directory_checksum(package) == entry["package_checksum"]
+        found[package.name] = built if fits else "of another package: compile the model again"
+    return found

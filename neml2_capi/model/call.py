@@ -1,0 +1,367 @@
+"""A model bound to arrays, for tight loops."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError, check, last_failure
+from neml2_capi._ffi.handle import Handle
+from neml2_capi._ffi.kinds import NUMPY, Kinds
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.logs import listening
+from neml2_capi._ffi.tensor import Array, Tensor, common_batch
+from neml2_capi.model.binding import Bound, Key, Place, Shape
+from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
+from neml2_capi.model.places import READ, WRITTEN, Places, requests
+from neml2_capi.model.reports import REPORTS
+
+if TYPE_CHECKING:
+    from neml2_capi.model.model import Model
+
+__all__ = ["Call"]
+
+Arrays = Mapping[str, Any]
+_Requested = dict[Key, tuple[Place, Any]]
+
+_run = lib.neml2_call_run
+_NON_FINITE: int = lib.NEML2_NON_FINITE
+
+
+class Fit(NamedTuple):
+    """An array that was found to fit at a place."""
+
+    key: Key
+    pair: tuple[Place, Bound]
+    #: What binds it: a function of the library, and what it takes after the call.
+    function: Any
+    arguments: tuple[Any, ...]
+    #: What is shown as bound, of all places of the kind.
+    values: dict[str, Any]
+
+
+class Call(Handle):
+    """A model bound to arrays, to be evaluated again and again: what Model.bind() returns.
+
+        call = model.bind({"strain": strain}, {"stress": stress})
+        for strain[...] in path:
+            call()  # reads strain and writes stress, where they are
+
+    When it runs nothing is looked up, converted, copied or allocated. What is bound is kept alive,
+    and stands in `inputs`, `outputs` and so on, with the new arrays that were made for results. A
+    call does not need its model any longer. Threads take turns with it: bind one call per thread.
+    """
+
+    _instead = "bind another one"
+
+    #: The common batch axes of the arrays.
+    batch: Shape
+    #: How many points that are.
+    points: int
+    #: What is bound, by name: the very arrays that were given, and those that were made.
+    inputs: Arrays
+    #: The results, (*batch, *point shape).
+    outputs: Arrays
+    #: What replaces stored parameters.
+    parameters: Arrays
+    #: Directions, by input.
+    tangents: Arrays
+    #: The derivatives of outputs along `tangents`.
+    jvps: Arrays
+    #: Weights, by output.
+    cotangents: Arrays
+    #: The gradients of sum(cotangent * output), by input or parameter.
+    adjoints: Arrays
+    #: {output: {input or parameter: block}}
+    derivatives: Mapping[str, Arrays]
+    #: Of each point: at least "status", 0 where all is well.
+    report: Arrays
+
+    def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
+        """As Model.bind(), whose arguments are `groups`."""
+        super().__init__(model._engine.new_call())
+        self._model = model
+        self._turn = threading.RLock()
+        self._places = Places(model._signature, self._pointer[0])
+        self._bound: dict[Key, tuple[Place, Bound]] = {}
+        # What swap() bound: arrays, by where they fit and their identity, until others are bound.
+        self._fits: dict[tuple[Key, int], Fit] = {}
+        self._exchanged: dict[tuple[str, str], tuple[Key, Key]] = {}
+        self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
+        for group, values in self._values.items():
+            setattr(self, group, MappingProxyType(values))
+        requested = self._requested(_with_defaults(model, groups))
+        for variable in model.inputs:
+            if requested.get(("inputs", variable.name)) is None:
+                raise _missing(self._places.at("inputs", variable.name))
+        views = self._views(requested)
+        kinds = Kinds()
+        for place, value in requested.values():
+            kinds.add(value, place.label)
+        kind = kind_of_results(model._engine.kind, kinds.kind)
+        self._kind = kind if kind.mutable else NUMPY  # a run changes its results
+        self.batch = self._common_batch(requested, views)
+        self.points = math.prod(self.batch)
+        self._attach(self._fitted(requested, views))
+
+    # --------------------------------------------------------------------------------------------
+    # Evaluation
+    # --------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Evaluate all points, and return the greatest status of one: 0 where all is well.
+
+        1 (NEML2_NON_FINITE): an explicit result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED,
+        NEML2_SINGULAR): the solve failed at some points, `report["status"]` says which; their
+        results are left as they were, and the others are good. FatalError where the arrays overlap
+        in a way that cannot be, or a package fails.
+        """
+        with self._turn:
+            status: int = _run(self._pointer[0] or self._open(), self.points)
+        return check(status) if status or listening else status
+
+    def __call__(self) -> Arrays:
+        """run(), and return `outputs`; ConvergenceError where points failed.
+
+        Its outputs are those of the call, in which the points that failed are as they were.
+        """
+        # As run(), to call which takes a tenth of a small evaluation.
+        with self._turn:
+            status: int = _run(self._pointer[0] or self._open(), self.points)
+        if status or listening:
+            check(status)
+            if status > _NON_FINITE:
+                self._raise_failed(status)
+        return self.outputs
+
+    # --------------------------------------------------------------------------------------------
+    # Bindings
+    # --------------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        inputs: Arrays | None = None,
+        outputs: Arrays | None = None,
+        *,
+        parameters: Arrays | None = None,
+        derivatives: Mapping[str, Any] | bool | None = None,
+        tangents: Arrays | None = None,
+        jvps: Arrays | None = None,
+        cotangents: Arrays | None = None,
+        adjoints: Arrays | None = None,
+        report: Arrays | bool | None = None,
+    ) -> None:
+        """Bind other arrays, in a few microseconds each; what is not named stays bound.
+
+        The arguments are those of Model.bind(). The arrays must fit the batch of the call: for
+        another, bind the model again. When one is refused, none is changed.
+        """
+        with self._turn:
+            self._open()
+            requested = self._requested(
+                {
+                    "inputs": inputs,
+                    "outputs": outputs,
+                    "parameters": parameters,
+                    "derivatives": derivatives,
+                    "tangents": tangents,
+                    "jvps": jvps,
+                    "cotangents": cotangents,
+                    "adjoints": adjoints,
+                    "report": dict.fromkeys(REPORTS, True) if report is True else report,
+                }
+            )
+            self._attach(self._fitted(requested, self._views(requested)))
+            self._fits.clear()
+            self._exchanged.clear()
+
+    def swap(self, history: str, current: str) -> None:
+        """Exchange the array of the input `history` with that of the output or input `current`.
+
+        `call.swap("stress~1", "stress")` at the end of a step makes the new stress the old one, and
+        no value moves. From then on `call.inputs["stress~1"]` is the array that was
+        `call.outputs["stress"]`, and the other way round.
+        """
+        with self._turn:
+            call, bound = self._open(), self._bound
+            keys = self._exchanged.get((history, current))
+            if keys is not None:
+                one, other = (bound[key][1].value for key in keys)
+                first, second = map(self._fits.get, ((keys[0], id(other)), (keys[1], id(one))))
+                if first and second:
+                    for fit in (first, second):
+                        check(fit.function(call[0], *fit.arguments))
+                        bound[fit.key] = fit.pair
+                        fit.values[fit.key[1]] = fit.pair[1].value
+                    return
+            self._exchange(history, current)
+
+    def close(self) -> None:
+        """Let go of the arrays. Closing twice is allowed, and waits for a call that runs."""
+        with self._turn:
+            super().close()
+            self._bound.clear()
+            self._fits.clear()
+            self._exchanged.clear()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self.closed else ""
+        return f"<Call of {self._model!r}, batch {self.batch}{closed}>"
+
+    # --------------------------------------------------------------------------------------------
+    # How it is done
+    # --------------------------------------------------------------------------------------------
+
+    def _requested(self, groups: Mapping[str, Any]) -> _Requested:
+        """What to bind, by key: a place with an array, True for a new one, None for no more."""
+        requested: _Requested = {}
+        for place, value in requests(self._model._signature, self._places, groups):
+            if place.key in requested:
+                raise place.label.refuse("is given twice", lib.NEML2_ERROR_NAME)
+            if place.key[0] == "inputs" and value is None:
+                raise _missing(place)
+            if value is True and not place.written:
+                raise place.label.refuse("is read: bind an array", lib.NEML2_ERROR_ARGUMENT)
+            if place.key == ("report", "status") and value is None:
+                value = True  # which is there always
+            requested[place.key] = place, value
+        return requested
+
+    def _views(self, requested: _Requested) -> dict[Key, Array]:
+        """The arrays that were given."""
+        return {
+            key: place.view(value)
+            for key, (place, value) in requested.items()
+            if value is not None and value is not True
+        }
+
+    def _common_batch(self, requested: _Requested, views: Mapping[Key, Array]) -> Shape:
+        """That of all arrays that are read, and of the stored parameters."""
+        read = [(requested[key][0], view) for key, view in views.items() if key[0] in READ]
+        for name in self._model.parameters.names:
+            if ("parameters", name) not in views:
+                read.append((self._places.at("parameters", name), self._stored(name)))
+        return common_batch((place.label, place.batch_of(view)) for place, view in read)
+
+    def _fitted(
+        self, requested: _Requested, views: Mapping[Key, Array]
+    ) -> dict[Key, tuple[Place, Bound | None]]:
+        """What is requested as it can be bound in the batch of the call."""
+        fitted: dict[Key, tuple[Place, Bound | None]] = {}
+        for key, (place, value) in requested.items():
+            if value is None:
+                fitted[key] = place, None
+                continue
+            array = views.get(key)
+            if array is None:
+                array = place.new(self._batch_of_new(place, views))
+                value = self._handed_out(array)
+            fitted[key] = place, place.bound(value, array, self.batch)
+        return fitted
+
+    def _batch_of_new(self, place: Place, views: Mapping[Key, Array]) -> Shape:
+        """An adjoint is like the array of its variable; all else has the batch of the call."""
+        if place.key[0] != "adjoints":
+            return self.batch
+        name = place.key[1]
+        of_input = name in self._model.inputs.index_of
+        key = ("inputs" if of_input else "parameters", name)
+        if key in views:
+            return place.batch_of(views[key])
+        if key in self._bound:
+            return place.batch_of(self._bound[key][1].array)
+        return place.batch_of(self._stored(name))
+
+    def _stored(self, parameter: str) -> Array:
+        """The stored value of a parameter."""
+        return np.asarray(Tensor(self._model.named_parameters()[parameter]))
+
+    def _handed_out(self, array: Array) -> Any:
+        """A new array as one of the kind of those that were given."""
+        return array if self._kind is NUMPY else self._kind.hand_out(Tensor(array)._open(), array)
+
+    def _attach(self, fitted: Mapping[Key, tuple[Place, Bound | None]]) -> None:
+        """Bind in the library, and show what is bound."""
+        call = self._open()
+        for key, (place, bound) in fitted.items():
+            place.attach(call[0], bound)
+            values = self._values[key[0]]
+            if len(key) == 3:
+                values = values.setdefault(key[1], {})
+            if bound is None:
+                self._bound.pop(key, None)
+                values.pop(key[-1], None)
+            else:
+                self._bound[key] = place, bound
+                values[key[-1]] = bound.value
+
+    def _exchange(self, history: str, current: str) -> None:
+        """Exchange arrays, and remember where they fit."""
+        group = "outputs" if current in self._model.outputs.index_of else "inputs"
+        before = self._at("inputs", history), self._at(group, current)
+        (one, first), (other, second) = before
+        requested = {one.key: (one, second.value), other.key: (other, first.value)}
+        self._attach(self._fitted(requested, self._views(requested)))
+        for place, fitting in (*before, self._bound[one.key], self._bound[other.key]):
+            self._fits[place.key, id(fitting.value)] = Fit(
+                place.key,
+                (place, fitting),
+                place.function,
+                place.arguments(fitting),
+                self._values[place.key[0]],
+            )
+        self._exchanged[history, current] = one.key, other.key
+
+    def _at(self, group: str, name: str) -> tuple[Place, Bound]:
+        """What is bound at a name; FatalError where there is no such name, or nothing."""
+        bound = self._bound.get((group, name))
+        if bound is None:
+            raise self._places.at(group, name).label.refuse(
+                "has no array to exchange", lib.NEML2_ERROR_MISSING
+            )
+        return bound
+
+    def _raise_failed(self, status: int) -> NoReturn:
+        """ConvergenceError of the last run."""
+        good = np.asarray(self._bound["report", "status"][1].array <= _NON_FINITE)
+        raise last_failure(status).unconverged(
+            failed_segment(self._model._engine.implicit_segments, good, {}),
+            report=self.report,
+            converged_mask=self._handed_out(good),
+            outputs=self.outputs,
+            derivatives=self.derivatives or self.jvps or self.adjoints or None,
+        )
+
+
+def _with_defaults(model: Model, groups: Mapping[str, Any]) -> dict[str, Any]:
+    """`groups`, with new arrays for the outputs, and for what else is asked for by and by.
+
+    Outputs that are not named are allocated all the same; what a tangent or a cotangent leads to is
+    where nothing is named; and the status always.
+    """
+    check_mapping("inputs", groups["inputs"])
+    report, derivatives = groups["report"], model.derivatives
+    completed = dict(groups)
+    for group, names, given in (
+        ("outputs", model.outputs.names, groups["outputs"]),
+        ("report", REPORTS if report is True else ["status"], None if report is True else report),
+    ):
+        check_mapping(group, given or {})
+        completed[group] = {**dict.fromkeys(names, True), **(given or {})}
+    if groups["tangents"] is not None and groups["jvps"] is None:
+        completed["jvps"] = dict.fromkeys((d.output for d in derivatives), True)
+    if groups["cotangents"] is not None and groups["adjoints"] is None:
+        completed["adjoints"] = dict.fromkeys((d.variable for d in derivatives), True)
+    return completed
+
+
+def _missing(place: Place) -> FatalError:
+    return place.label.refuse(
+        f"is missing; every input must be bound. Its shape is batch axes and then {place.shape}",
+        lib.NEML2_ERROR_MISSING,
+    )

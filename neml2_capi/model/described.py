@@ -1,0 +1,148 @@
+"""What a model says of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._ffi.tensor import device_text
+from neml2_capi._ffi.variables import Derivative, History, Variables
+from neml2_capi.model.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from neml2_capi.model.backend import Backend
+    from neml2_capi.model.signature import Signature
+    from neml2_capi.model.source import Source
+
+
+class Described:
+    """The variables of a model, and what it runs on."""
+
+    _engine: Backend
+    _source: Source
+
+    @property
+    def _signature(self) -> Signature:
+        return self._engine.signature
+
+    @property
+    def _dtype(self) -> str:
+        """The name of the element type, whatever `dtype` is in a subclass."""
+        return self._signature.dtype
+
+    @property
+    def runtime(self) -> str:
+        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does.
+
+        "tensors" where all of the model does. Of a scheduler, that of the first device.
+        """
+        return self._engine.runtime
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """A copy of the scheduler that the model was loaded with; None without one."""
+        return None if self._source.devices is None else Scheduler(self._source.devices)
+
+    @property
+    def points_evaluated(self) -> tuple[int, ...]:
+        """How many points each device of the scheduler has evaluated since the model was loaded.
+
+        What a batch size or a priority is worth can be told by it. Without a scheduler it is empty.
+        """
+        devices = range(len(self._source.devices or ()))
+        return tuple(self._engine.points_evaluated(device) for device in devices)
+
+    @property
+    def inputs(self) -> Variables:
+        """The inputs, a sequence of Variable. `x~1` is the value of `x` at the previous step."""
+        return self._signature.inputs
+
+    @property
+    def outputs(self) -> Variables:
+        """The outputs, a sequence of Variable."""
+        return self._signature.outputs
+
+    @property
+    def parameters(self) -> Variables:
+        """The parameters that were promoted at compile time, a sequence of Variable."""
+        return self._signature.parameters
+
+    @property
+    def unknowns(self) -> Variables:
+        """What the implicit segments solve for, a sequence of Variable."""
+        return self._signature.unknowns
+
+    @property
+    def derivatives(self) -> tuple[Derivative, ...]:
+        """The derivatives with respect to inputs that were compiled."""
+        return self._signature.derivatives
+
+    @property
+    def parameter_derivatives(self) -> tuple[Derivative, ...]:
+        """The derivatives with respect to promoted parameters that were compiled."""
+        return self._signature.parameter_derivatives
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """The inputs `x~1`, `x~2`, and the outputs that they become at the next step."""
+        return self._signature.histories
+
+    def describe(self) -> dict[str, Any]:
+        """What the artifact holds: segments, packages, settings; in one form for every schema."""
+        return self._engine.describe()
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(self.inputs.names)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        return list(self.outputs.names)
+
+    @property
+    def input_base_shapes(self) -> list[list[int]]:
+        """The base shape of each input: [] for a Scalar, [6] for an SR2."""
+        return [list(variable.base_shape) for variable in self.inputs]
+
+    @property
+    def output_base_shapes(self) -> list[list[int]]:
+        """The base shape of each output."""
+        return [list(variable.base_shape) for variable in self.outputs]
+
+    @property
+    def parameter_base_shapes(self) -> dict[str, list[int]]:
+        """The base shape of each parameter, by its qualified name."""
+        return {variable.name: list(variable.base_shape) for variable in self.parameters}
+
+    @property
+    def input_sub_batch_shapes(self) -> list[list[int]]:
+        """The sub-batch shape of each input: the axes between the batch and the base."""
+        return [list(variable.sub_batch_shape) for variable in self.inputs]
+
+    @property
+    def output_sub_batch_shapes(self) -> list[list[int]]:
+        """The sub-batch shape of each output."""
+        return [list(variable.sub_batch_shape) for variable in self.outputs]
+
+    @property
+    def input_types(self) -> list[str]:
+        """The mathematical type of each input: "SR2", "Scalar"."""
+        return [variable.type for variable in self.inputs]
+
+    @property
+    def output_types(self) -> list[str]:
+        """The mathematical type of each output."""
+        return [variable.type for variable in self.outputs]
+
+    @property
+    def device(self) -> Any:
+        """Where the model runs: "cpu", also with a scheduler, or "cuda:0"."""
+        return device_text(self._signature.device)
+
+    @property
+    def dtype(self) -> Any:
+        """The element type of the floating-point variables, a numpy.dtype."""
+        return np.dtype(self._signature.dtype)

@@ -1,0 +1,144 @@
+"""Evaluations of a model, whatever evaluates it: what is asked for, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.kinds import NUMPY, Kind
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Tensor, on_host
+from neml2_capi._ffi.variables import Derivative, Variables
+from neml2_capi.model.signature import Signature
+
+
+class Report(Protocol):
+    """What became of each point."""
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what Model.evaluate() returns."""
+
+    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
+        """Raise a ConvergenceError with the results of the points that did not fail."""
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation gives: outputs by name, other results in order, and the report."""
+
+    status: int
+    outputs: dict[str, Any]
+    #: One per input, output, parameter or derivative, whatever it was asked for; None where absent.
+    results: Sequence[Any]
+    report: Report
+
+    def raise_if_failed(self, named: Any = None) -> None:
+        """ConvergenceError where points failed, with `named` as what else was asked for."""
+        if self.status > lib.NEML2_NON_FINITE:
+            self.report.raise_error(self.status, self.outputs, named)
+
+
+class Operation(NamedTuple):
+    """A function of Model that evaluates: what it takes and returns."""
+
+    name: str
+    #: What its directions are called and belong to: ("tangent of", "inputs").
+    directions: tuple[str, str] | None = None
+    #: What it returns beside the outputs: a result for each of these of a Signature.
+    results: str | None = None
+    #: Whether it returns the outputs.
+    with_outputs: bool = True
+
+    @property
+    def argument(self) -> str:
+        """The name of the argument that has the directions: "tangents"."""
+        return f"{self.directions[0].split()[0]}s" if self.directions else ""
+
+    def wanted(self, signature: Signature) -> Sequence[Any]:
+        """What it has a result for."""
+        return getattr(signature, self.results) if self.results else ()
+
+    def along(self, signature: Signature) -> Any:
+        """The variables that its directions belong to."""
+        return getattr(signature, self.directions[1]) if self.directions else ()
+
+    def returned(self, signature: Signature, evaluation: Evaluation) -> Any:
+        """What the function returns; ConvergenceError where points failed."""
+        wanted = self.wanted(signature)
+        named = None
+        if self.results:
+            by = by_name if isinstance(wanted, Variables) else by_pair
+            named = by(wanted, evaluation.results)
+        evaluation.raise_if_failed(named)
+        if named is None:
+            return evaluation.outputs
+        return (evaluation.outputs, named) if self.with_outputs else named
+
+
+FORWARD = Operation("forward")
+JVP = Operation("jvp", ("tangent of", "inputs"), "outputs")
+VJP = Operation("vjp", ("cotangent of", "outputs"), "inputs")
+JACOBIAN = Operation("jacobian", None, "derivatives")
+PARAM_JACOBIAN = Operation("param_jacobian", None, "parameter_derivatives")
+PARAM_VJP = Operation("param_vjp", ("cotangent of", "outputs"), "parameters", with_outputs=False)
+
+OPERATIONS = (FORWARD, JVP, VJP, JACOBIAN, PARAM_JACOBIAN, PARAM_VJP)
+
+
+def by_pair(derivatives: Any, blocks: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    """Blocks as {output: {variable: block}}."""
+    table: dict[str, dict[str, Any]] = {}
+    pairs: Sequence[Derivative] = derivatives
+    for derivative, block in zip(pairs, blocks, strict=True):
+        table.setdefault(derivative.output, {})[derivative.variable] = block
+    return table
+
+
+def by_name(variables: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the names of the variables; what is None is left out."""
+    named = zip(variables.names, values, strict=True)
+    return {name: value for name, value in named if value is not None}
+
+
+def kind_of_results(own: Kind, given: Kind | None) -> Kind:
+    """The kind of the arguments, unless the model has one of its own."""
+    return given if given is not None and own is NUMPY else own
+
+
+def implicit_segments(description: Mapping[str, Any]) -> list[tuple[str, set[str]]]:
+    """The package of the residual of each implicit segment, and what it is solved for."""
+    return [
+        (
+            segment["residual_package"],
+            {v["name"] for group in segment["unknowns"] for v in group["variables"]},
+        )
+        for segment in description["segments"]
+        if segment["kind"] == "implicit"
+    ]
+
+
+def failed_segment(
+    segments: Sequence[tuple[str, set[str]]], good: Any, unknowns: Mapping[str, Any]
+) -> str:
+    """The implicit segment at which the first point failed, by its residual; "" if unknown."""
+    if len(segments) == 1:
+        return segments[0][0]
+    first = int(np.argmin(good.ravel()))
+    for name, solved in reversed(segments):  # there are no iterates of those after it
+        for unknown in solved & unknowns.keys():
+            values = on_host(Tensor(unknowns[unknown])._open()).reshape(good.size, -1)[first]
+            if not np.isnan(values).any():
+                return name
+    return ""
+
+
+def check_mapping(argument: str, values: object) -> None:
+    """FatalError unless `values` is a mapping."""
+    if not isinstance(values, Mapping):
+        raise FatalError(
+            f"{argument} must be a mapping of names to arrays; got {type(values).__name__}",
+            lib.NEML2_ERROR_ARGUMENT,
+            argument,
+        )

@@ -1,0 +1,257 @@
+"""A compiled material model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, SupportsIndex, TypeVar
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.kinds import NUMPY, Kind
+from neml2_capi._ffi.library import absolute, lib
+from neml2_capi.model.backend import Backend
+from neml2_capi.model.call import Call
+from neml2_capi.model.copies import reopened, setting_of
+from neml2_capi.model.described import Described
+from neml2_capi.model.functions import Functions
+from neml2_capi.model.native import Native
+from neml2_capi.model.options import Options
+from neml2_capi.model.parameters import Parameters
+from neml2_capi.model.scheduler import Scheduler
+from neml2_capi.model.source import Source, source_of
+
+_Self = TypeVar("_Self", bound="Model")
+
+
+class Model(Functions, Described):
+    """A material model, compiled by `neml2-compile`.
+
+        model = Model("aoti/elasticity")
+        stress = model.forward({"strain": strain})["stress"]
+
+    Inputs have the shape (*B, *base_shape) (see `inputs`), where the batches B of all inputs and
+    parameters broadcast. They can be numpy arrays, torch tensors, arrays of any other library that
+    has `__dlpack__` (jax, for example), or numbers and lists; arrays of the model's element type
+    are read where they are, and never written. Results are of the same kind, over memory of their
+    own; they carry no gradients. Numpy arrays, numbers and lists go along with one other kind; two
+    others are a FatalError. Where a library has no `from_dlpack` that makes its arrays, results are
+    numpy arrays. Units are the artifact's. A symmetric tensor (SR2) is in Mandel notation: xx, yy,
+    zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy.
+
+    Any number of threads may call one model, and so may the child of a fork; the interpreter's lock
+    is released meanwhile. A copy, and a pickle on its way to a worker process, hold where the
+    artifact is, the options that were changed, and the parameters: the artifact is opened again.
+    """
+
+    #: The kind of the results; NUMPY: that of the arguments.
+    _kind: Kind = NUMPY
+
+    def __init__(
+        self,
+        artifact_root: str | os.PathLike[str],
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        engine: str = "native",
+        runtime: str = "auto",
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        """Load the artifact `artifact_root` of NEML2 3.0.0 to 3.1.
+
+        It is given by its folder, a device folder in it, its metadata.json or <model>_meta.json,
+        or the stub of one compiled model. NEML2 3.0.4 to 3.0.6 kept the settings of the solver in
+        the stub only: without it, its defaults hold.
+        `device` ("cpu", also the default, "cuda" or "cuda:1") and `dtype` ("float64", the default,
+        or "float32"; as text or as a type of numpy or torch) choose among what the artifact was
+        compiled for. A model on CUDA takes and returns torch tensors there; this is untested, and
+        include/neml2_capi.h says under "Devices" what it can do.
+        `engine` "python" evaluates the same in plain Python over the compiled graphs, see
+        neml2_capi.engine: slow, easy to follow and to change, and without solve().
+        `runtime` is what the compiled graphs call: "builtin", this package alone; "libtorch", that
+        of NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be imported;
+        "auto", libtorch for those only of which the built-in runtime lacks something; "tensors",
+        libtorch, and Newton's method and the chain rule by its operators, too, as on CUDA. With the
+        engine "python" it is always the built-in one.
+        `scheduler` spreads the points over devices, and is given in place of `device` and
+        `runtime`; what becomes of it later does not count.
+        FatalError where it cannot be loaded; the message says why.
+        """
+        where = absolute(artifact_root)
+        self._load(source_of(where, None, device, dtype, runtime, scheduler), engine)
+
+    @classmethod
+    def from_stub(
+        cls: type[_Self],
+        stub: str | os.PathLike[str],
+        name: str,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        runtime: str = "auto",
+        scheduler: Scheduler | None = None,
+    ) -> _Self:
+        """Load the model `name` of a HIT stub, the <name>_aoti.i that stands beside an artifact.
+
+        What an older stub says of the solver holds. The other arguments are as in Model.
+        """
+        model = cls.__new__(cls)
+        model._load(source_of(absolute(stub), name, device, dtype, runtime, scheduler), "native")
+        return model
+
+    def _load(self, source: Source, engine: str) -> None:
+        self._source = source
+        self._engine = _opened(source, engine, self._kind)
+        self._options_at_load = dict(self.options)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._engine.closed
+
+    def close(self) -> None:
+        """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
+        self._engine.close()
+
+    def __enter__(self: _Self) -> _Self:
+        self._engine._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        self._engine._open()
+        return reopened, (type(self), self._engine.name, self._source, setting_of(self))
+
+    def __repr__(self) -> str:
+        signature = f"({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})"
+        closed = ", closed" if self.closed else ""
+        return f"<{type(self).__name__} {signature}, {self._dtype}{closed}>"
+
+    def bind(
+        self,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any] | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        derivatives: Mapping[str, Any] | bool | None = None,
+        tangents: Mapping[str, Any] | None = None,
+        jvps: Mapping[str, Any] | None = None,
+        cotangents: Mapping[str, Any] | None = None,
+        adjoints: Mapping[str, Any] | None = None,
+        report: Mapping[str, Any] | bool | None = None,
+    ) -> Call:
+        """Bind the model to arrays, once, to evaluate it again and again with what is in them.
+
+            call = model.bind({"strain": strain}, derivatives=True)
+            for strain[...] in path:
+                call()
+                print(call.outputs["stress"], call.derivatives["stress"]["strain"])
+
+        `inputs` are all inputs by name; `parameters` replace stored values in this call. They, the
+        `tangents` (of inputs) and the `cotangents` (of outputs) are read at every run: numpy
+        arrays, torch tensors and other holders of `__dlpack__` where they are, or numbers, which
+        stay. What is not said of a tangent, a cotangent or a parameter is zero, zero, and as
+        stored. The batches of arrays must be equal; one value may serve all points.
+
+        What is written, likewise by name: `outputs`; `derivatives`, {output: {input or parameter:
+        block}}; `jvps`, of outputs along the tangents; `adjoints`, of inputs and parameters by the
+        cotangents, summed over the points where the array is one value; and `report`, with
+        "status", "iterations", "residual_norm" and "suggested_cut". A value is an array, True for
+        a new one, or None for nothing. True for all `derivatives` by inputs, or the whole `report`.
+        Outputs that are not named get new arrays, and so do `jvps` and `adjoints` that are not
+        said; these are of the kind of what is bound, or of numpy where that kind cannot be written
+        (jax). A block is there for each point, also where it is the same for all.
+
+        An array is used where it is: the values of a point must be dense and row-major, and the
+        points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
+        input, and else overlaps no other. FatalError says which array does not fit, and why.
+        """
+        return Call(
+            self,
+            {
+                "inputs": inputs,
+                "parameters": parameters,
+                "tangents": tangents,
+                "cotangents": cotangents,
+                "outputs": outputs,
+                "derivatives": derivatives,
+                "jvps": jvps,
+                "adjoints": adjoints,
+                "report": report,
+            },
+        )
+
+    def named_parameters(self) -> Parameters:
+        """The parameters as a live mapping of views: writing to one changes the model.
+
+        `model.named_parameters()["elasticity.E"][...] = 100e3` takes effect from the next call on.
+        """
+        return Parameters(self)
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Replace a parameter by a copy of `value`, of shape (*B, *base_shape).
+
+        B must broadcast with the batch of the inputs. A value of a wrong shape or type is a
+        FatalError and changes nothing.
+        """
+        self._engine.set_parameter(self.parameters.resolve(name), value)
+
+    @property
+    def options(self) -> Options:
+        """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
+        options: Options = self._engine.options
+        return options
+
+    def set_solver_config(
+        self,
+        atol: float,
+        rtol: float,
+        miters: int,
+        ls_type: str,
+        ls_max_iters: int,
+        ls_cutback: float,
+        ls_c: float,
+        substep_del_tol: float = 1e-6,
+    ) -> None:
+        """Set the options of the Newton solve; when one is refused, none is changed.
+
+        `atol` and `rtol` bound the residual norm, absolutely and relative to the first one; at most
+        `miters` - 1 steps are made. `ls_type` is "BACKTRACKING" or "STRONG_WOLFE"; the line search
+        makes fewer than `ls_max_iters` trials, divides the step length by `ls_cutback` after each,
+        and asks for the fraction `ls_c` of the expected decrease. `substep_del_tol` bounds the
+        relative Newton step in the substepping solve.
+        """
+        self.options.update(
+            {
+                "atol": atol,
+                "rtol": rtol,
+                "miters": miters,
+                "ls_type": ls_type,
+                "ls_max_iters": ls_max_iters,
+                "ls_cutback": ls_cutback,
+                "ls_c": ls_c,
+                "substep_del_tol": substep_del_tol,
+            }
+        )
+
+
+def _opened(source: Source, engine: str, kind: Kind) -> Backend:
+    """What evaluates the model: the library, or Python."""
+    if engine == "native":
+        return Native(source, kind)
+    if engine == "python":
+        from neml2_capi.model.in_python import InPython
+
+        return InPython(source, kind)
+    raise FatalError(
+        f"there is no engine {engine!r}; there are: native, python",
+        lib.NEML2_ERROR_ARGUMENT,
+        "engine",
+    )

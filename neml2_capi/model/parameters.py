@@ -1,0 +1,39 @@
+"""The parameters of a model as a live mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neml2_capi.model.model import Model
+
+
+class Parameters(Mapping[str, Any]):
+    """Views of a model's parameters, by qualified name or, where it is unique, last component.
+
+    A view has the shape (*B, *base_shape), with B empty or one value per point. It shares the
+    model's memory: `parameters["E"][...] = 100e3` takes effect from the next evaluation on, and so
+    does `parameters["E"] = 100e3`, which can also change B. A view taken before B changed keeps the
+    old values, and no longer writes to the model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> Any:
+        return self._model._engine.parameter(self._model.parameters.resolve(name))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._model.set_parameter(name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._model.parameters.names)
+
+    def __len__(self) -> int:
+        return len(self._model.parameters)
+
+    def __repr__(self) -> str:
+        if self._model.closed:
+            return "<Parameters of a closed model>"
+        return repr({name: self[name] for name in self})

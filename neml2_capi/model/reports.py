@@ -1,0 +1,13 @@
+"""What can be reported of each point of an evaluation."""
+
+from __future__ import annotations
+
+from neml2_capi._ffi.library import lib
+
+#: By name: the number in the header, and the element type.
+REPORTS = {
+    "status": (lib.NEML2_REPORT_STATUS, "int32"),
+    "iterations": (lib.NEML2_REPORT_ITERATIONS, "int32"),
+    "residual_norm": (lib.NEML2_REPORT_RESIDUAL_NORM, "float64"),
+    "suggested_cut": (lib.NEML2_REPORT_SUGGESTED_CUT, "float64"),
+}

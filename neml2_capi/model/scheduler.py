@@ -1,0 +1,208 @@
+"""Devices over which a model spreads its points."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+
+from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.library import c_string, ffi, lib, text
+
+if TYPE_CHECKING:
+    from neml2_capi._toml import Node
+
+__all__ = ["Device", "Scheduler"]
+
+
+class Device(NamedTuple):
+    """A device of a scheduler: what it is, and how many points it is given.
+
+    Of devices with capacity left that of the greatest `priority` is given the next sub-batch, and
+    the first one where they are equal.
+    """
+
+    #: "cpu", "cuda" or "cuda:1".
+    device: str
+    #: The points of a sub-batch. 0, which is for a scheduler of one device, has no bound.
+    batch_size: int = 0
+    #: The points that it may be given at once, at least `batch_size`; 0: twice `batch_size`.
+    capacity: int = 0
+    #: Any finite number.
+    priority: float = 1.0
+    #: As that of a Model.
+    runtime: str = "auto"
+
+
+class Scheduler(Handle):
+    """Devices over which a model spreads the points of every evaluation, in sub-batches.
+
+        from neml2_capi import Device, Model, Scheduler
+
+        node = Scheduler([Device("cpu", batch_size=512), Device("cuda:0", 4096, priority=2.0)])
+        model = Model("aoti/viscoplastic", scheduler=Scheduler("cpu", batch_size=512))
+
+    The model is otherwise like any other. With one device, the calling thread evaluates sub-batch
+    after sub-batch; with several, each has a thread of its own, and results differ by as much as
+    those of the devices do. There is one CPU at most, or one for each runtime that is named.
+
+    A copy, and a pickle, have the same devices. One thread at a time may use a scheduler; models
+    that were loaded with it do not need it any more.
+    """
+
+    def __init__(
+        self,
+        devices: str | Device | Iterable[Device],
+        batch_size: int = 0,
+        *,
+        runtime: str = "auto",
+    ) -> None:
+        """A scheduler of several devices, or of one, which may be a name: Scheduler("cpu", 512).
+
+        `batch_size` and `runtime` are for one by its name. FatalError names what does not fit.
+        """
+        owner = owned("scheduler")
+        check(lib.neml2_scheduler_create(owner))
+        super().__init__(owner)
+        if isinstance(devices, str):
+            devices = [Device(devices, batch_size, runtime=runtime)]
+        elif batch_size or runtime != "auto":
+            raise FatalError(
+                "batch_size and runtime are for one device by its name: give each Device its own",
+                lib.NEML2_ERROR_ARGUMENT,
+                "batch_size" if batch_size else "runtime",
+            )
+        for device in [devices] if isinstance(devices, Device) else devices:
+            self._add(device)
+
+    def _add(self, device: Device) -> None:
+        if not isinstance(device, Device):
+            raise _not_a("Device", device, "devices")
+        check(
+            lib.neml2_scheduler_add(
+                self._open()[0],
+                c_string(str(device.device)),
+                c_string(device.runtime),
+                _whole(device.batch_size, "batch_size"),
+                _whole(device.capacity, "capacity"),
+                float(device.priority),
+            )
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices, with the capacities that they have."""
+        owner, count = self._open(), ffi.new("int64_t *")
+        check(lib.neml2_scheduler_count(count, owner[0]))
+        return tuple(_read(owner, index) for index in range(count[0]))
+
+    def keep_rank(self, local_rank: int, local_size: int) -> Scheduler:
+        """Keep one device, for a process of many on one node, as MPI's; returns this scheduler.
+
+        It is that of number `local_rank` modulo their count, where the `local_size` processes of
+        the node are counted from 0. Several processes may share a device. FatalError where there
+        are fewer processes than devices, of which some would be idle.
+        """
+        rank, size = _whole(local_rank, "local_rank"), _whole(local_size, "local_size")
+        check(lib.neml2_scheduler_keep_rank(self._open()[0], rank, size))
+        return self
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str], section: str = "scheduler") -> Scheduler:
+        """Read a table of a TOML file, by its name: that of one device, or of a list of them.
+
+        ```toml
+        [[scheduler.devices]]
+        device = "cpu"
+        batch_size = 512
+
+        [[scheduler.devices]]
+        device = "cuda:0"
+        batch_size = 4096
+        capacity = 8192
+        priority = 2.0
+        ```
+
+        The keys are the attributes of Device. FatalError names the file, the key and what is wrong
+        there. Python 3.10 needs tomli.
+        """
+        from pathlib import Path
+
+        from neml2_capi._toml import Node, load
+
+        node = Node(Path(path), "", load(Path(path)))
+        for name in section.split("."):
+            node = node.required(name, "the table of a scheduler")
+        return scheduler_of(node)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return type(self), (self.devices,)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"<{name}, closed>" if self.closed else f"{name}({list(self.devices)!r})"
+
+
+def scheduler_of(table: Node) -> Scheduler:
+    """What a table says; FatalError by its key."""
+    if "devices" in table:
+        table.table(("devices",))
+        nodes = table["devices"].tables("a list of tables, one for each device")
+    else:
+        nodes = [table]
+    scheduler = Scheduler(())
+    for node in nodes:
+        device = _device(node)
+        try:
+            scheduler._add(device)
+        except FatalError as error:
+            key = node.find(error.subject) or node
+            raise key.refuse(str(error), error.status) from error
+    return scheduler
+
+
+def _device(node: Node) -> Device:
+    node.table(("device", "batch_size", "capacity", "priority", "runtime"))
+    known: dict[str, Any] = {
+        "device": node.required("device", '"cpu", "cuda" or "cuda:1"').text('"cpu" or "cuda:1"')
+    }
+    for name in ("batch_size", "capacity"):
+        if name in node:
+            known[name] = node[name].count("a number of points, 1 at least")
+    if "priority" in node:
+        known["priority"] = node["priority"].number()
+    if "runtime" in node:
+        known["runtime"] = node["runtime"].text()
+    return Device(**known)
+
+
+def _read(owner: Any, index: int) -> Device:
+    names, sizes = ffi.new("const char *[2]"), ffi.new("int64_t[2]")
+    priority = ffi.new("double *")
+    check(lib.neml2_scheduler_info(names, names + 1, sizes, sizes + 1, priority, owner[0], index))
+    return Device(text(names[0]), sizes[0], sizes[1], priority[0], text(names[1]))
+
+
+def _whole(value: Any, name: str) -> int:
+    """An integer, of numpy for example, in 64 bits."""
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise FatalError(
+            f"{name} must be a whole number; got {value!r}", lib.NEML2_ERROR_ARGUMENT, name
+        ) from None
+    if abs(number) >= 2**63:
+        raise FatalError(f"{name} is out of bounds: {number}", lib.NEML2_ERROR_ARGUMENT, name)
+    return int(number)
+
+
+def not_a_scheduler(value: Any) -> FatalError:
+    """The error for a `scheduler` that is none."""
+    return _not_a("Scheduler", value, "scheduler")
+
+
+def _not_a(what: str, value: Any, name: str) -> FatalError:
+    return FatalError(
+        f"expected a neml2_capi.{what}; got {value!r}", lib.NEML2_ERROR_ARGUMENT, name
+    )

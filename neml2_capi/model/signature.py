@@ -1,0 +1,24 @@
+"""What a model takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neml2_capi._ffi.variables import Derivative, History, Variables
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The variables and derivatives of a model, and where and in which numbers it computes."""
+
+    inputs: Variables
+    outputs: Variables
+    parameters: Variables
+    unknowns: Variables
+    derivatives: tuple[Derivative, ...]
+    parameter_derivatives: tuple[Derivative, ...]
+    histories: tuple[History, ...]
+    #: The element type of floating-point values, "float64" for example.
+    dtype: str
+    #: By the numbers of DLPack: what kind of device, and which.
+    device: tuple[int, int]

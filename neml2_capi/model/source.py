@@ -1,0 +1,55 @@
+"""Where a model comes from, by the arguments of Model()."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi.model.scheduler import Device, Scheduler, not_a_scheduler
+
+
+class Source(NamedTuple):
+    """How a model was loaded."""
+
+    #: Absolute.
+    path: str
+    #: The name of the model where the path is that of a stub of several.
+    name: str | None
+    device: str | None
+    dtype: str | None
+    runtime: str = "auto"
+    #: Those of the scheduler, if there is one.
+    devices: tuple[Device, ...] | None = None
+
+
+def source_of(
+    path: str, name: str | None, device: Any, dtype: Any, runtime: str, scheduler: Scheduler | None
+) -> Source:
+    """Where a model comes from, by the arguments of Model()."""
+    target = _target(device, dtype)
+    if scheduler is None:
+        return Source(path, name, *target, runtime)
+    if not isinstance(scheduler, Scheduler):
+        raise not_a_scheduler(scheduler)
+    if target[0] is not None or runtime != "auto":
+        raise FatalError(
+            "the devices and their runtimes are those of the scheduler: leave "
+            f"{'device' if target[0] else 'runtime'} out",
+            lib.NEML2_ERROR_ARGUMENT,
+            "device" if target[0] else "runtime",
+        )
+    return Source(path, name, *target, devices=scheduler.devices)
+
+
+def _target(device: Any, dtype: Any) -> tuple[str | None, str | None]:
+    """The names of a device and an element type; None for the defaults."""
+    name = None
+    if dtype is not None and dtype != "":
+        # torch.float64 is written "torch.float64"; numpy knows the name of everything else.
+        name = str(dtype).removeprefix("torch.")
+        if not isinstance(dtype, str) and name == str(dtype):
+            name = np.dtype(dtype).name
+    return str(device) if device else None, name

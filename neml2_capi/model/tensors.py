@@ -1,0 +1,164 @@
+"""Evaluations by the library over tensors of any batch: arrays in, handles across, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.errors import FatalError, check, last_failure, unknown_name
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.kinds import Kinds
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
+from neml2_capi._ffi.variables import Variables
+from neml2_capi.model.evaluation import (
+    OPERATIONS,
+    Evaluation,
+    Operation,
+    check_mapping,
+    failed_segment,
+    kind_of_results,
+)
+from neml2_capi.model.reports import REPORTS
+
+if TYPE_CHECKING:
+    from neml2_capi.model.backend import Backend
+
+_FUNCTIONS = {each.name: getattr(lib, f"neml2_model_{each.name}") for each in OPERATIONS}
+
+
+def evaluate(
+    backend: Backend,
+    operation: Operation,
+    inputs: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None,
+    directions: Any = None,
+) -> Evaluation:
+    """Call the library. FatalError where it refuses."""
+    handle, model = backend._open(), backend.signature
+    wanted, along = operation.wanted(model), operation.along(model)
+    outputs, others = results(len(model.outputs)), results(len(wanted))
+    report, kinds = NativeReport(backend), Kinds()
+    with (
+        Arguments(len(model.inputs), kinds) as given,
+        Arguments(len(model.parameters), kinds) as replaced,
+        Arguments(len(along), kinds) as directed,
+    ):
+        fill(given, model.inputs, inputs, "inputs")
+        if overrides is not None:
+            fill_resolved(replaced, model.parameters, overrides)
+        if operation.directions:
+            fill(directed, along, directions, operation.argument, operation.directions[0])
+        arguments: list[Any] = [outputs]
+        if operation.results:
+            arguments.append(others)
+        arguments += [report.owner, handle[0], given.handles]
+        if operation.directions:
+            arguments.append(directed.handles)
+        try:
+            status = _FUNCTIONS[operation.name](
+                *arguments, replaced.handles if overrides is not None else ffi.NULL
+            )
+            check(status)
+            report.hand_out = hand_out = kind_of_results(backend.kind, kinds.kind).hand_out
+            return Evaluation(
+                status,
+                {
+                    name: hand_out(take(outputs, index))
+                    for index, name in enumerate(model.outputs.names)
+                },
+                [
+                    hand_out(take(others, index)) if others[index] else None
+                    for index in range(len(wanted))
+                ],
+                report,
+            )
+        finally:
+            free(outputs, len(model.outputs))
+            free(others, len(wanted))
+
+
+class NativeReport:
+    """The report of an evaluation, read when it is asked for."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.owner = owned("report")
+        self.hand_out: Callable[..., Any] = as_numpy
+        self._backend = backend
+
+    def arrays(self) -> dict[str, Any]:
+        arrays = {name: self.hand_out(self._get(kind)) for name, (kind, _) in REPORTS.items()}
+        history = owned("tensor")  # is there only where the option collect_history asked for it
+        if lib.neml2_report_get(history, self.owner[0], lib.NEML2_REPORT_RESIDUAL_HISTORY) >= 0:
+            arrays["residual_history"] = self.hand_out(history)
+        return arrays
+
+    def unknowns(self) -> dict[str, Any]:
+        """The last iterates of failed points; NaN at the others."""
+        values = {}
+        for index, name in enumerate(self._backend.signature.unknowns.names):
+            tensor = owned("tensor")
+            check(lib.neml2_report_unknown(tensor, self.owner[0], index))
+            values[name] = self.hand_out(tensor)
+        return values
+
+    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
+        failure = last_failure(status)
+        good = on_host(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
+        converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
+        raise failure.unconverged(
+            failed_segment(self._backend.implicit_segments, good, unknowns),
+            report=self.arrays(),
+            converged_mask=self.hand_out(converged._open(), converged._source),
+            outputs=outputs,
+            derivatives=named,
+            unknowns=unknowns,
+        )
+
+    def _get(self, kind: int) -> Any:
+        tensor = owned("tensor")
+        check(lib.neml2_report_get(tensor, self.owner[0], kind))
+        return tensor
+
+
+def fill(
+    arguments: Arguments,
+    variables: Variables,
+    values: Mapping[str, Any],
+    argument: str,
+    kind: str = "",
+) -> None:
+    """Values by their exact names; one that is not given stays NULL."""
+    check_mapping(argument, values)
+    unknown = [name for name in values if name not in variables.index_of]
+    if unknown:
+        raise unknown_name(variables.kind, unknown[0], variables.names)
+    for index, variable in enumerate(variables):
+        value = values.get(variable.name)
+        if value is not None:
+            label = variables.labels[index]
+            arguments.fill(
+                index,
+                value,
+                label._replace(kind=f"{kind} {label.kind}") if kind else label,
+                variable.dtype,
+            )
+
+
+def fill_resolved(arguments: Arguments, variables: Variables, values: Mapping[str, Any]) -> None:
+    """Parameters by their qualified names or unique last components."""
+    check_mapping("param_overrides", values)
+    given: dict[int, Any] = {}
+    for name, value in values.items():
+        index = variables.resolve(name)
+        if index in given:
+            raise FatalError(
+                f"the parameter {variables.names[index]!r} is given twice",
+                lib.NEML2_ERROR_NAME,
+                variables.names[index],
+            )
+        given[index] = value
+        arguments.fill(index, value, variables.labels[index], variables[index].dtype)
