@@ -33,6 +33,7 @@ ROOMS = (
     "model",
     "capsule",
     "evaluation",
+    "devices",
     "abi",
 )
 

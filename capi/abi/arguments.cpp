@@ -96,7 +96,7 @@ void Results::add(const Dims& batch, bool batched, const Variable& variable, mod
 }
 
 std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
-                                          model::Evaluation& evaluation) {
+                                          model::Bindings& bindings) {
   auto report = std::make_unique<neml2_report>();
   auto& tensors = report->tensors;
   tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
@@ -105,9 +105,9 @@ std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims&
   if (options.collect_history())
     tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
   for (std::size_t kind = 0; kind < tensors.size(); ++kind)
-    evaluation.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
+    bindings.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
   report->unknowns.resize(model.variables(Kind::unknown).size());
-  evaluation.unknowns = &report->unknowns;
+  bindings.unknowns = &report->unknowns;
   return report;
 }
 

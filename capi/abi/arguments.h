@@ -45,7 +45,7 @@ struct Results {
 
 // A report that the evaluation will fill; the history, which is large, on request.
 std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
-                                          model::Evaluation& evaluation);
+                                          model::Bindings& bindings);
 // The same once it is filled.
 std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
                                        const Dims& batch);

@@ -3,22 +3,25 @@
 
 #include "capi/abi/solve.h"
 #include "capi/evaluation/arrays.h"
+#include "capi/evaluation/plan.h"
 
 // The bindings of a call; arrays that are not bound are null.
 struct neml2_call {
   explicit neml2_call(const neml2_model& of)
       : model(of.value),
         dispatch(of.dispatch),
-        evaluation(model->evaluation()),
-        overrides(evaluation.parameters.size()) {}
+        routes(of.routes),
+        bindings(neml2_capi::model::bindings_for(*model)),
+        overrides(bindings.parameters.size()) {}
 
   std::shared_ptr<const neml2_capi::model::Model> model;
   std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler
-  neml2_capi::model::Evaluation evaluation;
+  std::shared_ptr<const neml2_capi::model::Routes> routes;
+  neml2_capi::model::Bindings bindings;
   std::vector<neml2_capi::model::Points> overrides;  // of parameters
   neml2_capi::model::Snapshot snapshot;              // options and the other parameters, when the last run began
-  std::int64_t checked_points = -1;  // for which the arrays have passed inputs_to_copy(); -1 after a change
-  std::optional<neml2_capi::model::Model::Prepared> prepared;  // what need not be found again for these
+  std::optional<neml2_capi::model::Plan> plan;       // of these bindings, which are complete; none after a change
+  neml2_capi::model::Workspace workspace;
 };
 
 namespace neml2_capi::abi {
@@ -44,10 +47,10 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
   return {static_cast<char*>(const_cast<void*>(data)), stride};
 }
 
-// The evaluation of a call, for a change.
-model::Evaluation& evaluation_of(neml2_call* call) {
-  required(call, "call").checked_points = -1;
-  return call->evaluation;
+// The bindings of a call, for a change.
+model::Bindings& bindings_of(neml2_call* call) {
+  required(call, "call").plan.reset();
+  return call->bindings;
 }
 
 [[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const std::string& pair) {
@@ -63,16 +66,16 @@ struct Role {
 };
 
 Role role_of(neml2_call& call, std::int32_t role) {
-  auto& evaluation = call.evaluation;
+  auto& bindings = call.bindings;
   switch (role) {
-    case NEML2_INPUT: return {Kind::input, &evaluation.inputs, true};
-    case NEML2_OUTPUT: return {Kind::output, &evaluation.outputs, false};
+    case NEML2_INPUT: return {Kind::input, &bindings.inputs, true};
+    case NEML2_OUTPUT: return {Kind::output, &bindings.outputs, false};
     case NEML2_PARAMETER: return {Kind::parameter, &call.overrides, true};
-    case NEML2_TANGENT: return {Kind::input, &evaluation.tangents, true};
-    case NEML2_JVP: return {Kind::output, &evaluation.jvps, false};
-    case NEML2_COTANGENT: return {Kind::output, &evaluation.cotangents, true};
-    case NEML2_ADJOINT: return {Kind::input, &evaluation.adjoints, true};
-    case NEML2_PARAMETER_ADJOINT: return {Kind::parameter, &evaluation.parameter_adjoints, true};
+    case NEML2_TANGENT: return {Kind::input, &bindings.tangents, true};
+    case NEML2_JVP: return {Kind::output, &bindings.jvps, false};
+    case NEML2_COTANGENT: return {Kind::output, &bindings.cotangents, true};
+    case NEML2_ADJOINT: return {Kind::input, &bindings.adjoints, true};
+    case NEML2_PARAMETER_ADJOINT: return {Kind::parameter, &bindings.parameter_adjoints, true};
     default:
       throw Error(NEML2_ERROR_ARGUMENT, "role",
                   join("There is no role ", role,
@@ -106,27 +109,36 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
                    input.point_shape.product(), " values per point: call neml2_call_bind()."));
 }
 
-// Complete and check an evaluation of `npoints` points with what is bound in the call; false where there are none. The
-// arrays of parameters that are not bound are those of the snapshot.
-bool complete(const neml2_call& call, std::int64_t npoints, const model::Snapshot& snapshot,
-              model::Evaluation& evaluation) {
+// Completes and checks bindings of `npoints` points with what is bound in the call. The arrays of parameters that are
+// not bound are those of the snapshot. A part of a mesh may be empty, and its arrays then NULL.
+void complete(const neml2_call& call, std::int64_t npoints, const model::Snapshot& snapshot,
+              model::Bindings& bindings) {
   const model::Model& model = *call.model;
   if (npoints < 0)
     throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
-  evaluation.points = npoints;
-  if (npoints == 0) return false;
-  for (std::size_t i = 0; i < evaluation.inputs.size(); ++i)
-    if (!evaluation.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
-  const Points& history = evaluation.report[NEML2_REPORT_RESIDUAL_HISTORY];
+  bindings.points = npoints;
+  if (npoints == 0) return;
+  for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
+    if (!bindings.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
+  const Points& history = bindings.report[NEML2_REPORT_RESIDUAL_HISTORY];
   if (const std::int64_t miters = snapshot.options.miters(); history.data && history.stride < miters)
     throw Error(NEML2_ERROR_SHAPE, "point_stride",
                 join("The residual history has miters = ", miters,
                      " values per point; its array was bound with the point stride ", history.stride, "."));
   for (std::size_t i = 0; i < snapshot.parameters.size(); ++i)
-    evaluation.parameters[i] =
-        call.overrides[i].data ? call.overrides[i]
-                               : stored_points(model.variables(Kind::parameter)[i], snapshot.parameters[i], npoints);
-  return true;
+    bindings.parameters[i] = call.overrides[i].data
+                                 ? call.overrides[i]
+                                 : stored_points(model.variables(Kind::parameter)[i], snapshot.parameters[i], npoints);
+}
+
+// Plans runs of `npoints` points, until something but values changes.
+void make_plan(neml2_call& call, std::int64_t npoints) {
+  const model::Options& options = call.snapshot.options;
+  call.plan.reset();
+  call.workspace.forget();
+  complete(call, npoints, call.snapshot, call.bindings);
+  if (npoints > 0) call.bindings.copies = model::inputs_to_copy(*call.model, call.bindings, options.miters());
+  call.plan.emplace(*call.routes, options, model::Request(call.bindings));
 }
 
 }  // namespace
@@ -152,7 +164,7 @@ int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* 
     const std::size_t index = model.find(found.kind, &required(name, "name"));
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
-    call->checked_points = -1;
+    call->plan.reset();
     return NEML2_OK;
   });
 }
@@ -164,8 +176,8 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
     const Kind by = differentiation_kind(kind);
     const std::size_t o = model.find(Kind::output, &required(output, "output"));
     const std::size_t v = model.find(by, &required(variable, "variable"));
-    auto& evaluation = evaluation_of(call);
-    auto& arrays = by == Kind::parameter ? evaluation.parameter_blocks : evaluation.blocks;
+    auto& bindings = bindings_of(call);
+    auto& arrays = by == Kind::parameter ? bindings.parameter_blocks : bindings.blocks;
     const auto& all = model.derivatives(by).all();
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].output == o && all[i].input == v) {
@@ -183,14 +195,14 @@ int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
-    call->evaluation.input_first = order == NEML2_INPUT_FIRST;
+    call->bindings.input_first = order == NEML2_INPUT_FIRST;
     return NEML2_OK;
   });
 }
 
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
   return guarded([&] {
-    auto& report = evaluation_of(call).report;
+    auto& report = bindings_of(call).report;
     if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
@@ -203,41 +215,23 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 }
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
-  return guarded([&]() -> std::int32_t {
-    const model::Model& model = *required(call, "call").model;
-    model::Evaluation& evaluation = call->evaluation;
-    const model::Options& options = call->snapshot.options;
-    if (model.take(call->snapshot)) call->checked_points = -1;
-    const model::Dispatch* dispatch = call->dispatch.get();
-    const bool same = call->checked_points == npoints;
-    if (same && call->prepared) {
-      const model::Tally tally = model.repeat(*call->prepared, evaluation);
-      if (dispatch) dispatch->count(0, npoints);
-      return conclude(tally, npoints);
-    }
-    if (!same) {
-      call->checked_points = -1;
-      call->prepared.reset();
-    }
-    // A part of a mesh may be empty, and its arrays then NULL.
-    if (!complete(*call, npoints, call->snapshot, evaluation)) return NEML2_OK;
-    if (!same) evaluation.copies = model::inputs_to_copy(model, evaluation, options.miters());
-    call->checked_points = npoints;
-    const model::Dispatch::Outcome outcome = model::evaluate(model, dispatch, evaluation, options);
-    if (!dispatch || dispatch->whole(npoints)) call->prepared = model.prepare(evaluation, options);
-    return conclude(outcome.tally, npoints, outcome.parts);
+  return guarded([&] {
+    const bool changed = required(call, "call").model->take(call->snapshot);
+    if (changed || !call->plan || call->plan->request().points != npoints) make_plan(*call, npoints);
+    if (npoints == 0) return std::int32_t{NEML2_OK};
+    return conclude(call->plan->run(call->bindings, call->workspace), npoints);
   });
 }
 
 int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_t npoints) {
   return guarded([&] {
     required(out, "out");
-    model::Evaluation evaluation = required(call, "call").evaluation;
+    model::Bindings bindings = required(call, "call").bindings;
     if (call->dispatch) call->dispatch->require_solvable();
     model::Snapshot snapshot;
     call->model->take(snapshot);
-    complete(*call, npoints, snapshot, evaluation);
-    *out = new neml2_solve(model::Solve(call->model, std::move(evaluation), snapshot.options));
+    complete(*call, npoints, snapshot, bindings);
+    *out = new neml2_solve(model::Solve(call->routes, std::move(bindings), snapshot.options));
     return NEML2_OK;
   });
 }

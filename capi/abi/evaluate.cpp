@@ -1,8 +1,11 @@
 // Evaluation of a model and its derivatives with tensors, and the report.
+#include "capi/devices/evaluate.h"
+
 #include <string>
 
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/arrays.h"
+#include "capi/evaluation/plan.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
 #include "capi/tensor/rows.h"
@@ -10,7 +13,6 @@
 namespace neml2_capi::abi {
 namespace {
 
-using model::Evaluation;
 using model::Kind;
 using model::Model;
 using model::Variable;
@@ -101,7 +103,7 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
   asked.by_parameters = of_parameters;
   asked.adjoint_batches = (of_parameters ? promoted : given).batches;
   asked.blocks_vary = of_parameters || promoted.vary();
-  const model::DeviceResults results = target.evaluate(asked, options);
+  const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
 
   std::unique_ptr<neml2_report> reported;
   if (request.report) {
@@ -128,9 +130,8 @@ std::int32_t evaluate(const Request& request) {
   if (differentiates) require_derivatives(target, request.kind);
 
   // A scheduler takes tensors of any device, and gives results back there.
-  const model::Dispatch* dispatch = request.model->dispatch.get();
   Device origin;
-  Device* const from = dispatch ? &origin : nullptr;
+  Device* const from = request.model->dispatch ? &origin : nullptr;
   Dims batch;
   Arguments given = given_inputs(target, request.inputs, batch, from);
   model::Snapshot snapshot;
@@ -144,35 +145,35 @@ std::int32_t evaluate(const Request& request) {
   if (!target.device().is_host())
     return evaluate_on_device(request, target, options, batch, given, promoted, tangents, cotangents);
 
-  Evaluation evaluation = target.evaluation();
-  evaluation.points = count_of(batch);
-  evaluation.mark_failed = true;
-  given.bind(batch, evaluation.inputs);
-  promoted.bind(batch, evaluation.parameters);
-  tangents.bind(batch, evaluation.tangents);
-  cotangents.bind(batch, evaluation.cotangents);
+  model::Bindings bindings = model::bindings_for(target);
+  bindings.points = count_of(batch);
+  bindings.mark_failed = true;
+  given.bind(batch, bindings.inputs);
+  promoted.bind(batch, bindings.parameters);
+  tangents.bind(batch, bindings.tangents);
+  cotangents.bind(batch, bindings.cotangents);
 
   const auto& outputs = target.variables(Kind::output);
   const model::Derivatives& derivatives = target.derivatives(request.kind);
   const bool of_parameters = request.kind == Kind::parameter;
   const Arguments& by = of_parameters ? promoted : given;
-  Results values = results_for(request.outputs, batch, outputs, evaluation.outputs, [](std::size_t) { return true; });
-  Results jvps = results_for(request.jvps, batch, outputs, evaluation.jvps,
-                             [&](std::size_t i) { return derivatives.of_output(i); });
+  Results values = results_for(request.outputs, batch, outputs, bindings.outputs, [](std::size_t) { return true; });
+  Results jvps =
+      results_for(request.jvps, batch, outputs, bindings.jvps, [&](std::size_t i) { return derivatives.of_output(i); });
   Results adjoints = results_for(request.adjoints, batch, by.variables,
-                                 of_parameters ? evaluation.parameter_adjoints : evaluation.adjoints,
+                                 of_parameters ? bindings.parameter_adjoints : bindings.adjoints,
                                  [&](std::size_t i) { return derivatives.by_input(i); });
   Results blocks{request.blocks};
   // What is the same for all points may still depend on a parameter that is not.
   const bool vary = of_parameters || promoted.vary();
   for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
     blocks.add(batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
-               (of_parameters ? evaluation.parameter_blocks : evaluation.blocks)[i]);
+               (of_parameters ? bindings.parameter_blocks : bindings.blocks)[i]);
   std::unique_ptr<neml2_report> reported;
-  if (request.report) reported = bind_report(target, batch, options, evaluation);
+  if (request.report) reported = bind_report(target, batch, options, bindings);
 
-  if (evaluation.points > 0) evaluation.copies = inputs_to_copy(target, evaluation, options.miters());
-  const model::Dispatch::Outcome outcome = model::evaluate(target, dispatch, evaluation, options);
+  if (bindings.points > 0) bindings.copies = inputs_to_copy(target, bindings, options.miters());
+  const model::Tally tally = model::evaluate(*request.model->routes, options, bindings);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
   if (request.report) reported = finished(std::move(reported), target, batch);
@@ -187,7 +188,7 @@ std::int32_t evaluate(const Request& request) {
   std::size_t k = 0;
   for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
   if (request.report) *request.report = reported.release();
-  return conclude(outcome.tally, evaluation.points, outcome.parts);
+  return conclude(tally, bindings.points);
 }
 
 }  // namespace
@@ -209,10 +210,10 @@ void require_host(const model::Model& model, const char* what) {
                    "CPU and the runtime \"auto\"."));
 }
 
-std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::vector<Error>& parts) {
+std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  return record_recoverable(worst, tally.cause, tally.message(points), parts);
+  return record_recoverable(worst, tally.cause, tally.message(points), tally.parts);
 }
 
 }  // namespace neml2_capi::abi
@@ -267,7 +268,7 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
     const auto& tensors = required(report, "report").tensors;
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY && !tensors[NEML2_REPORT_RESIDUAL_HISTORY].data())
       throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
-                  "The report holds no residual history: set the option collect_history to 1 before the evaluation.");
+                  "The report holds no residual history: set the option collect_history to 1 before the bindings.");
     if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "capi/abi/guard.h"
-#include "capi/evaluation/dispatch.h"
+#include "capi/devices/dispatch.h"
 #include "capi/package/graph.h"
 #include "capi/tensor/tensor.h"
 
@@ -18,8 +19,14 @@ struct neml2_graph {
 };
 
 struct neml2_model {
-  std::shared_ptr<neml2_capi::model::Model> value;                   // of several devices, that of the first
-  std::shared_ptr<const neml2_capi::model::Dispatch> dispatch = {};  // null without a scheduler
+  explicit neml2_model(std::shared_ptr<neml2_capi::model::Model> own)
+      : value(std::move(own)), routes(std::make_shared<const neml2_capi::model::Routes>(value)) {}
+  explicit neml2_model(std::shared_ptr<const neml2_capi::model::Dispatch> of)
+      : value(of->primary()), dispatch(of), routes(std::make_shared<const neml2_capi::model::Routes>(value, of)) {}
+
+  std::shared_ptr<neml2_capi::model::Model> value;              // of several devices, that of the first
+  std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler
+  std::shared_ptr<const neml2_capi::model::Routes> routes;
 };
 
 struct neml2_report {
@@ -62,8 +69,8 @@ void require_derivatives(const model::Model& model, model::Kind kind);
 // Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, where the model computes over tensors of a device.
 void require_host(const model::Model& model, const char* what);
 
-// The status of an evaluation; one that is positive is recorded with a message that says what failed, and in which
-// `parts` of it.
-std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::vector<Error>& parts = {});
+// The status of an evaluation; one that is positive is recorded with a message that says what failed, and in which parts
+// of it.
+std::int32_t conclude(const model::Tally& tally, std::int64_t points);
 
 }  // namespace neml2_capi::abi

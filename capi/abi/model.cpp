@@ -43,10 +43,9 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
     if (given.scheduler) {
-      const auto dispatch = dispatch_of(given);
-      *out = new neml2_model{dispatch->primary(), dispatch};
+      *out = new neml2_model(dispatch_of(given));
     } else {
-      *out = new neml2_model{model::Model::load(metadata_of(given, *wanted.device), wanted)};
+      *out = new neml2_model(model::Model::load(metadata_of(given, *wanted.device), wanted));
     }
     return NEML2_OK;
   });

@@ -2,6 +2,7 @@
 #include "capi/abi/solve.h"
 
 #include "capi/abi/sized.h"
+#include "capi/evaluation/arrays.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -24,16 +25,16 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   const model::Options& options = snapshot.options;
   Arguments promoted = given_parameters(*target, parameters, snapshot.parameters, batch);
 
-  model::Evaluation evaluation = target->evaluation();
-  evaluation.points = count_of(batch);
-  evaluation.mark_failed = true;
-  given.bind(batch, evaluation.inputs);
-  promoted.bind(batch, evaluation.parameters);
+  model::Bindings bindings = model::bindings_for(*target);
+  bindings.points = count_of(batch);
+  bindings.mark_failed = true;
+  given.bind(batch, bindings.inputs);
+  promoted.bind(batch, bindings.parameters);
   const auto& outputs = target->variables(Kind::output);
-  for (std::size_t i = 0; i < outputs.size(); ++i) tensors->outputs.add(batch, true, outputs[i], evaluation.outputs[i]);
-  tensors->report = bind_report(*target, batch, options, evaluation);
+  for (std::size_t i = 0; i < outputs.size(); ++i) tensors->outputs.add(batch, true, outputs[i], bindings.outputs[i]);
+  tensors->report = bind_report(*target, batch, options, bindings);
 
-  auto solve = std::make_unique<neml2_solve>(model::Solve(target, std::move(evaluation), options));
+  auto solve = std::make_unique<neml2_solve>(model::Solve(handle->routes, std::move(bindings), options));
   solve->tensors = std::move(tensors);
   return solve;
 }

@@ -102,19 +102,19 @@ json names_of(const std::vector<Points>& arrays, Name&& name) {
 }
 
 // What the evaluation was asked for, by name.
-json operation_of(const Model& model, const Evaluation& evaluation) {
+json operation_of(const Model& model, const Bindings& bindings) {
   const auto variable = [&model](Kind kind) {
     return [&all = model.variables(kind)](std::size_t i) { return all[i].name; };
   };
   const auto derivative = [&model](Kind kind) {
     return [&all = model.derivatives(kind).all()](std::size_t i) { return all[i].block.name; };
   };
-  return {{"outputs", names_of(evaluation.outputs, variable(Kind::output))},
-          {"derivatives", names_of(evaluation.blocks, derivative(Kind::input))},
-          {"parameter_derivatives", names_of(evaluation.parameter_blocks, derivative(Kind::parameter))},
-          {"jvps", names_of(evaluation.jvps, variable(Kind::output))},
-          {"adjoints", names_of(evaluation.adjoints, variable(Kind::input))},
-          {"parameter_adjoints", names_of(evaluation.parameter_adjoints, variable(Kind::parameter))}};
+  return {{"outputs", names_of(bindings.outputs, variable(Kind::output))},
+          {"derivatives", names_of(bindings.blocks, derivative(Kind::input))},
+          {"parameter_derivatives", names_of(bindings.parameter_blocks, derivative(Kind::parameter))},
+          {"jvps", names_of(bindings.jvps, variable(Kind::output))},
+          {"adjoints", names_of(bindings.adjoints, variable(Kind::input))},
+          {"parameter_adjoints", names_of(bindings.parameter_adjoints, variable(Kind::parameter))}};
 }
 
 // As the header names them.
@@ -135,15 +135,15 @@ bool is_failure(std::int32_t status) {
 
 }  // namespace
 
-Capsule::Capsule(const Model& model, const Evaluation& evaluation, const Options& options)
-    : model_(model), options_(options), watched_(evaluation), copies_(evaluation.inputs.size()), reports_(5) {
+Capsule::Capsule(const Model& model, const Bindings& bindings, const Options& options)
+    : model_(model), options_(options), watched_(bindings), copies_(bindings.inputs.size()), reports_(5) {
   const auto& inputs = model.variables(Kind::input);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (evaluation.copies[i]) copies_[i] = gather(evaluation.inputs[i], inputs[i], 0, evaluation.points, true);
+    if (bindings.copies[i]) copies_[i] = gather(bindings.inputs[i], inputs[i], 0, bindings.points, true);
   for (const auto& [kind, name] : reported) {
     if (watched_.report[kind].data) continue;
     Tensor& own = reports_[static_cast<std::size_t>(kind)];
-    own = Tensor::zeros(report_variable(kind, name).dtype, {evaluation.points});
+    own = Tensor::zeros(report_variable(kind, name).dtype, {bindings.points});
     watched_.report[kind] = {own.data_as<char>(), 1};
   }
 }

@@ -7,16 +7,18 @@
 
 #include "capi/base/error.h"
 #include "capi/model/model.h"
+#include "capi/values/bindings.h"
+#include "capi/values/tally.h"
 
 namespace neml2_capi::model {
 
 class Capsule {
  public:
   // Of an evaluation that is about to begin. Inputs that it will write over are copied now.
-  Capsule(const Model& model, const Evaluation& evaluation, const Options& options);
+  Capsule(const Model& model, const Bindings& bindings, const Options& options);
 
   // The same, which also reports what the capsule tells of the points.
-  const Evaluation& evaluation() const { return watched_; }
+  const Bindings& bindings() const { return watched_; }
 
   // Write the capsule where the evaluation failed. Where that is not possible, the log says why.
   void end(const Tally& tally) noexcept;
@@ -29,18 +31,18 @@ class Capsule {
 
   const Model& model_;
   const Options& options_;
-  Evaluation watched_;
+  Bindings watched_;
   Vector<Tensor> copies_;   // of inputs; empty where there is none
   Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty where the caller has an array
 };
 
 // What `run` returns for the evaluation, watched where the options name a folder for capsules.
 template <class Run>
-Tally with_capsule(const Model& model, const Evaluation& evaluation, const Options& options, Run&& run) {
-  if (!options.capsule()) return run(evaluation);
-  Capsule capsule(model, evaluation, options);
+Tally with_capsule(const Model& model, const Bindings& bindings, const Options& options, Run&& run) {
+  if (!options.capsule()) return run(bindings);
+  Capsule capsule(model, bindings, options);
   try {
-    const Tally tally = run(capsule.evaluation());
+    const Tally tally = run(capsule.bindings());
     capsule.end(tally);
     return tally;
   } catch (const Error& error) {

@@ -81,7 +81,19 @@ class Arrays {
 
 }  // namespace
 
-std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation, std::int64_t miters) {
+Bindings bindings_for(const Model& model) {
+  Bindings all;
+  const std::size_t inputs = model.variables(Kind::input).size(), outputs = model.variables(Kind::output).size();
+  for (auto* arrays : {&all.inputs, &all.tangents, &all.adjoints}) arrays->resize(inputs);
+  for (auto* arrays : {&all.outputs, &all.jvps, &all.cotangents}) arrays->resize(outputs);
+  for (auto* arrays : {&all.parameters, &all.parameter_adjoints})
+    arrays->resize(model.variables(Kind::parameter).size());
+  all.blocks.resize(model.derivatives(Kind::input).all().size());
+  all.parameter_blocks.resize(model.derivatives(Kind::parameter).all().size());
+  return all;
+}
+
+std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters) {
   static const Variable reports[] = {{"status", "", DType::int32, {}, 0},
                                      {"iterations", "", DType::int32, {}, 0},
                                      {"residual norm", "", DType::float64, {}, 0},
@@ -92,19 +104,19 @@ std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluatio
   const auto& outputs = model.variables(Kind::output);
   const auto& parameters = model.variables(Kind::parameter);
 
-  Arrays arrays(evaluation.points);
-  arrays.read(Role::input, evaluation.inputs, inputs);
-  arrays.read(Role::parameter, evaluation.parameters, parameters);
-  arrays.read(Role::tangent, evaluation.tangents, inputs);
-  arrays.read(Role::cotangent, evaluation.cotangents, outputs);
-  arrays.written(Role::output, evaluation.outputs, outputs);
-  arrays.written(Role::jvp, evaluation.jvps, outputs);
-  arrays.written(Role::adjoint, evaluation.adjoints, inputs);
-  arrays.written(Role::adjoint, evaluation.parameter_adjoints, parameters);
-  arrays.written(evaluation.blocks, model.derivatives(Kind::input).all());
-  arrays.written(evaluation.parameter_blocks, model.derivatives(Kind::parameter).all());
+  Arrays arrays(bindings.points);
+  arrays.read(Role::input, bindings.inputs, inputs);
+  arrays.read(Role::parameter, bindings.parameters, parameters);
+  arrays.read(Role::tangent, bindings.tangents, inputs);
+  arrays.read(Role::cotangent, bindings.cotangents, outputs);
+  arrays.written(Role::output, bindings.outputs, outputs);
+  arrays.written(Role::jvp, bindings.jvps, outputs);
+  arrays.written(Role::adjoint, bindings.adjoints, inputs);
+  arrays.written(Role::adjoint, bindings.parameter_adjoints, parameters);
+  arrays.written(bindings.blocks, model.derivatives(Kind::input).all());
+  arrays.written(bindings.parameter_blocks, model.derivatives(Kind::parameter).all());
   for (std::size_t kind = 0; kind < std::size(reports); ++kind)
-    arrays.written(evaluation.report[kind], kind == NEML2_REPORT_RESIDUAL_HISTORY ? history : reports[kind]);
+    arrays.written(bindings.report[kind], kind == NEML2_REPORT_RESIDUAL_HISTORY ? history : reports[kind]);
   return arrays.check(inputs.size());
 }
 

@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "capi/model/model.h"
+#include "capi/values/bindings.h"
 
 namespace neml2_capi::model {
 
-// Check that no array reaches beyond memory, and that none that is written overlaps another. An output may take the
+// Bindings of no points, with room for all arrays of this model; none is bound.
+Bindings bindings_for(const Model& model);
+
+// Checks that no array reaches beyond memory, and that none that is written overlaps another. An output may take the
 // very array of an input, which must then be copied before anything is written: the answer says which. With another
 // array what one chunk writes would be read by a later one. Throws NEML2_ERROR_ARGUMENT.
-std::vector<bool> inputs_to_copy(const Model& model, const Evaluation& evaluation, std::int64_t miters);
+std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters);
 
 }  // namespace neml2_capi::model

@@ -1,174 +1,148 @@
-// The evaluation of a model on its kernels: the points in ranges, on one thread or several.
+#include "capi/evaluation/lanes.h"
+
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
-#include <exception>
-#include <mutex>
-#include <utility>
 
 #include "capi/base/error.h"
-#include "capi/evaluation/work.h"
-#include "capi/kernels/engine.h"
-#include "capi/model/model.h"
-#include "capi/threads/pool.h"
+#include "capi/base/log.h"
+#include "capi/evaluation/chunks.h"
+#include "capi/evaluation/results.h"
 
 namespace neml2_capi::model {
 namespace {
 
-// Ranges of points that threads take one after another.
-class Ranges final : public threads::Job {
+// Rows of one range, in the place of arrays that are numbered from the first point of all.
+class Rows {
  public:
-  Ranges(const kernels::Engine& lanes, const kernels::Request& request, kernels::Asked asked, std::int64_t points,
-         std::int64_t size)
-      : lanes_(lanes), request_(request), asked_(asked), points_(points), size_(size) {}
+  explicit Rows(const Range& range) : range_(range) {}
 
-  Tally run(int threads) {
-    constexpr double worth_waking = 100e-6;  // seconds
-    if (threads == 1) size_ = points_;
-    const Stopwatch watch;
-    take();
-    const std::int64_t left = points_ - std::min(next_.load(), points_);
-    const double expected = watch.seconds() / static_cast<double>(size_) * static_cast<double>(left);
-    if (left == 0 || expected < worth_waking)
-      work();
-    else
-      threads::run(*this, static_cast<int>(std::min<std::int64_t>(threads, (left + size_ - 1) / size_)) - 1);
-    if (failure_) std::rethrow_exception(failure_);
-    return tally_;
+  Points add(const Variable& variable, bool nan) {
+    const Dims sizes = Dims{range_.points}.then(variable.point_shape);
+    rows_.push_back(nan ? Tensor::empty(variable.dtype, sizes) : Tensor::zeros(variable.dtype, sizes));
+    const Tensor& rows = rows_.back();
+    if (nan) fill_nan(rows.data_as<char>(), rows.dtype(), rows.numel());
+    const std::int64_t size = variable.point_shape.product(), before = range_.begin * size * rows.itemsize();
+    return {reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(rows.data()) - before), size};
   }
-
-  void work() override {
-    while (take()) {
-    }
-  }
+  const Tensor& operator[](std::size_t i) const { return rows_[i]; }
 
  private:
-  bool take() {
-    const std::int64_t begin = next_.fetch_add(size_);
-    if (begin >= points_) return false;
-    Tally tally;
-    std::exception_ptr failure;
-    try {
-      kernels::Counts counts;
-      lanes_.run(request_, asked_, begin, std::min(begin + size_, points_), counts);
-      std::copy_n(counts.count, 4, tally.count);
-      std::copy_n(counts.first, 4, tally.first);
-    } catch (...) {  // no memory for a workspace
-      failure = std::current_exception();
-      next_ = points_;
-    }
-    const std::lock_guard lock(mutex_);
-    tally_.add(tally);
-    if (failure) failure_ = failure;
-    return !failure;
-  }
-
-  const kernels::Engine& lanes_;
-  const kernels::Request& request_;
-  const kernels::Asked asked_;
-  const std::int64_t points_;
-  std::int64_t size_;
-  std::atomic<std::int64_t> next_ = 0;
-  std::mutex mutex_;  // guards what follows
-  Tally tally_;
-  std::exception_ptr failure_;
+  const Range& range_;
+  Vector<Tensor> rows_;
 };
 
-kernels::Asked asked_of(const Model& model, const Evaluation& evaluation) {
-  kernels::Asked asked;
-  asked.products =
-      any_bound(evaluation.jvps) || any_bound(evaluation.adjoints) || any_bound(evaluation.parameter_adjoints);
-  asked.by_parameters = any_bound(evaluation.parameter_blocks) || any_bound(evaluation.parameter_adjoints);
-  // What a parameter does to one segment goes on through the values of the next.
-  asked.by_values = any_bound(evaluation.blocks) || any_bound(evaluation.jvps) || any_bound(evaluation.adjoints) ||
-                    (asked.by_parameters && model.metadata().segments.size() > 1);
-  return asked;
-}
-
-std::string reason_against(const kernels::Engine* lanes, kernels::Asked asked, const Options& options) {
-  if (!lanes) return "The model has no kernels that it could run on. Make them: neml2-capi compile INPUT.i";
-  if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
-  return lanes->reason(asked);
-}
-
-// Adjoints of one value for all points are sums of a row for each.
+// Adjoints with a row per point in the place of each sum.
 class Sums {
  public:
-  Sums(const std::vector<Points>& wanted, const std::vector<Variable>& variables, std::int64_t points)
-      : wanted_(wanted), variables_(variables), rows_(wanted) {
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (!is_one_value(wanted[i])) continue;
-      made_.push_back(Tensor::zeros(variables[i].dtype, Dims{points}.then(variables[i].point_shape)));
-      rows_[i] = {made_.back().data_as<char>(), variables[i].point_shape.product()};
-    }
+  Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, const Range& range)
+      : sums_(sums), variables_(variables), arrays_(sums), rows_(range) {
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      if (is_one_value(sums[i])) arrays_[i] = rows_.add(variables[i], false);
   }
-  const std::vector<Points>& rows() const { return rows_; }
+  const std::vector<Points>& arrays() const { return arrays_; }
 
   // In the order of the points. One that failed is there as zero, or NaN.
   void write(std::int64_t points) const {
-    if (made_.empty()) return;
     const Vector<std::int32_t> good(static_cast<std::size_t>(points), NEML2_OK);
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      if (!is_one_value(wanted_[i])) continue;
-      const auto bytes = static_cast<std::size_t>(variables_[i].point_shape.product() * itemsize(variables_[i].dtype));
-      std::memset(wanted_[i].data, 0, bytes);
-      accumulate(gather(rows_[i], variables_[i], 0, points, false), variables_[i], wanted_[i], good, false);
-    }
+    for (std::size_t i = 0, k = 0; i < sums_.size(); ++i)
+      if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
   }
 
  private:
-  const std::vector<Points>& wanted_;
+  const std::vector<Points>& sums_;
   const std::vector<Variable>& variables_;
-  std::vector<Points> rows_;
-  Vector<Tensor> made_;
+  std::vector<Points> arrays_;
+  Rows rows_;
 };
+
+// The last iterates of the range, among those of all.
+void write_iterates(const Model& model, const Bindings& bindings, const Range& range, const Rows& iterates) {
+  const auto alone = range.turns ? range.turns->alone() : std::unique_lock<std::mutex>();
+  const auto& unknowns = model.variables(Kind::unknown);
+  for (std::size_t i = 0; i < unknowns.size(); ++i) {
+    char* all = iterates_of_all(bindings, i, unknowns[i]).data_as<char>();
+    iterates[i].copy_to(all + range.begin * unknowns[i].point_shape.product() * iterates[i].itemsize());
+  }
+}
 
 }  // namespace
 
-bool Model::runs_in_lanes(const Evaluation& evaluation, const Options& options) const {
+Lanes::Lanes(const Model& model) : model_(model) {
+  if (!model.takes_kernels()) return;
+  auto engine = std::make_unique<const kernels::Engine>(
+      model.metadata(),
+      kernels::Boundary{model.variables(Kind::input), model.variables(Kind::output), model.variables(Kind::parameter),
+                        model.variables(Kind::unknown), model.derivatives(Kind::input).all(),
+                        model.derivatives(Kind::parameter).all()});
+  if (!engine->exists()) return;
+  if (const std::string& reason = engine->reason({}); !reason.empty())
+    log::write(log::Channel::model, log::Level::warning, model.metadata().leaf.string(),
+               ": kernels are not used: ", reason);
+  engine_ = std::move(engine);
+}
+
+kernels::Asked Lanes::asked_of(const Request& request) const {
+  kernels::Asked asked;
+  asked.products = request.jvps || request.adjoints || request.parameter_adjoints;
+  asked.by_parameters = request.by_parameters();
+  // What a parameter does to one segment goes on through the values of the next.
+  asked.by_values =
+      request.blocks || request.jvps || request.adjoints || (asked.by_parameters && model_.segments().size() > 1);
+  return asked;
+}
+
+std::string Lanes::reason_against(const Request& request, const Options& options) const {
+  if (!engine_) return "The model has no kernels that it could run on. Make them: neml2-capi compile INPUT.i";
+  if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
+  return engine_->reason(asked_of(request));
+}
+
+bool Lanes::gives(const Request& request, const Options& options) const {
   const bool required = options.kernels() == Options::Kernels::required;
-  if ((!lanes_ && !required) || options.kernels() == Options::Kernels::off) return false;
-  const std::string reason = reason_against(lanes_.get(), asked_of(*this, evaluation), options);
+  if ((!engine_ && !required) || options.kernels() == Options::Kernels::off) return false;
+  const std::string reason = reason_against(request, options);
   if (reason.empty() || !required) return reason.empty();
   throw Error(NEML2_ERROR_UNSUPPORTED, "kernels", join("The option kernels = required cannot be met. ", reason));
 }
 
-Tally Model::evaluate_in_lanes(const Evaluation& evaluation, const Options& options) const {
-  const std::int64_t points = evaluation.points;
-  Vector<Tensor> iterates;
+Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& request) const {
+  return {request.points, options.chunk() ? options.chunk() : 256};
+}
+
+void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace&, Tally& tally) const {
+  Rows iterates(range);
   std::vector<Points> iterate_arrays;
-  if (evaluation.unknowns)
-    for (const Variable& unknown : variables(Kind::unknown)) {
-      iterates.push_back(Tensor::empty(unknown.dtype, Dims{points}.then(unknown.point_shape)));
-      fill_nan(iterates.back().data_as<char>(), unknown.dtype, iterates.back().numel());
-      iterate_arrays.push_back({iterates.back().data_as<char>(), unknown.point_shape.product()});
-    }
-  const Sums adjoints(evaluation.adjoints, variables(Kind::input), points);
-  const Sums parameter_adjoints(evaluation.parameter_adjoints, variables(Kind::parameter), points);
-  const kernels::Request request = {.inputs = evaluation.inputs,
-                                    .parameters = evaluation.parameters,
-                                    .outputs = evaluation.outputs,
+  if (bindings.unknowns)
+    for (const Variable& unknown : model_.variables(Kind::unknown))
+      iterate_arrays.push_back(iterates.add(unknown, true));
+  const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range);
+  const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range);
+  const kernels::Request request = {.inputs = bindings.inputs,
+                                    .parameters = bindings.parameters,
+                                    .outputs = bindings.outputs,
                                     .iterates = iterate_arrays,
-                                    .blocks = evaluation.blocks,
-                                    .parameter_blocks = evaluation.parameter_blocks,
-                                    .tangents = evaluation.tangents,
-                                    .jvps = evaluation.jvps,
-                                    .cotangents = evaluation.cotangents,
-                                    .adjoints = adjoints.rows(),
-                                    .parameter_adjoints = parameter_adjoints.rows(),
-                                    .report = evaluation.report,
-                                    .rules = options.newton(),
-                                    .mark_failed = evaluation.mark_failed,
-                                    .input_first = evaluation.input_first};
-  constexpr std::int64_t range = 256;
-  Ranges ranges(*lanes_, request, asked_of(*this, evaluation), points, options.chunk() ? options.chunk() : range);
-  const Tally tally = ranges.run(threads_for(points, options));
-  adjoints.write(points);
-  parameter_adjoints.write(points);
-  if (tally.worst() > NEML2_NON_FINITE)
-    for (std::size_t i = 0; i < iterates.size(); ++i) evaluation.unknowns->at(i) = iterates[i];
-  return tally;
+                                    .blocks = bindings.blocks,
+                                    .parameter_blocks = bindings.parameter_blocks,
+                                    .tangents = bindings.tangents,
+                                    .jvps = bindings.jvps,
+                                    .cotangents = bindings.cotangents,
+                                    .adjoints = adjoints.arrays(),
+                                    .parameter_adjoints = parameter_adjoints.arrays(),
+                                    .report = bindings.report,
+                                    .rules = plan.options().newton(),
+                                    .mark_failed = bindings.mark_failed,
+                                    .input_first = bindings.input_first};
+  kernels::Counts counts;
+  engine_->run(request, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
+  Tally own;
+  std::copy_n(counts.count, 4, own.count);
+  std::copy_n(counts.first, 4, own.first);
+  tally.add(own);
+  if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
+  if (!begin_sums(plan, bindings, range)) return;
+  adjoints.write(range.points);
+  parameter_adjoints.write(range.points);
+  end_sums(plan, range);
 }
 
 }  // namespace neml2_capi::model

@@ -6,6 +6,7 @@
 
 #include "capi/base/error.h"
 #include "capi/evaluation/arrays.h"
+#include "capi/evaluation/results.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -20,35 +21,45 @@ Vector<std::int32_t> checked_status(const std::int32_t* status, std::size_t poin
   return {status, status + points};
 }
 
-}  // namespace
-
-Solve::Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Options& options)
-    : model_(std::move(model)), evaluation_(std::move(evaluation)), whole_batch_(options.whole_batch()) {
-  check_one_batch();
-  if (evaluation_.points > 0) inputs_to_copy(*model_, evaluation_, options.miters());
-  evaluation_.copies.assign(evaluation_.inputs.size(), true);
-  model_->fill(chunk_, evaluation_, options, 0, evaluation_.points);
-  for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();
-}
-
-void Solve::check_one_batch() const {
-  const std::int64_t points = evaluation_.points, baked = model_->baked_batch_;
-  if (points == 0) return;
+// The points of a solve form one batch.
+Bindings one_batch(const Model& model, Bindings bindings) {
+  const std::int64_t points = bindings.points, baked = model.baked_batch();
+  if (points == 0) return bindings;
   if (baked != 0 && points != baked)
-    throw Error(NEML2_ERROR_SHAPE, model_->limiting_package_,
-                join(model_->limiting_package_, " was compiled for a fixed batch of ", baked, " points; got ", points,
+    throw Error(NEML2_ERROR_SHAPE, model.limiting_package(),
+                join(model.limiting_package(), " was compiled for a fixed batch of ", baked, " points; got ", points,
                      ". Solve ", baked, ", or compile the model with --dynamic-batch."));
-  if (points > model_->greatest_batch_)
+  if (points > model.greatest_batch())
     throw Error(NEML2_ERROR_SHAPE, "points",
-                join("The points of a solve form one batch, and the packages take at most ", model_->greatest_batch_,
+                join("The points of a solve form one batch, and the packages take at most ", model.greatest_batch(),
                      "; got ", points, ". Solve fewer points at once."));
-  for (std::size_t index : model_->uniform_parameters_) {
-    const Variable& parameter = model_->variables(Kind::parameter)[index];
-    if (length_of_equal(evaluation_.parameters[index], parameter, 0, points) < points)
+  for (std::size_t index : model.uniform_parameters()) {
+    const Variable& parameter = model.variables(Kind::parameter)[index];
+    if (length_of_equal(bindings.parameters[index], parameter, 0, points) < points)
       throw Error(NEML2_ERROR_SHAPE, parameter.name,
                   join("A package takes one value of '", parameter.name,
                        "' for all points of a run, so it cannot vary within a solve. Solve points of equal values."));
   }
+  return bindings;
+}
+
+// What is handed out is the systems of packages, whether or not there are kernels.
+Options without_kernels(Options options) {
+  options.set("kernels", std::string_view("off"));
+  return options;
+}
+
+}  // namespace
+
+Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Options& options)
+    : routes_(std::move(routes)),
+      bindings_(one_batch(routes_->model(), std::move(bindings))),
+      plan_(*routes_, without_kernels(options), Request(bindings_)),
+      route_(routes_->model()) {
+  if (points() > 0) inputs_to_copy(routes_->model(), bindings_, options.miters());
+  bindings_.copies.assign(bindings_.inputs.size(), true);
+  route_.fill(chunk_, plan_, bindings_, 0, points());
+  for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();
 }
 
 void Solve::expect_accepted() const {
@@ -61,11 +72,11 @@ FlatSystem* Solve::next() {
   expect_accepted();
   if (system_) unknowns_ += system_->places().size();
   system_.reset();
-  while (chunk_.points > 0 && blocks_.size() < model_->segments_.size()) {
-    const Segment& segment = *model_->segments_[blocks_.size()];
+  while (chunk_.points > 0 && blocks_.size() < routes_->model().segments().size()) {
+    const Segment& segment = *routes_->model().segments()[blocks_.size()];
     if (const auto* implicit = dynamic_cast<const ImplicitSegment*>(&segment)) {
       accepted_ = false;
-      return &system_.emplace(*implicit, implicit->prepare(chunk_), unknowns_, whole_batch_);
+      return &system_.emplace(*implicit, implicit->prepare(chunk_), unknowns_, plan_.options().whole_batch());
     }
     blocks_.push_back(segment.run(chunk_));
   }
@@ -105,14 +116,12 @@ Tally Solve::finish() {
   expect_accepted();
   Tally tally;
   if (chunk_.points == 0) return tally;
-  if (blocks_.size() < model_->segments_.size())
+  if (blocks_.size() < routes_->model().segments().size())
     throw Error(NEML2_ERROR_ARGUMENT, "solve",
                 "The solve is not at its end: call neml2_solve_next until it gives NULL for the system.");
-  const Model::Found found = model_->find_derivatives(evaluation_, 0, chunk_, blocks_);
-  model_->clear_sums(evaluation_);
-  model_->write_results(evaluation_, 0, chunk_);
-  if (evaluation_.unknowns) model_->write_unknowns(evaluation_, 0, chunk_);
-  model_->write_derivatives(evaluation_, 0, chunk_.status, found);
+  const Derived derived = route_.derive(chunk_, bindings_, blocks_);
+  clear_sums(routes_->model(), bindings_);
+  route_.write(chunk_, bindings_, derived);
   tally.add(chunk_.status, 0);
   return tally;
 }

@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "capi/model/model.h"
+#include "capi/evaluation/plan.h"
+#include "capi/evaluation/through_segments.h"
 #include "capi/segments/flat_system.h"
 
 namespace neml2_capi::model {
@@ -15,7 +16,7 @@ class Solve {
  public:
   // Inputs and parameters are copied; the other arrays of the evaluation must stay where they are until finish(). All
   // points form one batch: throws NEML2_ERROR_SHAPE where the packages cannot take them as one.
-  Solve(std::shared_ptr<const Model> model, Evaluation evaluation, const Options& options);
+  Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Options& options);
 
   // Go on to the next system; null at the end. Throws NEML2_ERROR_ARGUMENT where the last one was not accepted.
   FlatSystem* next();
@@ -26,15 +27,15 @@ class Solve {
   // Write the results. Throws NEML2_ERROR_ARGUMENT before the end.
   Tally finish();
 
-  std::int64_t points() const { return evaluation_.points; }
+  std::int64_t points() const { return bindings_.points; }
 
  private:
-  void check_one_batch() const;
   void expect_accepted() const;
 
-  std::shared_ptr<const Model> model_;
-  Evaluation evaluation_;
-  bool whole_batch_;
+  std::shared_ptr<const Routes> routes_;
+  Bindings bindings_;
+  Plan plan_;
+  ThroughSegments route_;
   Chunk chunk_;
   Vector<Vector<Block>> blocks_;  // of the segments that are done
   std::size_t unknowns_ = 0;      // of the implicit segments before the current one

@@ -14,7 +14,6 @@
 #include "capi/libtorch/library.h"
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
-#include "capi/segments/graph_call.h"
 #include "capi/segments/implicit.h"
 
 namespace neml2_capi::model {
@@ -127,48 +126,47 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   dtype_ = scope.dtype();
   add_variables(scope);
   num_values_ = scope.values().size();
+  values_of_[NEML2_PARAMETER].resize(metadata_.parameters.size());
+  std::iota(values_of_[NEML2_PARAMETER].begin(), values_of_[NEML2_PARAMETER].end(), num_values_);
   for (const artifact::Parameter& parameter : metadata_.parameters)
     parameters_.push_back(device_.is_host() ? stored_value(parameter, dtype_)
                                             : aoti::libtorch::moved(stored_value(parameter, dtype_), device_));
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
-  note_graph();
-  note_kernels(wanted);
+  takes_kernels_ =
+      device_.is_host() && (wanted.runtime == aoti::Runtime::automatic || wanted.runtime == aoti::Runtime::builtin);
   if (!device_.is_host()) require_device();
 }
 
 void Model::add_variables(Scope& scope) {
   const artifact::Aliases& aliases = metadata_.aliases;
   const auto add = [&](Kind kind, const std::vector<artifact::Variable>& variables,
-                       const std::map<std::string, std::string>& renamed, std::vector<std::size_t>& positions) {
+                       const std::map<std::string, std::string>& renamed) {
+    std::vector<std::size_t>& positions = values_of_[static_cast<std::size_t>(kind)];
     for (const artifact::Variable& variable : variables) {
       positions.push_back(scope.require(variable.name, join("an ", name_of(kind), " of the model")));
       variables_[static_cast<std::size_t>(kind)].push_back(
           boundary_variable(variable, scope.values()[positions.back()], renamed));
     }
   };
-  add(Kind::input, metadata_.inputs, aliases.inputs, input_values_);
-  add(Kind::output, metadata_.outputs, aliases.outputs, output_values_);
+  add(Kind::input, metadata_.inputs, aliases.inputs);
+  add(Kind::output, metadata_.outputs, aliases.outputs);
   for (const artifact::Parameter& parameter : metadata_.parameters)
     variables_[NEML2_PARAMETER].push_back({boundary_name(aliases.parameters, parameter.name), "",
                                            parameter.dtype.value_or(dtype_), parameter.base_shape, 0});
   for (const artifact::Segment& segment : metadata_.segments)
     if (const auto* implicit = std::get_if<artifact::ImplicitSegment>(&segment))
-      for (const artifact::Group& group : implicit->unknowns)
-        add(Kind::unknown, group.variables, aliases.outputs, unknown_values_);
+      for (const artifact::Group& group : implicit->unknowns) add(Kind::unknown, group.variables, aliases.outputs);
 }
 
 // The derivatives that were compiled, and the shapes of their blocks. A block of a model of one segment is that of the
 // segment; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
-  std::vector<std::size_t> inputs = input_values_;
-  if (of_parameter) {
-    inputs.resize(parameters_.size());
-    std::iota(inputs.begin(), inputs.end(), num_values_);
-  }
-  Derivatives derivatives(output_values_, inputs);
+  const std::vector<std::size_t>& outputs = values_of(Kind::output);
+  const std::vector<std::size_t>& inputs = values_of(kind);
+  Derivatives derivatives(outputs, inputs);
   for (const artifact::Pair& pair : pairs) {
     const PairInfo dense = dense_pair(pair, of_parameter, scope);
     const PairInfo* info = &dense;
@@ -177,7 +175,7 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
       for (const PairInfo* own : segments_.front()->pairs())
         if (own->of_parameter == of_parameter && own->output == dense.output && own->input == dense.input) info = own;
       // The initial guess of an unknown is an input on which the solution does not depend.
-      const auto& unknowns = unknown_values_;
+      const auto& unknowns = values_of(Kind::unknown);
       if (!info && !of_parameter && std::find(unknowns.begin(), unknowns.end(), dense.input) != unknowns.end())
         info = &dense;
       if (!info)
@@ -194,7 +192,7 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
       return static_cast<std::size_t>(it - all.begin());
     };
     Derivative derivative;
-    derivative.output = position(output_values_, dense.output, pair.output);
+    derivative.output = position(outputs, dense.output, pair.output);
     derivative.input = position(inputs, of_parameter ? num_values_ + dense.input : dense.input, pair.input);
     derivative.batched = info->batched;
     derivative.rows = info->shape.rows;
@@ -219,26 +217,12 @@ void Model::note_batches() {
       baked_batch_ = package->baked_batch();
       limiting_package_ = package->name();
     }
-    bytes_per_point_ = std::max(bytes_per_point_, segment->bytes_per_point());
     const auto uniform = segment->uniform_parameters();
     uniform_parameters_.insert(uniform_parameters_.end(), uniform.begin(), uniform.end());
   }
   if (baked_batch_ != 0 && baked_batch_ > greatest_batch_)
     throw Error(NEML2_ERROR_UNSUPPORTED, limiting_package_,
                 "The packages were compiled for different fixed batches. Compile the model with --dynamic-batch.");
-}
-
-// Kernels are the processor's, and stand for what the built-in provider runs.
-void Model::note_kernels(const aoti::Wanted& wanted) {
-  if (!device_.is_host() || (wanted.runtime != aoti::Runtime::automatic && wanted.runtime != aoti::Runtime::builtin))
-    return;
-  auto lanes = std::make_unique<const kernels::Engine>(
-      metadata_, kernels::Boundary{variables(Kind::input), variables(Kind::output), variables(Kind::parameter),
-                                   variables(Kind::unknown), by_inputs_.all(), by_parameters_.all()});
-  if (!lanes->exists()) return;
-  if (const std::string& reason = lanes->reason({}); !reason.empty())
-    log::write(log::Channel::model, log::Level::warning, metadata_.leaf.string(), ": kernels are not used: ", reason);
-  lanes_ = std::move(lanes);
 }
 
 void Model::require_device() const {
@@ -250,29 +234,6 @@ void Model::require_device() const {
                      " points, and on the device ", device_.str(),
                      " (runtime \"tensors\") all points run at once: compile the model with "
                      "--dynamic-batch."));
-}
-
-void Model::note_graph() {
-  const GraphCall* graph = segments_.size() == 1 ? segments_.front()->only_graph() : nullptr;
-  if (!graph || !uniform_parameters_.empty() || baked_batch_ != 0) return;
-  const auto position = [](const std::vector<std::size_t>& all, std::size_t value) {
-    return static_cast<std::size_t>(std::find(all.begin(), all.end(), value) - all.begin());
-  };
-  for (std::size_t value : graph->inputs()) graph_inputs_.push_back(position(input_values_, value));
-  for (std::size_t value : output_values_) {
-    graph_outputs_.push_back(position(graph->outputs(), value));
-    if (graph_outputs_.back() == graph->outputs().size()) return;  // an input that is handed on
-  }
-  graph_ = graph;
-  const GraphCall* jacobian = segments_.front()->only_jacobian();
-  if (!jacobian || jacobian->inputs() != graph->inputs() || jacobian->outputs() != graph->outputs()) return;
-  const std::vector<const PairInfo*> pairs = segments_.front()->pairs();
-  for (const Derivative& derivative : by_inputs_.all())
-    for (std::size_t i = 0; i < pairs.size(); ++i)
-      if (!pairs[i]->of_parameter && pairs[i]->output == output_values_[derivative.output] &&
-          pairs[i]->input == input_values_[derivative.input])
-        graph_blocks_.emplace_back(graph->outputs().size() + i, pairs[i]);
-  if (graph_blocks_.size() == by_inputs_.all().size()) jacobian_graph_ = jacobian;
 }
 
 std::size_t Model::find(Kind kind, std::string_view name) const {
@@ -366,17 +327,6 @@ bool Model::take(Snapshot& snapshot) const {
   snapshot.options = options_;
   snapshot.settings = settings_;
   return true;
-}
-
-Evaluation Model::evaluation() const {
-  Evaluation all;
-  const std::size_t inputs = variables(Kind::input).size(), outputs = variables(Kind::output).size();
-  for (auto* arrays : {&all.inputs, &all.tangents, &all.adjoints}) arrays->resize(inputs);
-  for (auto* arrays : {&all.outputs, &all.jvps, &all.cotangents}) arrays->resize(outputs);
-  for (auto* arrays : {&all.parameters, &all.parameter_adjoints}) arrays->resize(variables(Kind::parameter).size());
-  all.blocks.resize(by_inputs_.all().size());
-  all.parameter_blocks.resize(by_parameters_.all().size());
-  return all;
 }
 
 Options Model::options() const {

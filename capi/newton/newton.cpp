@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capi/base/log.h"
+#include "capi/newton/verdict.h"
 
 namespace neml2_capi::newton {
 namespace {
@@ -100,10 +101,7 @@ class Iteration {
       norm(residual_, norm_);
       bool all = true;
       for (std::int64_t r = 0; r < rows(); ++r) {
-        const double squared = at(norm_, r) * at(norm_, r), squared0 = at(norm0, r) * at(norm0, r);
-        const double decrease = settings_.strong_wolfe ? at(alpha, r) * squared0 : 2.0 * at(alpha, r) * at(slope, r);
-        const bool enough = squared <= squared0 - settings_.ls_c * decrease || at(norm_, r) <= settings_.atol;
-        if (enough || at(done_, r)) continue;
+        if (at(done_, r) || has_decreased(at(norm_, r), at(norm0, r), at(alpha, r), at(slope, r), settings_)) continue;
         all = false;
         at(alpha, r) /= settings_.ls_cutback;
       }
@@ -156,14 +154,11 @@ class Iteration {
     at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
     if (!(now <= greatest_norm_) && !std::isnan(greatest_norm_)) greatest_norm_ = now;
     const bool settled = !gated() || (stepped && at(settled_, r));
-    const bool converged =
-        now < settings_.atol || now == 0.0 || (settled && now / at(initial_norm_, r) < settings_.rtol);
-    if (stepped && at(singular_, r) != 0)
-      retire(r, NEML2_SINGULAR);
-    else if (!std::isfinite(now))
-      retire(r, NEML2_NOT_CONVERGED);
-    else if (converged && !settings_.whole_batch)
-      retire(r, NEML2_OK);
+    const bool singular = stepped && at(singular_, r) != 0;
+    const bool converged = settled ? has_converged(now, at(initial_norm_, r), settings_) : has_vanished(now, settings_);
+    const std::int32_t status = verdict(now, singular, converged, undecided);
+    if (status > NEML2_OK || (status == NEML2_OK && !settings_.whole_batch))
+      retire(r, status);
     else if (settings_.whole_batch)
       at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
   }

@@ -5,6 +5,7 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/newton/verdict.h"
 #include "capi/segments/direct_system.h"
 #include "capi/segments/step_system.h"
 #include "capi/tensor/rows.h"
@@ -24,9 +25,6 @@ void expect_row(const Package& package, std::size_t output, const Dims& row) {
                 join("Output ", output, " of ", package.name(), " has the point shape ",
                      package.output_shape(output).str(), "; the metadata says ", row.str(), "."));
 }
-
-// By which factor an increment that failed should be cut: by half where the residual was going down, else by more.
-double suggested_cut(double initial_norm, double residual_norm) { return residual_norm < initial_norm ? 0.5 : 0.25; }
 
 }  // namespace
 
@@ -204,23 +202,6 @@ void ImplicitSegment::require_device(Device device) const {
     refuse("with iterative sensitivities", "Compile the model with a direct sensitivity solver.");
 }
 
-Vector<Block> ImplicitSegment::run_on_device(Chunk& chunk) const {
-  Operands at = prepare(chunk);
-  const DeviceOutcome outcome = solve_on_device(*system(at, false), at.unknowns, chunk.newton);
-  Vector<Block> blocks = differentiate(at, chunk);
-  chunk.on_device.add(outcome);
-  if (outcome.any_failed) {
-    const Tensor failed = outcome.failed();
-    if (chunk.keep_unknowns) {
-      unpack(select(at.unknowns, failed, true), chunk);
-      for (std::size_t value : outputs_) chunk.unknowns[value] = chunk.values[value];
-    }
-    at.unknowns = select(at.unknowns, failed, false);
-  }
-  unpack(at.unknowns, chunk);
-  return blocks;
-}
-
 std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_batch) const {
   if (step_)
     return std::make_unique<StepSystem>(StepSystem::Packages{residual_, *step_, tail_, step_is_taken_}, std::move(at));
@@ -262,7 +243,6 @@ Vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& ch
 }
 
 Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
-  if (!chunk.device.is_host()) return run_on_device(chunk);
   if (substeps_) return run_substepped(*this, *substeps_, chunk);
   Operands at = prepare(chunk);
   const newton::Outcome outcome = solve(at, chunk);
@@ -299,7 +279,7 @@ void ImplicitSegment::finish(Groups unknowns, const newton::Outcome& outcome, Ch
     failed = true;
     if (chunk.status[p] == NEML2_OK) chunk.status[p] = outcome.status[p];
     chunk.suggested_cut[p] =
-        std::min(chunk.suggested_cut[p], suggested_cut(outcome.initial_norm[p], outcome.residual_norm[p]));
+        std::min(chunk.suggested_cut[p], newton::suggested_cut(outcome.initial_norm[p], outcome.residual_norm[p]));
   }
   chunk.history = outcome.history;
   if (failed) mark_failed(unknowns, outcome, chunk);

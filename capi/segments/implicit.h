@@ -62,7 +62,6 @@ class ImplicitSegment : public Segment {
   KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
   newton::Outcome solve(Operands& at, const Chunk& chunk) const;
-  Vector<Block> run_on_device(Chunk& chunk) const;
   void mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
   Package residual_;

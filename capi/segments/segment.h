@@ -11,7 +11,6 @@
 #include "capi/artifact/metadata.h"
 #include "capi/newton/newton.h"
 #include "capi/segments/block.h"
-#include "capi/segments/device_newton.h"
 #include "capi/segments/package.h"
 
 namespace neml2_capi::model {
@@ -90,7 +89,6 @@ struct Chunk {
   std::int64_t begin = 0;     // the number of the first one in the evaluation
   Vector<Tensor> values;      // by position in the scope; one row per point, row-major; empty before it is made
   Vector<Tensor> parameters;  // one row per point, row-major
-  Vector<Tensor> repeated;    // what one chunk leaves for the next: see Model::gather_inputs()
   newton::Settings newton;
   double substep_del_tol = 1e-6;
   Device device;  // of all tensors
@@ -106,11 +104,10 @@ struct Chunk {
   Vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
   Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
-  DeviceOutcome on_device;  // instead of the above, but for the unknowns, where the processor does not read the device
 
   // Let go of all values, and of what they stand in.
   void release_values() {
-    for (auto* tensors : {&values, &parameters, &unknowns, &repeated})
+    for (auto* tensors : {&values, &parameters, &unknowns})
       for (Tensor& tensor : *tensors) tensor.reset();
   }
 

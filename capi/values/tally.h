@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <vector>
 
+#include "capi/base/error.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::model {
@@ -17,6 +19,8 @@ struct Tally {
   std::string reason;
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
+  // Of several devices: what failed on each, in the order of its points.
+  std::vector<Error> parts;
 
   // Of one point, or of so many from it on.
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {

@@ -9,8 +9,9 @@
 #include <limits>
 #include <thread>
 
+#include "capi/devices/dispatch.h"
 #include "capi/evaluation/arrays.h"
-#include "capi/evaluation/dispatch.h"
+#include "capi/evaluation/plan.h"
 #include "tests/cpp/packages.h"
 
 namespace {
@@ -28,6 +29,8 @@ using model::Dispatch;
 using model::Kind;
 using model::Model;
 using model::Points;
+using model::Routes;
+using model::Tally;
 
 std::shared_ptr<Model> load(const char* name) {
   const char* folder = std::getenv("NEML2_TEST_ARTIFACTS");
@@ -43,48 +46,48 @@ std::shared_ptr<const Dispatch> spread(const char* name, std::int64_t first_size
 
 // All that can be asked of a model for some points; adjoints are sums over all of them.
 struct Asked {
-  Asked(const Model& model, std::int64_t points) : evaluation(model.evaluation()) {
+  Asked(const Model& model, std::int64_t points) : bindings(model::bindings_for(model)) {
     model.take(snapshot);
-    evaluation.points = points;
-    evaluation.mark_failed = true;
+    bindings.points = points;
+    bindings.mark_failed = true;
     const auto& inputs = model.variables(Kind::input);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const std::string& name = inputs[i].name;
       const bool old = name.find("~1") != std::string::npos;
-      evaluation.inputs[i] = filled(inputs[i], [&](std::int64_t k) {
+      bindings.inputs[i] = filled(inputs[i], [&](std::int64_t k) {
         if (name == "t") return 1.0;
         return old ? 0.0 : 3e-3 * std::sin(1 + 0.7 * static_cast<double>(k));
       });
-      evaluation.tangents[i] = filled(inputs[i], [](std::int64_t k) { return std::cos(static_cast<double>(k)); });
-      if (model.derivatives(Kind::input).by_input(i)) evaluation.adjoints[i] = {room(inputs[i], 1), 0};
+      bindings.tangents[i] = filled(inputs[i], [](std::int64_t k) { return std::cos(static_cast<double>(k)); });
+      if (model.derivatives(Kind::input).by_input(i)) bindings.adjoints[i] = {room(inputs[i], 1), 0};
     }
     const auto& outputs = model.variables(Kind::output);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      evaluation.outputs[i] = written(outputs[i]);
-      evaluation.cotangents[i] =
+      bindings.outputs[i] = written(outputs[i]);
+      bindings.cotangents[i] =
           filled(outputs[i], [](std::int64_t k) { return std::sin(0.3 * static_cast<double>(k)); });
-      if (model.derivatives(Kind::input).of_output(i)) evaluation.jvps[i] = written(outputs[i]);
+      if (model.derivatives(Kind::input).of_output(i)) bindings.jvps[i] = written(outputs[i]);
     }
     const auto& derivatives = model.derivatives(Kind::input).all();
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
       const bool batched = derivatives[i].batched;
-      evaluation.blocks[i] = batched ? written(derivatives[i].block) : Points{room(derivatives[i].block, 1), 0};
+      bindings.blocks[i] = batched ? written(derivatives[i].block) : Points{room(derivatives[i].block, 1), 0};
     }
     const auto& parameters = model.variables(Kind::parameter);
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      evaluation.parameters[i] = {snapshot.parameters[i].data_as<char>(), 0};
+      bindings.parameters[i] = {snapshot.parameters[i].data_as<char>(), 0};
     for (int kind = 0; kind < 5; ++kind) {
       const bool whole = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
       const std::int64_t size = kind == NEML2_REPORT_RESIDUAL_HISTORY ? snapshot.options.miters() : 1;
-      evaluation.report[kind] = written({"", "", whole ? DType::int32 : DType::float64, Dims{size}, 0});
+      bindings.report[kind] = written({"", "", whole ? DType::int32 : DType::float64, Dims{size}, 0});
     }
     unknowns.resize(model.variables(Kind::unknown).size());
-    evaluation.unknowns = &unknowns;
-    evaluation.copies = model::inputs_to_copy(model, evaluation, snapshot.options.miters());
+    bindings.unknowns = &unknowns;
+    bindings.copies = model::inputs_to_copy(model, bindings, snapshot.options.miters());
   }
 
   double& strain(const Model& model, std::int64_t point) {
-    return reinterpret_cast<double*>(evaluation.inputs[model.find(Kind::input, "strain")].data)[6 * point];
+    return reinterpret_cast<double*>(bindings.inputs[model.find(Kind::input, "strain")].data)[6 * point];
   }
 
   bool same(const Asked& other) const {
@@ -101,7 +104,7 @@ struct Asked {
     return true;
   }
 
-  model::Evaluation evaluation;
+  model::Bindings bindings;
   model::Snapshot snapshot;
   Vector<Tensor> unknowns;
 
@@ -111,17 +114,25 @@ struct Asked {
     return results.back().data_as<char>();
   }
   Points written(const model::Variable& variable) {
-    return {room(variable, evaluation.points), variable.point_shape.product()};
+    return {room(variable, bindings.points), variable.point_shape.product()};
   }
   template <class Value>
   Points filled(const model::Variable& variable, Value&& value) {
-    given.push_back(Tensor::empty(DType::float64, Dims{evaluation.points}.then(variable.point_shape)));
+    given.push_back(Tensor::empty(DType::float64, Dims{bindings.points}.then(variable.point_shape)));
     for (std::int64_t k = 0; k < given.back().numel(); ++k) given.back().data_as<double>()[k] = value(k);
     return {given.back().data_as<char>(), variable.point_shape.product()};
   }
 
   Vector<Tensor> given, results;
 };
+
+Tally evaluate(const Routes& routes, const Asked& asked) {
+  return model::evaluate(routes, asked.snapshot.options, asked.bindings);
+}
+
+Tally evaluate(const std::shared_ptr<const Dispatch>& dispatch, const Asked& asked) {
+  return evaluate(Routes(dispatch->primary(), dispatch), asked);
+}
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -135,7 +146,7 @@ void two_devices_equal_one(const char* name, bool failing) {
       if (failing) asked.strain(*alone, point) = nan;
   };
   spoil(expected);
-  const model::Tally tally = alone->evaluate(expected.evaluation, expected.snapshot.options);
+  const Tally tally = evaluate(Routes(alone), expected);
   expect((tally.worst() != NEML2_OK) == failing, "points fail where they should");
   for (std::int64_t size = 1; size <= points + 1; ++size)
     for (const std::int64_t other : {std::int64_t{1}, std::int64_t{5}, points + 1}) {
@@ -143,10 +154,10 @@ void two_devices_equal_one(const char* name, bool failing) {
       for (int repeat = 0; repeat < 3; ++repeat) {
         Asked asked(*dispatch->primary(), points);
         spoil(asked);
-        const Dispatch::Outcome outcome = dispatch->evaluate(asked.evaluation, asked.snapshot.options);
+        const Tally outcome = evaluate(dispatch, asked);
         const std::string which = join(name, ", sub-batches of ", size, " and ", other);
         expect(asked.same(expected), join("two devices give what one does: ", which));
-        expect(outcome.tally.message(points) == tally.message(points), join("and tell the same: ", which));
+        expect(outcome.message(points) == tally.message(points), join("and tell the same: ", which));
         expect(outcome.parts.empty() == !failing, join("parts are told where points failed: ", which));
       }
       expect(dispatch->points_evaluated(0) + dispatch->points_evaluated(1) == 3 * points, "all points are counted");
@@ -157,8 +168,8 @@ void each_sub_batch_with_failed_points_is_told() {
   const auto dispatch = spread("viscoplastic", 5, 5);
   Asked asked(*dispatch->primary(), 20);
   for (const std::int64_t point : {6, 7, 19}) asked.strain(*dispatch->primary(), point) = nan;
-  const Dispatch::Outcome outcome = dispatch->evaluate(asked.evaluation, asked.snapshot.options);
-  expect(outcome.tally.count[NEML2_OK] == 17 && outcome.tally.worst() > NEML2_NON_FINITE, "three points failed");
+  const Tally outcome = evaluate(dispatch, asked);
+  expect(outcome.count[NEML2_OK] == 17 && outcome.worst() > NEML2_NON_FINITE, "three points failed");
   expect(outcome.parts.size() == 2, "in two sub-batches");
   const std::string first = outcome.parts[0].what(), second = outcome.parts[1].what();
   expect(first.starts_with("points 5 to 9 on ") && second.starts_with("points 15 to 19 on "), "each tells its points");
@@ -174,8 +185,8 @@ void a_failure_is_told_as_it_is_and_several_together() {
   const std::size_t parameter = primary.find(Kind::parameter, "yield_stress");
   const auto run = [&](std::vector<double> values) {
     Asked asked(primary, std::ssize(values));
-    asked.evaluation.parameters[parameter] = {reinterpret_cast<char*>(values.data()), 1};
-    dispatch->evaluate(asked.evaluation, asked.snapshot.options);
+    asked.bindings.parameters[parameter] = {reinterpret_cast<char*>(values.data()), 1};
+    evaluate(dispatch, asked);
   };
   const std::vector<double> good(16, 10.0);
   std::vector<double> one = good, all = good;
@@ -199,24 +210,25 @@ void a_failure_is_told_as_it_is_and_several_together() {
 }
 
 void points_that_failed_are_told_beside_an_error() {
-  const Dispatch dispatch({{"cpu", load("combined_hardening"), {4, 8, 1.0}}});
-  Model& primary = *dispatch.primary();
+  const auto dispatch =
+      std::make_shared<const Dispatch>(std::vector<Dispatch::Device>{{"cpu", load("combined_hardening"), {4, 8, 1.0}}});
+  Model& primary = *dispatch->primary();
   primary.set_option("convergence", std::string_view("batch"));
   Asked asked(primary, 12);
   asked.strain(primary, 2) = nan;
   std::vector<double> yields(12, 10.0);
   yields[5] = 20;
-  asked.evaluation.parameters[primary.find(Kind::parameter, "yield_stress")] = {reinterpret_cast<char*>(yields.data()),
-                                                                                1};
+  asked.bindings.parameters[primary.find(Kind::parameter, "yield_stress")] = {reinterpret_cast<char*>(yields.data()),
+                                                                              1};
   try {
-    dispatch.evaluate(asked.evaluation, asked.snapshot.options);
+    evaluate(dispatch, asked);
     expect(false, "the second sub-batch is refused");
   } catch (const AggregateError& error) {
     expect(error.status() == NEML2_ERROR_SHAPE && error.errors().size() == 2, "both sub-batches are told");
     expect(error.errors()[0].status() > NEML2_NON_FINITE, "the first with its points that failed");
     expect(std::string(error.errors()[1].what()).starts_with("points 4 to 7 on cpu: "), "the second with its reason");
   }
-  expect(dispatch.points_evaluated(0) == 4, "the third is not begun");
+  expect(dispatch->points_evaluated(0) == 4, "the third is not begun");
 }
 
 void a_fatal_error_is_worse_than_points_that_failed() {
@@ -236,8 +248,8 @@ void parameters_and_options_are_those_of_the_first() {
     *value.data_as<double>() = young;
     for (Model* model : {&primary, alone.get()}) model->set_parameter(0, value);
     Asked asked(primary, 20), expected(*alone, 20);
-    dispatch->evaluate(asked.evaluation, asked.snapshot.options);
-    alone->evaluate(expected.evaluation, expected.snapshot.options);
+    evaluate(dispatch, asked);
+    evaluate(Routes(alone), expected);
     expect(asked.same(expected), "all devices take the parameter of the model");
   }
 }
@@ -256,17 +268,18 @@ void dispatches_leave_nothing_behind(std::int64_t dispatches) {
   const auto batch = spread("combined_hardening", 2, 2);
   batch->primary()->set_option("convergence", std::string_view("batch"));
   const std::size_t parameter = batch->primary()->find(Kind::parameter, "yield_stress");
+  const Routes of_implicit(implicit->primary(), implicit), of_batch(batch->primary(), batch);
   std::atomic<std::int64_t> failed = 0, refused = 0, good = 0;
   const auto call = [&](std::int64_t count, int caller) {
     double yields[] = {10, 10, 20, 20, 30, 40, 50, 60};
     for (std::int64_t k = 0; k < count; ++k) {
-      const Dispatch& dispatch = caller == 2 ? *batch : *implicit;
-      Asked asked(*dispatch.primary(), 8);
-      if (caller == 1 && k % 3 == 0) asked.strain(*dispatch.primary(), k % 8) = nan;
-      if (caller == 2 && k % 2 == 0) asked.evaluation.parameters[parameter] = {reinterpret_cast<char*>(yields), 1};
+      const Routes& routes = caller == 2 ? of_batch : of_implicit;
+      Asked asked(routes.model(), 8);
+      if (caller == 1 && k % 3 == 0) asked.strain(routes.model(), k % 8) = nan;
+      if (caller == 2 && k % 2 == 0) asked.bindings.parameters[parameter] = {reinterpret_cast<char*>(yields), 1};
       try {
-        const auto outcome = dispatch.evaluate(asked.evaluation, asked.snapshot.options);
-        ++(outcome.tally.worst() == NEML2_OK ? good : failed);
+        const Tally outcome = evaluate(routes, asked);
+        ++(outcome.worst() == NEML2_OK ? good : failed);
       } catch (const Error&) {
         ++refused;
       }

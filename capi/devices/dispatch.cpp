@@ -1,11 +1,13 @@
-#include "capi/evaluation/dispatch.h"
+#include "capi/devices/dispatch.h"
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
-#include "capi/capsule/capsule.h"
-#include "capi/evaluation/host_arrays.h"
+#include "capi/base/error.h"
+#include "capi/devices/host_arrays.h"
+#include "capi/evaluation/plan.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -49,35 +51,55 @@ Dispatch::Dispatch(std::vector<Device> devices)
                   join(device.model->limiting_package(), " was compiled for a fixed batch of ", baked,
                        " points, of which the batch size of ", device.name, ", ", device.share.batch_size,
                        ", is no multiple. Choose one, or compile the model with --dynamic-batch."));
+    if (device.model->compute_device().is_host())
+      routes_.push_back(std::make_unique<const Routes>(device.model));
+    else
+      routes_.push_back(
+          std::make_unique<const Routes>(device.model, std::make_shared<const HostArrays>(*device.model)));
   }
   primary()->keep_on_host();
 }
 
 void Dispatch::require_solvable() const {
-  if (size() == 1 && primary()->compute_device().is_host()) return;
+  if (devices_.size() == 1 && primary()->compute_device().is_host()) return;
   throw Error(NEML2_ERROR_UNSUPPORTED, "scheduler",
               join("A solve is for a model on the CPU alone, and the scheduler of this one has ",
-                   size() == 1 ? devices_.front().name : join(size(), " devices"), ": load it without a scheduler."));
+                   devices_.size() == 1 ? devices_.front().name : join(devices_.size(), " devices"),
+                   ": load it without a scheduler."));
 }
 
-const Model* Dispatch::whole(std::int64_t points) const {
-  const bool fits =
-      size() == 1 && (devices_.front().share.batch_size == 0 || points <= devices_.front().share.batch_size);
-  return fits && primary()->compute_device().is_host() ? primary().get() : nullptr;
+std::int64_t Dispatch::most_points(const Device& device, std::int64_t points) const {
+  return device.share.batch_size > 0 ? std::min(device.share.batch_size, points) : points;
+}
+
+bool Dispatch::takes_whole(std::int64_t points) const {
+  return devices_.size() == 1 && primary()->compute_device().is_host() &&
+         most_points(devices_.front(), points) == points;
+}
+
+void Dispatch::check(const Options& options, std::int64_t points) const {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const std::int64_t most = most_points(devices_[i], points);
+    Request request{Bindings()};
+    for (const std::int64_t part : {most, most > 0 ? points % most : 0}) {  // the last ones are fewer
+      request.points = part;
+      const Plan plan(*routes_[i], options, request);
+    }
+  }
 }
 
 std::int64_t Dispatch::points_evaluated(std::int64_t device) const {
-  if (device < 0 || device >= static_cast<std::int64_t>(size()))
+  if (device < 0 || device >= std::ssize(devices_))
     throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The scheduler of the model has ", size(), " devices; there is none at ", device, "."));
+                join("The scheduler of the model has ", devices_.size(), " devices; there is none at ", device, "."));
   return evaluated_[static_cast<std::size_t>(device)];
 }
 
 // One evaluation, in sub-batches of several threads.
 class Dispatch::Spread {
  public:
-  Spread(const Dispatch& dispatch, const Evaluation& evaluation, const Options& options)
-      : dispatch_(dispatch), model_(*dispatch.primary()), whole_(evaluation), options_(options) {
+  Spread(const Dispatch& dispatch, const Bindings& bindings, const Options& options)
+      : dispatch_(dispatch), model_(*dispatch.primary()), whole_(bindings), options_(options) {
     make_room(whole_.adjoints, Kind::input);
     make_room(whole_.parameter_adjoints, Kind::parameter);
     // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller's.
@@ -87,13 +109,13 @@ class Dispatch::Spread {
   }
 
   void evaluate(const threads::Scheduler::SubBatch& of) {
-    const Device& device = dispatch_.devices_[of.device];
+    const Routes& routes = *dispatch_.routes_[of.device];
     Vector<Tensor> scratch, unknowns(model_.variables(Kind::unknown).size());
-    Evaluation part = slice(of, scratch);
+    Bindings part = slice(of, scratch);
     if (whole_.unknowns) part.unknowns = &unknowns;
-    Tally tally = device.model->compute_device().is_host() ? device.model->evaluate_points(part, options_)
-                                                           : evaluate_on_device(*device.model, part, options_);
-    dispatch_.count(of.device, of.count);
+    const Borrowed workspace(routes);
+    Tally tally = Plan(routes, options_, Request(part)).evaluate(part, *workspace);
+    dispatch_.evaluated_[of.device] += of.count;
     tally.shift(of.begin);
     const std::lock_guard lock(mutex_);
     if (whole_.unknowns) gather_unknowns(unknowns, of);
@@ -103,16 +125,15 @@ class Dispatch::Spread {
   }
 
   // What became of all, where nothing was thrown but this.
-  Outcome finish(const std::vector<threads::Scheduler::Failure>& failures, const Evaluation& evaluation) {
+  Tally finish(const std::vector<threads::Scheduler::Failure>& failures, const Bindings& bindings) {
     if (failures.size() == 1 && failed_.empty()) std::rethrow_exception(failures.front().error);
     for (const auto& failure : failures) failed_.push_back({failure.of, error_of(failure.error)});
     std::sort(failed_.begin(), failed_.end(), [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
-    Outcome outcome{std::move(tally_), {}};
-    for (const Failed& failed : failed_) outcome.parts.push_back(placed(failed));
-    if (!failures.empty()) throw AggregateError(std::move(outcome.parts));
-    write_sums(whole_.adjoints, evaluation.adjoints, Kind::input);
-    write_sums(whole_.parameter_adjoints, evaluation.parameter_adjoints, Kind::parameter);
-    return outcome;
+    for (const Failed& failed : failed_) tally_.parts.push_back(placed(failed));
+    if (!failures.empty()) throw AggregateError(std::move(tally_.parts));
+    write_sums(whole_.adjoints, bindings.adjoints, Kind::input);
+    write_sums(whole_.parameter_adjoints, bindings.parameter_adjoints, Kind::parameter);
+    return std::move(tally_);
   }
 
  private:
@@ -155,8 +176,8 @@ class Dispatch::Spread {
 
   // The arrays of some points. A block that is one for all points is that of the last ones, as on one device, which
   // writes it point after point; the others get `scratch`, for two devices must not write the same.
-  Evaluation slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
-    Evaluation part = whole_;
+  Bindings slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
+    Bindings part = whole_;
     part.points = of.count;
     const bool last = of.begin + of.count == whole_.points;
     const auto shift = [&](std::vector<Points>& arrays, Kind kind) {
@@ -202,7 +223,7 @@ class Dispatch::Spread {
 
   const Dispatch& dispatch_;
   const Model& model_;
-  Evaluation whole_;  // with a row per point in the place of each sum
+  Bindings whole_;  // with a row per point in the place of each sum
   Vector<Tensor> sums_;
   Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;
@@ -212,38 +233,23 @@ class Dispatch::Spread {
   std::vector<Failed> failed_;
 };
 
-Dispatch::Outcome Dispatch::spread(const Evaluation& evaluation, const Options& options) const {
-  Spread spread(*this, evaluation, options);
+void Dispatch::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+                   Tally& tally) const {
+  const Options& options = plan.options();
+  if (takes_whole(range.points)) {
+    tally = Plan(*routes_.front(), options, plan.request()).evaluate(bindings, workspace);
+    evaluated_.front() += range.points;
+    return;
+  }
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    Request part = plan.request();
+    part.points = most_points(devices_[i], range.points);
+    Plan(*routes_[i], options, part).check(bindings);
+  }
+  Spread spread(*this, bindings, options);
   const auto failures =
-      scheduler_.run(evaluation.points, [&](const threads::Scheduler::SubBatch& of) { spread.evaluate(of); });
-  return spread.finish(failures, evaluation);
-}
-
-Dispatch::Outcome Dispatch::evaluate(const Evaluation& evaluation, const Options& options) const {
-  const std::int64_t points = evaluation.points;
-  if (const Model* model = whole(points)) {
-    Outcome outcome{model->evaluate(evaluation, options), {}};
-    count(0, points);
-    return outcome;
-  }
-  for (const Device& device : devices_)
-    device.model->check_batch(evaluation, options, device.share.batch_size > 0 ? device.share.batch_size : points);
-  Outcome outcome;
-  if (points == 0) {
-    primary()->evaluate(evaluation, options);
-    return outcome;
-  }
-  with_capsule(*primary(), evaluation, options, [&](const Evaluation& watched) {
-    outcome = spread(watched, options);
-    return outcome.tally;
-  });
-  return outcome;
-}
-
-Dispatch::Outcome evaluate(const Model& model, const Dispatch* dispatch, const Evaluation& evaluation,
-                           const Options& options) {
-  if (dispatch) return dispatch->evaluate(evaluation, options);
-  return {model.evaluate(evaluation, options), {}};
+      scheduler_.run(range.points, [&](const threads::Scheduler::SubBatch& of) { spread.evaluate(of); });
+  tally = spread.finish(failures, bindings);
 }
 
 }  // namespace neml2_capi::model

@@ -1,9 +1,10 @@
-#include "capi/segments/device_newton.h"
+#include "capi/devices/newton.h"
 
 #include <limits>
 #include <utility>
 
 #include "capi/libtorch/algebra.h"
+#include "capi/newton/verdict.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -33,6 +34,35 @@ Tensor dot(const Groups& a, const Groups& b) {
 
 Tensor norm(const Groups& rows) { return square_root(dot(rows, rows)); }
 
+// One value or mask for each point, or a number for all, with the operators of a number: see newton/verdict.h.
+struct PerPoint {
+  PerPoint(Tensor each) : values(std::move(each)) {}
+  PerPoint(double one) : number(one) {}
+
+  friend PerPoint choose(const PerPoint& mask, PerPoint where_true, const PerPoint& where_false) {
+    if (!where_true.values.data() && !where_false.values.data())
+      where_true = filled(DType::float64, mask.values.sizes(), where_true.number, mask.values.device());
+    if (!where_false.values.data()) return choose(negated(mask.values), where_false.number, where_true.values);
+    if (!where_true.values.data()) return choose(mask.values, where_true.number, where_false.values);
+    return choose(mask.values, where_true.values, where_false.values);
+  }
+
+  Tensor values;
+  double number = 0.0;  // where there are no values
+};
+
+PerPoint operator<(const PerPoint& a, double b) { return less(a.values, b); }
+PerPoint operator<(const PerPoint& a, const PerPoint& b) { return less(a.values, b.values); }
+PerPoint operator<=(const PerPoint& a, double b) { return at_most(a.values, b); }
+PerPoint operator<=(const PerPoint& a, const PerPoint& b) { return at_most(a.values, b.values); }
+PerPoint operator==(const PerPoint& a, double b) { return equal(a.values, b); }
+PerPoint operator|(const PerPoint& a, const PerPoint& b) { return either(a.values, b.values); }
+PerPoint operator-(const PerPoint& a, const PerPoint& b) { return subtract(a.values, b.values); }
+PerPoint operator*(const PerPoint& a, double b) { return multiply(a.values, b); }
+PerPoint operator*(const PerPoint& a, const PerPoint& b) { return multiply(a.values, b.values); }
+PerPoint operator/(const PerPoint& a, const PerPoint& b) { return divide(a.values, b.values); }
+PerPoint is_finite(const PerPoint& a) { return finite(a.values); }
+
 class Iteration {
  public:
   Iteration(newton::System& system, Groups& u, const newton::Settings& settings)
@@ -42,7 +72,9 @@ class Iteration {
     const auto integers = [&](double value) { return filled(DType::int32, {points_}, value, device_); };
     outcome_ = DeviceOutcome::none(points_, device_);
     outcome_.status = integers(NEML2_NOT_CONVERGED);
+    open_ = integers(newton::undecided);
     left_ = equal(outcome_.iterations, 0.0);
+    singular_ = negated(left_);
     evaluate();
     outcome_.initial_norm = norm_;
     record(0);
@@ -52,9 +84,8 @@ class Iteration {
     }
     const Tensor failed = outcome_.failed();
     outcome_.any_failed = any(failed);
-    const Tensor decreased = less(outcome_.residual_norm, outcome_.initial_norm);
-    const Tensor cut = choose(decreased, 0.5, filled(DType::float64, {points_}, 0.25, device_));
-    outcome_.suggested_cut = choose(failed, cut, outcome_.suggested_cut);
+    const PerPoint cut = newton::suggested_cut<PerPoint>(outcome_.initial_norm, outcome_.residual_norm);
+    outcome_.suggested_cut = choose(failed, cut.values, outcome_.suggested_cut);
     if (settings_.keep_history) keep_history();
     return std::move(outcome_);
   }
@@ -86,18 +117,18 @@ class Iteration {
 
   // Solves have one matrix per point, or several one beside the other.
   void note_singular() {
-    singular_ = Tensor();
+    singular_ = equal(open_, 0.0);
     for (const Tensor& info : system_.singular_on_device()) {
       const Tensor regular = shaped(equal(info, 0.0), {points_, info.numel() / points_});
       const Tensor here = less(filled(DType::float64, {points_}, 0.5, device_),
                                sum(converted(negated(regular), DType::float64), {1}, false));
-      singular_ = singular_.data() ? either(singular_, here) : here;
+      singular_ = either(singular_, here);
     }
   }
 
   // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
   void search_along(const Groups& du) {
-    const Tensor slope = dot(residual_, du), squared0 = multiply(norm_, norm_);
+    const Tensor slope = dot(residual_, du), before = norm_;
     Tensor alpha = filled(DType::float64, {points_}, 1.0, device_);
     for (std::int64_t trial = 1;; ++trial) {
       Groups next;
@@ -105,11 +136,8 @@ class Iteration {
         next.push_back(add(u_[i], multiply(converted(beside(alpha, du[i]), du[i].dtype()), du[i])));
       residual_ = system_.residual(row_major(next));
       norm_ = norm(residual_);
-      const Tensor decrease =
-          settings_.strong_wolfe ? multiply(alpha, squared0) : multiply(multiply(alpha, slope), 2.0);
-      const Tensor bound = subtract(squared0, multiply(decrease, settings_.ls_c));
-      const Tensor enough = either(at_most(multiply(norm_, norm_), bound), at_most(norm_, settings_.atol));
-      const Tensor cut = both(left_, negated(enough));
+      const PerPoint enough = newton::has_decreased<PerPoint>(norm_, before, alpha, slope, settings_);
+      const Tensor cut = both(left_, negated(enough.values));
       if (trial + 1 >= settings_.ls_max_iters || !any(cut)) return accept(next);
       alpha = choose(cut, multiply(alpha, 1.0 / settings_.ls_cutback), alpha);
     }
@@ -122,21 +150,13 @@ class Iteration {
 
   // Note where each point stands after iteration `i`; those that are done are left alone.
   void record(std::int64_t i) {
-    const auto note = [&](Tensor& values, const Tensor& where, double value) {
-      values = choose(both(left_, where), value, values);
-    };
-    const Tensor converged = either(either(less(norm_, settings_.atol), equal(norm_, 0.0)),
-                                    less(divide(norm_, outcome_.initial_norm), settings_.rtol));
-    const Tensor bad = negated(finite(norm_));
+    const PerPoint converged = newton::has_converged<PerPoint>(norm_, outcome_.initial_norm, settings_);
+    const Tensor found = newton::verdict<PerPoint, PerPoint, PerPoint>(norm_, singular_, converged, open_).values;
+    const Tensor done = negated(equal(found, newton::undecided));
+    outcome_.status = choose(both(left_, done), found, outcome_.status);
     outcome_.residual_norm = choose(left_, norm_, outcome_.residual_norm);
-    note(outcome_.iterations, left_, static_cast<double>(i));
+    outcome_.iterations = choose(left_, static_cast<double>(i), outcome_.iterations);
     if (settings_.keep_history) history_.push_back(choose(negated(left_), nan, norm_));
-    Tensor done = either(converged, bad);
-    note(outcome_.status, both(converged, negated(bad)), NEML2_OK);
-    if (singular_.data()) {
-      note(outcome_.status, singular_, NEML2_SINGULAR);
-      done = either(done, singular_);
-    }
     left_ = both(left_, negated(done));
   }
 
@@ -154,8 +174,9 @@ class Iteration {
   Device device_;
   DeviceOutcome outcome_;
   Groups residual_;
-  Tensor norm_, left_;
-  Tensor singular_;  // empty where no solve told
+  Tensor norm_;
+  Tensor open_;             // the status of points that go on
+  Tensor left_, singular_;  // masks
   Vector<Tensor> history_;
 };
 

@@ -8,10 +8,10 @@
 
 namespace neml2_capi::model {
 
-// Arrays of the caller's for one evaluation; the vectors follow the order of the variables, or of the derivatives. What
+// The addresses of one caller; the vectors follow the order of the variables, or of the derivatives. What
 // is not bound is null. Arrays that are added to, the adjoints, may have a stride of 0: they receive the sum over all
 // points.
-struct Evaluation {
+struct Bindings {
   std::int64_t points = 0;
   std::vector<Points> inputs;      // all bound
   std::vector<Points> parameters;  // all bound

@@ -1,0 +1,42 @@
+// A plan: how some points are evaluated, decided once. It has no addresses, and values of parameters change nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "capi/evaluation/routes.h"
+
+namespace neml2_capi::model {
+
+class Plan {
+ public:
+  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED where the points cannot be evaluated. The routes must outlive it.
+  Plan(const Routes& routes, const Options& options, const Request& request);
+
+  const Model& model() const { return routes_.model(); }
+  const Routes& routes() const { return routes_; }
+  const Options& options() const { return options_; }
+  const Request& request() const { return request_; }
+
+  // Evaluates bindings that ask for this request, and have passed inputs_to_copy(), with a workspace that holds nothing
+  // of other ones. Throws what the first range that failed threw.
+  Tally run(const Bindings& bindings, Workspace& workspace) const;
+  // The same without a capsule, for a part of an evaluation.
+  Tally evaluate(const Bindings& bindings, Workspace& workspace) const;
+  // Throws NEML2_ERROR_SHAPE where a parameter varies within a fixed batch, wherever that is.
+  void check(const Bindings& bindings) const;
+
+ private:
+  std::int64_t chunk_size() const;
+
+  const Routes& routes_;
+  Options options_;
+  Request request_;
+  const Route& route_;
+  int threads_;
+  Route::ChunkSize chunk_;
+};
+
+// One evaluation, which nothing is kept of.
+Tally evaluate(const Routes& routes, const Options& options, const Bindings& bindings);
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,86 @@
+// A route: one way to evaluate points. A plan takes the first of a model's that gives what is asked for.
+#pragma once
+
+#include <cstdint>
+
+#include "capi/model/options.h"
+#include "capi/segments/segment.h"
+#include "capi/values/bindings.h"
+#include "capi/values/tally.h"
+
+namespace neml2_capi::model {
+
+class Plan;
+class Turns;
+
+// What an evaluation is asked for, without addresses.
+struct Request {
+  explicit Request(const Bindings& bindings);
+
+  std::int64_t points;
+  // Derivatives of each kind.
+  bool blocks, parameter_blocks, jvps, adjoints, parameter_adjoints;
+  bool sums;     // of adjoints over the points
+  bool history;  // of residuals
+
+  bool by_parameters() const { return parameter_blocks || parameter_adjoints; }
+};
+
+// What one thread needs to evaluate points, kept for the next ones. It serves one call's arrays, until it forgets them.
+struct Workspace {
+  // An input that is a copy of an array, made again for each run.
+  struct Copied {
+    std::size_t input;
+    const Variable* variable;
+    Points array;
+    bool even_if_dense;
+  };
+
+  Chunk chunk;             // for segments
+  Vector<Tensor> inputs;   // of a package: over arrays of the caller, or copies of them
+  Vector<Copied> copied;   // these
+  std::int64_t begin = 0;  // the points that `inputs` are of
+  std::int64_t points = 0;
+
+  void forget() {
+    chunk.release_values();
+    inputs.clear();
+    points = 0;
+  }
+};
+
+// Some consecutive points of an evaluation.
+struct Range {
+  std::int64_t begin = 0, points = 0;
+  std::int64_t number = 0;  // among the ranges of the evaluation
+  Turns* turns = nullptr;   // that the ranges share; null where this is all points
+};
+
+class Route {
+ public:
+  virtual ~Route() = default;
+
+  // Whether it gives all that is asked for.
+  virtual bool gives(const Request& request, const Options& options) const = 0;
+
+  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED where so many points cannot be evaluated with these options.
+  virtual void check(const Options& options, std::int64_t points) const = 0;
+
+  // How many points to evaluate at once: at most, and where several threads share them; 0: fewer, as time tells.
+  struct ChunkSize {
+    std::int64_t most;
+    std::int64_t shared;
+  };
+  virtual ChunkSize chunk_size(const Options& options, const Request& request) const = 0;
+
+  // The end of the range of at most `size` points that begins here. Values of parameters may end it earlier.
+  virtual std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
+                                    std::int64_t size) const;
+
+  // Evaluates these points of the caller's arrays, and writes results and reports: all of them, or none where it throws
+  // before it writes. Any number of threads may do so at once, each with a workspace of its own.
+  virtual void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+                   Tally& tally) const = 0;
+};
+
+}  // namespace neml2_capi::model
