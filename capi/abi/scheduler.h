@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "capi/evaluation/dispatch.h"
+#include "capi/devices/dispatch.h"
 #include "capi/package/runtime.h"
 
 struct neml2_scheduler {
