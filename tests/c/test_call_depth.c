@@ -80,14 +80,14 @@ int main(void) {
   look();                                                         /* which takes memory when it is first called */
 
   REQUIRE_OK(neml2_call_create(&call, model));
-  CHECK_OK(neml2_call_bind_input(call, "strain", strain, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_output(call, "stress", stress, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
   EXPECT_A_SHORT_WAY("forward", call);
-  CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", tangent, NEML2_FLOAT64, 36));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangent, NEML2_FLOAT64, 36));
   EXPECT_A_SHORT_WAY("jacobian", call);
-  CHECK_OK(neml2_call_bind_derivative(call, "stress", NEML2_INPUT, "strain", NULL, NEML2_FLOAT64, 36));
-  CHECK_OK(neml2_call_bind_tangent(call, "strain", direction, NEML2_FLOAT64, 6));
-  CHECK_OK(neml2_call_bind_jvp(call, "stress", along, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", NULL, NEML2_FLOAT64, 36));
+  CHECK_OK(neml2_call_bind(call, NEML2_TANGENT, "strain", direction, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_bind(call, NEML2_JVP, "stress", along, NEML2_FLOAT64, 6));
   EXPECT_A_SHORT_WAY("jvp", call);
   neml2_call_free(&call);
   neml2_model_free(&model);
