@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.errors import FatalError, check, unknown_name
 from neml2_capi._ffi.library import ffi, lib
 
 _Code = TypeVar("_Code")
@@ -43,15 +43,11 @@ def counted(count: Callable[..., int], *arguments: Any) -> range:
 
 
 def runtime_code(name: str) -> int:
-    """The number of a runtime; FatalError where there is none of this name."""
+    """The number of a runtime; UnknownNameError where there is none of this name."""
     code = RUNTIMES.get(name)
     if code is not None:
         return int(code)
-    raise FatalError(
-        f"There is no runtime {str(name)!r}. The runtimes are: {', '.join(RUNTIMES)}.",
-        lib.NEML2_ERROR_NAME,
-        str(name),
-    )
+    raise unknown_name("runtime", str(name), RUNTIMES)
 
 
 def device_code(name: str) -> tuple[int, int]:
