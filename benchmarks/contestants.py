@@ -37,7 +37,7 @@ class Places:
 
     programs: Path | None
     reference: Path | None
-    # Of an earlier commit: the checkout, a Python with its wheel, and the folder of its programs.
+    # An earlier commit: its checkout, a Python with its wheel, the folder of its programs.
     earlier: tuple[Path, Path, Path] | None = None
 
     def command(self, contestant: str) -> list[str | Path]:

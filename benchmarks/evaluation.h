@@ -68,7 +68,7 @@ inline std::vector<Array> outputs_of(const Model& model, std::int64_t points) {
   return outputs;
 }
 
-// What is read is not written.
+// Binds an array that the call reads; the cast is safe, since inputs are not written.
 inline void bind(const Call& call, std::int32_t role, const std::string& name, const double* values,
                  std::int64_t stride) {
   check(neml2_call_bind(call.get(), role, name.c_str(), const_cast<double*>(values), NEML2_FLOAT64, stride));

@@ -58,7 +58,7 @@ model::Bindings& bindings_of(neml2_call* call) {
               join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d ", pair, "."));
 }
 
-// What a role is in a call.
+// Arrays and variables that a role of neml2_call_bind() stands for.
 struct Role {
   Kind kind;
   std::vector<Points>* arrays;

@@ -52,7 +52,7 @@ aoti::Wanted wanted_for(const neml2_source& source) {
   return wanted;
 }
 
-// Of the two kinds that a graph has.
+// Returns true for NEML2_INPUT, false for NEML2_OUTPUT; throws for any other kind.
 bool is_input(std::int32_t kind) {
   if (kind == NEML2_INPUT || kind == NEML2_OUTPUT) return kind == NEML2_INPUT;
   throw Error(NEML2_ERROR_ARGUMENT, "kind",

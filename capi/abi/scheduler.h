@@ -1,4 +1,4 @@
-// What a scheduler is behind its handle.
+// The devices behind the handle of a scheduler.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What a caller says of what to open: numbers in, places and names out.
+// Readers of a neml2_source: numbers in, places and names out.
 #pragma once
 
 #include "capi/abi/sized.h"

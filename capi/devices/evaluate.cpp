@@ -197,7 +197,7 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
   chunk.newton.keep_history = options.collect_history();
   chunk.keep_unknowns = true;
   chunk.by_parameters = request.by_parameters && (request.vjp || request.blocks);
-  // What a parameter does to one segment goes on through the values of the next.
+  // A parameter of one segment changes the values that the next ones take.
   const bool differentiates = request.jvp || request.vjp || request.blocks;
   chunk.by_values = differentiates && (!request.by_parameters || model.segments().size() > 1);
   chunk.values.resize(model.num_values());

@@ -21,8 +21,8 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// What the ranges of an evaluation share. Sums over all points are added up in the order of the ranges, whatever thread
-// has them.
+// Turns that the ranges of an evaluation take: sums over all points are added in the order of the ranges, whatever
+// thread has them.
 class Turns {
  public:
   // For what they write to together.
