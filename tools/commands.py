@@ -146,6 +146,9 @@ def models(examples: bool) -> int:
 
 
 def _check_environment() -> Environment:
+    if sys.version_info < (3, 11):
+        found = ".".join(map(str, sys.version_info[:2]))
+        raise Failure(f"Python {found}; expected 3.11 or later, as griffe-sphinx. Run build.py with it.")
     return prepare("check", requirements("check"), ["check"])
 
 
