@@ -42,7 +42,7 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
 
 
 def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> None:
-    """The function std::bind, found by its argument, took all of its arrays once, and bound none."""
+    """Once std::bind took all of its arrays, found by its argument, and bound none."""
     header, source = (ROOT / "benchmarks" / name for name in ("evaluation.h", "ours.cpp"))
     build = [CXX, "-std=c++17", "-O1", f"-I{INCLUDE}", "-include", str(header), str(source)]
     program = kept("program", build, *LINK, "-ldl") / "program"
@@ -50,7 +50,7 @@ def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> Non
     inputs.mkdir()
     (inputs / "index.txt").write_text("strain 6\n")
     np.tile([1e-3, 0, 0, 0, 0, 0], (2, 1)).tofile(inputs / "strain.bin")
-    task = [program, PREBUILT / "elasticity", tmp_path, "forward", "2", "1"]
+    task = [str(program), str(PREBUILT / "elasticity"), str(tmp_path), "forward", "2", "1"]
     done = subprocess.run(
         task, input=f"write {tmp_path} 2\n", capture_output=True, text=True, timeout=PATIENCE
     )
@@ -59,7 +59,8 @@ def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> Non
     # E = 200 GPa, nu = 0.3: the oedometric modulus, and the first Lame constant
     lame = 200e3 * 0.3 / (1.3 * 0.4)
     modulus = 200e3 * 0.7 / (1.3 * 0.4)
-    np.testing.assert_allclose(stress[1, :3], [modulus * 1e-3, lame * 1e-3, lame * 1e-3], rtol=1e-12)
+    expected = np.multiply([modulus, lame, lame], 1e-3)
+    np.testing.assert_allclose(stress[1, :3], expected, rtol=1e-12)
 
 
 @pytest.mark.full("it compiles a network")
