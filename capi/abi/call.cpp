@@ -152,7 +152,6 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
     required(out, "out");
     require_host(*required(model, "model").value, "A call is");
     *out = new neml2_call(*model);
-    return NEML2_OK;
   });
 }
 
@@ -165,7 +164,6 @@ int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* 
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
     call->plan.reset();
-    return NEML2_OK;
   });
 }
 
@@ -182,7 +180,7 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].output == o && all[i].input == v) {
         arrays[i] = checked(all[i].block, data, dtype, point_stride, false);
-        return NEML2_OK;
+        return;
       }
     const std::string pair = join(model.variables(Kind::output)[o].name, ":", model.variables(by)[v].name);
     refuse_derivative(pair, join("the derivative '", pair, "'"), pair);
@@ -196,7 +194,6 @@ int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
     call->bindings.input_first = order == NEML2_INPUT_FIRST;
-    return NEML2_OK;
   });
 }
 
@@ -210,7 +207,6 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
       throw Error(NEML2_ERROR_SHAPE, "point_stride",
                   join("The point stride of a report must be 1 or more; got ", point_stride, "."));
     report[kind] = {static_cast<char*>(data), point_stride};
-    return NEML2_OK;
   });
 }
 
@@ -232,7 +228,6 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
     call->model->take(snapshot);
     complete(*call, npoints, snapshot, bindings);
     *out = new neml2_solve(model::Solve(call->routes, std::move(bindings), snapshot.options));
-    return NEML2_OK;
   });
 }
 

@@ -81,7 +81,6 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
     handle->value =
         view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed, device);
     *out = handle.release();
-    return NEML2_OK;
   });
 }
 
@@ -107,6 +106,5 @@ int32_t neml2_tensor_to_dlpack(DLManagedTensorVersioned** managed, const neml2_t
                                    exported->strides,
                                    0};
     *managed = &exported.release()->managed;
-    return NEML2_OK;
   });
 }

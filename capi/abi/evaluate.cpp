@@ -273,7 +273,6 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
     *out = new neml2_tensor{tensors[static_cast<std::size_t>(kind)]};
-    return NEML2_OK;
   });
 }
 
@@ -281,14 +280,10 @@ int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report,
   return guarded([&] {
     required(out, "out");
     const auto& unknowns = required(report, "report").unknowns;
-    if (index < 0 || index >= static_cast<std::int64_t>(unknowns.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The model has ", unknowns.size(), " unknowns; there is none at ", index, "."));
-    const Tensor& unknown = unknowns[static_cast<std::size_t>(index)];
+    const Tensor& unknown = entry_of(unknowns, index, "The model", "unknowns");
     if (!unknown.data())
       throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed: the unknowns of failed points are not there.");
     *out = new neml2_tensor{unknown};
-    return NEML2_OK;
   });
 }
 

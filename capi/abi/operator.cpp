@@ -71,15 +71,11 @@ const aoti::Parameter& parameter_of(const Invocation& call, std::int64_t index) 
 
 const Invocation::Given& given(const neml2_operator_call* call, std::int64_t index) {
   const Invocation& value = required(call, "call").value;
-  if (index < 0 || index >= std::ssize(value.arguments()))
-    throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The operator ", value.schema().full_name(), " has ", value.arguments().size(),
-                     " arguments; there is none at ", index, "."));
-  return value.arguments()[static_cast<std::size_t>(index)];
+  return entry_of(value.arguments(), index, value.schema().name, "arguments");
 }
 
 // Throws NEML2_ERROR_DTYPE unless the argument is of this kind, or None, which is false.
-bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other) {
+bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other = 0) {
   const std::int32_t kind = kind_of(given(call, index));
   if (kind == NEML2_ARGUMENT_NONE) return false;
   if (kind == wanted || kind == other) return true;
@@ -123,29 +119,20 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
 int32_t neml2_operator_register(const char* schema, neml2_operator_fn function, void* context) {
   return guarded([&] {
     required(schema, "schema");
-    if (!function)
-      throw Error(NEML2_ERROR_ARGUMENT, "function", "The argument 'function' is NULL; it must point to a function.");
+    required(function, "function");
     aoti::register_operator(
         schema, [function, context](Invocation& invocation) { call_function(function, context, invocation); });
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_operator_unregister(const char* name) {
-  return guarded([&] {
-    aoti::unregister_operator(&required(name, "name"));
-    return NEML2_OK;
-  });
+  return guarded([&] { aoti::unregister_operator(&required(name, "name")); });
 }
 
 int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
   return guarded([&] {
     const Invocation& value = required(call, "call").value;
-    if (kind != NEML2_INPUT && kind != NEML2_OUTPUT)
-      throw Error(NEML2_ERROR_ARGUMENT, "kind",
-                  join("An operator has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, "."));
-    required(out, "out") = kind == NEML2_INPUT ? std::ssize(value.arguments()) : value.num_outputs();
-    return NEML2_OK;
+    required(out, "out") = is_input(kind, "An operator") ? std::ssize(value.arguments()) : value.num_outputs();
   });
 }
 
@@ -160,7 +147,7 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
       add_name(names, known);
       if (known != wanted) continue;
       *out = i;
-      return NEML2_OK;
+      return;
     }
     throw Error(NEML2_ERROR_NAME, name,
                 join("The operator ", value.schema().full_name(), " has no argument '", name,
@@ -171,12 +158,11 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
 int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     const Invocation::Given& argument = given(call, index);
-    neml2_argument_info info{};
-    info.name = parameter_of(call->value, index).name.c_str();
-    info.count = count_of(argument);
-    info.kind = kind_of(argument);
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .name = parameter_of(call->value, index).name.c_str(),
+                      .count = count_of(argument),
+                      .kind = kind_of(argument),
+                      .reserved = 0});
   });
 }
 
@@ -184,37 +170,31 @@ int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_o
   return guarded([&] {
     required(out, "out");
     static neml2_tensor* const nothing = nullptr;
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR, NEML2_ARGUMENT_TENSOR);
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR);
     const auto& handles = call->pointers[static_cast<std::size_t>(index)];
     *out = !is_there ? nullptr : handles.empty() ? &nothing : handles.data();
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_operator_call_get_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
-    *out = is_there ? first(given(call, index).integers) : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN) ? first(given(call, index).integers)
+                                                                                 : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_reals(const double** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_REAL, NEML2_ARGUMENT_REAL);
-    *out = is_there ? first(given(call, index).reals) : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_REAL) ? first(given(call, index).reals) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TEXT, NEML2_ARGUMENT_TEXT);
-    *out = is_there ? given(call, index).argument.value.text.c_str() : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_TEXT) ? given(call, index).argument.value.text.c_str() : nullptr;
   });
 }
 
@@ -224,6 +204,5 @@ int32_t neml2_operator_call_set_output(neml2_operator_call* call, int64_t index,
     required(required(tensor, "tensor"), "tensor");
     const std::unique_ptr<neml2_tensor> consumed(std::exchange(*tensor, nullptr));
     value.set_output(index, std::move(consumed->value));
-    return NEML2_OK;
   });
 }

@@ -86,7 +86,6 @@ int32_t neml2_tensor_create(neml2_tensor** out, int32_t dtype, int64_t ndim, con
     const Dims sizes = shape_of(ndim, shape);
     count_of(sizes);
     *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), sizes)};
-    return NEML2_OK;
   });
 }
 
@@ -94,11 +93,9 @@ int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t
                           const int64_t* strides, void (*deleter)(void*), void* context) {
   return guarded([&] {
     required(out, "out");
-    const DType type = dtype_of(dtype);
     auto handle = std::make_unique<neml2_tensor>();
-    handle->value = view_of(data, type, shape_of(ndim, shape), strides, deleter, context);
+    handle->value = view_of(data, dtype_of(dtype), shape_of(ndim, shape), strides, deleter, context);
     *out = handle.release();
-    return NEML2_OK;
   });
 }
 
@@ -106,24 +103,21 @@ int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
   return guarded([&] {
     required(out, "out");
     *out = new neml2_tensor{required(tensor, "tensor").value};
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_tensor_inspect(neml2_tensor_info* out, const neml2_tensor* tensor) {
   return guarded([&] {
     const Tensor& value = required(tensor, "tensor").value;
-    neml2_tensor_info info{};
-    info.data = value.data();
-    info.ndim = value.ndim();
-    info.shape = value.sizes().data();
-    info.strides = value.strides().data();
-    info.dtype = static_cast<std::int32_t>(value.dtype());
-    info.device = static_cast<std::int32_t>(value.device().type);
-    info.device_index = value.device().index;
-    info.row_major = value.is_row_major();
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .data = value.data(),
+                      .ndim = value.ndim(),
+                      .shape = value.sizes().data(),
+                      .strides = value.strides().data(),
+                      .dtype = static_cast<std::int32_t>(value.dtype()),
+                      .device = static_cast<std::int32_t>(value.device().type),
+                      .device_index = value.device().index,
+                      .row_major = value.is_row_major()});
   });
 }
 
