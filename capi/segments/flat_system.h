@@ -43,6 +43,8 @@ class FlatSystem {
   const Groups& start() const { return start_.unknowns; }
 
  private:
+  template <class F>
+  void for_each_row(const Groups& groups, F&& f) const;
   Groups unflatten(const double* flat) const;
   void flatten(const Groups& groups, double* flat, double factor) const;
 

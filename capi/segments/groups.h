@@ -29,7 +29,6 @@ class ValueGroup {
 
  private:
   Tensor pack_on_device(const Chunk& chunk) const;
-  void unpack_on_device(const Tensor& group, Chunk& chunk) const;
 
   // The values of one row are `outer` pieces; the piece of value i has sizes_[i] elements.
   std::int64_t outer_ = 1;

@@ -5,13 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "capi/segments/block_sensitivity.h"
 #include "capi/segments/graph_call.h"
 #include "capi/segments/groups.h"
-#include "capi/segments/krylov_system.h"
-#include "capi/segments/operands.h"
 #include "capi/segments/segment.h"
 #include "capi/segments/sensitivity.h"
+#include "capi/segments/solver_packages.h"
 #include "capi/segments/substep.h"
 
 namespace neml2_capi::model {
@@ -43,7 +41,7 @@ class ImplicitSegment : public Segment {
   void unpack(const Groups& unknowns, Chunk& chunk) const;
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
-  const std::string& name() const { return residual_.name(); }
+  const std::string& name() const { return packages_.residual.name(); }
   // Throws NEML2_ERROR_UNSUPPORTED where the segment cannot be solved over tensors of a device.
   void require_device(Device device) const;
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
@@ -56,30 +54,19 @@ class ImplicitSegment : public Segment {
     Dims point_shape;
   };
 
-  void add_solver(const artifact::ImplicitSegment& segment, Scope& scope);
+  void check_packages(const artifact::ImplicitSegment& segment) const;
   void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
-  void add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope);
-  KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
   newton::Outcome solve(Operands& at, const Chunk& chunk) const;
   void mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
-  Package residual_;
-  std::optional<Package> jacobian_, solve_;  // direct
-  std::optional<Package> step_;              // instead of these two
-  bool step_is_taken_;
-  std::optional<Package> matvec_, preconditioner_setup_, preconditioner_apply_;  // Krylov
-  std::optional<artifact::Krylov> krylov_;
-  std::size_t num_residuals_;
+  SolverPackages packages_;
   DType dtype_;
   std::vector<ValueGroup> unknowns_, givens_;
   std::vector<std::size_t> outputs_;
-  ParameterTail tail_;
   std::optional<GraphCall> predictor_;
   std::optional<Loop> loop_;
-  std::optional<GivenSensitivity> given_sensitivity_;
-  std::optional<ParameterSensitivity> parameter_sensitivity_;
-  std::optional<BlockSensitivity> given_blocks_, parameter_blocks_;  // instead of these two
+  std::optional<Sensitivity> given_sensitivity_, parameter_sensitivity_;
   std::optional<SubstepPlan> substeps_;
 };
 

@@ -18,8 +18,7 @@ Tensor part_of(const Tensor& matrix, const PlacedPair& place, double scale) {
   if (!matrix.device().is_host())  // where no solver of ours makes matrices: the scale is 1
     return part(part(matrix, 1, place.row, rows), 2, place.column, columns);
   Tensor part = Tensor::empty(matrix.dtype(), {points, rows, columns});
-  with_scalar(matrix.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(matrix.dtype(), [&]<class Scalar>(Scalar*) {
     const Scalar* from = matrix.data_as<const Scalar>();
     Scalar* to = part.data_as<Scalar>();
     for (std::int64_t p = 0; p < points; ++p)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ class Scope {
 
   // A package of the artifact, for the runtime that was asked for.
   Package load(const std::string& package) const { return Package(leaf_ / package, wanted_); }
+  std::optional<Package> load_if_named(const std::string& package) const;
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
   const std::vector<Value>& values() const { return values_; }

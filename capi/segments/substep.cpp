@@ -24,8 +24,7 @@ void put(const Tensor& part, const Rows& rows, Tensor& whole) {
 // from + (to - from) * fraction
 Tensor between(const Tensor& from, const Tensor& to, double fraction) {
   Tensor out = Tensor::empty(from.dtype(), from.sizes());
-  with_scalar(from.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(from.dtype(), [&]<class Scalar>(Scalar*) {
     const Scalar* x = from.data_as<const Scalar>();
     const Scalar* y = to.data_as<const Scalar>();
     for (std::int64_t i = 0; i < out.numel(); ++i)
@@ -121,30 +120,30 @@ class Substepping {
   }
 
   Tensor given_at(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
-    const auto now = [&](std::size_t value) { return select_rows(chunk_.values[value], rows); };
-    switch (given.role) {
-      case Role::old_state: return select_rows(old_[given.value], rows);
-      case Role::old_force: return between(now(given.value), now(given.partner), a);
-      case Role::force: return between(now(given.partner), now(given.value), b);
-      case Role::increment: return times(b - a, now(given.value));
-      default: return now(given.value);
-    }
+    return in_part(given, a, b, old_[given.value], rows,
+                   [&](std::size_t value) { return select_rows(chunk_.values[value], rows); });
   }
 
-  // The derivatives of the givens of a part of the increment with respect to those of the whole.
+  // Returns the derivatives of the givens of a part of the increment with respect to those of the whole.
   Tensor given_directions(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
     const auto points = static_cast<std::int64_t>(rows.size());
-    const auto unit = [&](std::size_t value) {
+    return in_part(given, a, b, of_old_.of[given.value], rows, [&](std::size_t value) {
       for (const SubstepPlan::Given& other : plan_.givens)
         if (other.value == value) return identity(points, other.size, other.column, plan_.num_columns, dtype_);
       return Tensor::zeros(dtype_, {points, given.size, plan_.num_columns});
-    };
+    });
+  }
+
+  // Returns what `given` is in the part [a, b] of an increment, or its derivatives there, from those of the whole.
+  template <class Whole>
+  static Tensor in_part(const SubstepPlan::Given& given, double a, double b, const Tensor& old, const Rows& rows,
+                        Whole&& whole) {
     switch (given.role) {
-      case Role::old_state: return select_rows(of_old_.of[given.value], rows);
-      case Role::old_force: return between(unit(given.value), unit(given.partner), a);
-      case Role::force: return between(unit(given.partner), unit(given.value), b);
-      case Role::increment: return times(b - a, unit(given.value));
-      default: return unit(given.value);
+      case Role::old_state: return select_rows(old, rows);
+      case Role::old_force: return between(whole(given.value), whole(given.partner), a);
+      case Role::force: return between(whole(given.partner), whole(given.value), b);
+      case Role::increment: return times(b - a, whole(given.value));
+      default: return whole(given.value);
     }
   }
 
