@@ -5,7 +5,7 @@
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 
-// The bindings of a call; arrays that are not bound are null.
+// Bindings of a call; arrays that are not bound are null.
 struct neml2_call {
   explicit neml2_call(const neml2_model& of)
       : model(of.value),
@@ -31,7 +31,7 @@ using model::Kind;
 using model::Points;
 using model::Variable;
 
-// The array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
+// Returns the array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
 Points checked(const Variable& variable, const void* data, std::int32_t dtype, std::int64_t stride, bool may_repeat) {
   if (!data) return {};
   if (!is_dtype(dtype) || static_cast<DType>(dtype) != variable.dtype)
@@ -47,7 +47,7 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
   return {static_cast<char*>(const_cast<void*>(data)), stride};
 }
 
-// The bindings of a call, for a change.
+// Returns the bindings of a call, for a change.
 model::Bindings& bindings_of(neml2_call* call) {
   required(call, "call").plan.reset();
   return call->bindings;
@@ -92,7 +92,7 @@ void require_compiled(const model::Model& model, std::int32_t role, Kind kind, s
     refuse_derivative(name, join("derivatives with respect to '", name, "'"), join("OUTPUT:", name));
 }
 
-// A stored parameter as an array: one value, or one per point.
+// Returns a stored parameter as an array: one value, or one per point.
 Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points) {
   const std::int64_t size = parameter.point_shape.product();
   const std::int64_t batch = value.sizes().first(value.ndim() - parameter.point_shape.size()).product();

@@ -9,7 +9,7 @@ namespace neml2_capi::abi {
 namespace {
 
 constexpr std::uint32_t major_version = 1;
-// What DLPack calls the kinds of elements.
+// Codes of DLPack for the kinds of elements.
 constexpr std::uint8_t integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6;
 
 struct ElementType {
@@ -38,7 +38,7 @@ DLDataType to_dlpack(DType dtype) {
   throw Error(NEML2_ERROR_DTYPE, "tensor", join("DLPack has no element type for ", name_of(dtype), "."));
 }
 
-// A tensor that somebody else holds through DLPack.
+// Tensor that somebody else holds through DLPack.
 struct Exported {
   DLManagedTensorVersioned managed;
   Tensor tensor;

@@ -10,7 +10,7 @@ using namespace neml2_capi::abi;
 
 namespace {
 
-// What a run is given, as many as it takes, and with room for what it returns.
+// Returns the tensors that a run is given. Throws unless they are as many as it takes, with room for its outputs.
 Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std::int64_t noutputs,
                            neml2_tensor* const* inputs, std::int64_t ninputs) {
   if (ninputs != std::ssize(graph.inputs()) || noutputs != std::ssize(graph.outputs()))

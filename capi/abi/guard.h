@@ -12,18 +12,18 @@
 
 namespace neml2_capi::abi {
 
-// Record the exception in flight as this thread's last error, and return its status.
+// Records the exception in flight as this thread's last error, and returns its status.
 std::int32_t record_exception() noexcept;
 
-// Record that a call returned a positive status; `parts`, where several parts of it did, each with its own.
+// Records that a call returned a positive status; `parts` holds those of several parts of it, if any.
 std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
                                 const std::vector<Error>& parts = {});
 
-// How many errors this thread has recorded, and the last one.
+// Return the number of errors that this thread has recorded, and the message of the last one.
 std::int64_t errors_recorded();
 const std::string& last_message();
 
-// Copy a text as neml2_error_message() does.
+// Copies a text as neml2_error_message() does.
 std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed);
 
 // Runs `body` in the default floating-point environment. Returns its status, or NEML2_OK after a body without one.

@@ -9,7 +9,7 @@
 namespace neml2_capi::abi {
 namespace {
 
-// The channels that a name means.
+// Returns the channels of a name.
 std::vector<log::Channel> channels_named(const char* name) {
   const std::string_view wanted = &required(name, "channel");
   if (const auto channel = log::channel_named(wanted)) return {*channel};

@@ -11,18 +11,13 @@ using namespace neml2_capi::abi;
 using aoti::Invocation;
 using Kind = aoti::Argument::Kind;
 
-// What a function of the host is given, for as long as it runs.
+// Call that a function of the host is given, for as long as it runs.
 struct neml2_operator_call {
   explicit neml2_operator_call(Invocation& invocation) : value(invocation) {
     for (const Invocation::Given& given : value.arguments()) {
-      abi::Handles handles;
-      for (const Tensor& tensor : given.tensors)
-        handles.push_back(tensor.storage().data() || tensor.numel() == 0
-                              ? std::make_unique<neml2_tensor>(neml2_tensor{tensor})
-                              : nullptr);
+      owners.push_back(handles_of(given.tensors));
       pointers.emplace_back();
-      for (const auto& handle : handles) pointers.back().push_back(handle.get());
-      owners.push_back(std::move(handles));
+      for (const auto& handle : owners.back()) pointers.back().push_back(handle.get());
     }
   }
 
@@ -85,7 +80,7 @@ bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t 
                    name_of_kind(kind), ", and was read as ", name_of_kind(wanted), "."));
 }
 
-// Never null for values that are there, also where there are none.
+// Returns the values, never null for a list that is there, also an empty one.
 template <class Value>
 const Value* first(const Vector<Value>& values) {
   static const Value nothing{};
@@ -106,11 +101,11 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
       status == NEML2_NOT_CONVERGED || status == NEML2_SINGULAR || (status < 0 && status >= NEML2_ERROR_INTERNAL);
   if (!is_known)
     throw Error(NEML2_ERROR_RUNTIME, name,
-                join("the operator ", name, " returned ", status,
-                     ", which is no status for it: expected NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
-                     "NEML2_ERROR_*"));
+                join("The operator ", name, " returned ", status,
+                     ", which is no status for it. Return NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
+                     "NEML2_ERROR_*."));
   const bool is_told = errors_recorded() != errors && neml2_error_status() == status;
-  throw Error(status, name, join("the operator ", name, " failed: ", is_told ? last_message() : "it did not say why"),
+  throw Error(status, name, join("The operator ", name, " failed: ", is_told ? last_message() : "it did not say why"),
               is_told ? neml2_error_cause() : NEML2_CAUSE_NONE);
 }
 

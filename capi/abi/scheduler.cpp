@@ -27,7 +27,8 @@ threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capaci
   return {batch_size, capacity > 0 ? capacity : batch_size > most / 2 ? most : 2 * batch_size, priority};
 }
 
-// No device twice. Of the CPU, which would contend with itself, once for each runtime that is named, to compare them.
+// Throws for a device that is there. The CPU, which would contend with itself, may be there once for each runtime that
+// is named, to compare them.
 void require_apart(const neml2_scheduler& scheduler, Device device, aoti::Runtime runtime) {
   constexpr auto automatic = aoti::Runtime::automatic;
   for (const Entry& other : scheduler.devices) {

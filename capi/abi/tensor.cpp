@@ -41,7 +41,7 @@ Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
 }
 
 std::int64_t count_of(const Dims& sizes) {
-  // No element is larger than 8 bytes, and memory has less than 2^60.
+  // Bound for elements of 8 bytes in a memory of less than 2^60.
   constexpr std::int64_t most = std::int64_t{1} << 57;
   std::int64_t elements = 1;
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
@@ -54,7 +54,7 @@ std::int64_t count_of(const Dims& sizes) {
   return sizes.product();
 }
 
-// Negative strides would reach before `data`.
+// Refuses negative strides, which would reach before `data`.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* given, Storage::Deleter deleter,
                void* context, Device device) {
   std::int64_t last = 0;

@@ -14,7 +14,7 @@ namespace {
 
 namespace libtorch = aoti::libtorch;
 
-// Is the direction the same at all sites of each point?
+// Tells whether the direction is the same at all sites of each point.
 bool uniform(const Tensor& direction, const BlockShape& shape) {
   const auto bytes = static_cast<std::size_t>(direction.numel() / std::max<std::int64_t>(direction.sizes()[0], 1) /
                                               shape.input_sites * direction.itemsize());
@@ -34,8 +34,8 @@ bool uniform(const Tensor& direction, const BlockShape& shape) {
                    " Differentiate a model whose output keeps the sub-batch axes, and reduce it afterwards."));
 }
 
-// Call f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix. A
-// lumped block takes the input at its first site, where it is the same at all.
+// Calls f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix.
+// A lumped block takes the input at its first site, where it is the same at all.
 template <class Scalar, class F>
 void for_each_site(const Block& block, std::int64_t points, F&& f) {
   const BlockShape& shape = *block.shape;
@@ -49,7 +49,7 @@ void for_each_site(const Block& block, std::int64_t points, F&& f) {
         p * shape.output_size() + (shape.output_sites > 1 ? s * shape.rows : 0));
 }
 
-// Values per site, (points, any sites, size, count), as (points, sites * size, count).
+// Returns values per site, (points, any sites, size, count), as (points, sites * size, count).
 Tensor to_sites(Tensor values, std::int64_t sites) {
   const std::int64_t points = values.sizes()[0], size = values.sizes()[2], count = values.sizes()[3];
   if (sites == 1 && values.sizes()[1] != 1) values = libtorch::sum(values, {1}, true);
@@ -73,7 +73,7 @@ void add_product(const Block& block, bool transposed, const Tensor& from, Tensor
   });
 }
 
-// The product of a block, or of its transpose, with a direction, on a device.
+// Returns the product of a block, or of its transpose, with a direction, on a device.
 Tensor product(const Block& block, const Tensor& direction, bool transposed) {
   const BlockShape& shape = *block.shape;
   const std::int64_t points = direction.sizes()[0], count = direction.sizes()[2];

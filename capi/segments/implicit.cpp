@@ -125,8 +125,8 @@ std::vector<std::size_t> ImplicitSegment::uniform_parameters() const {
   return uniform;
 }
 
-// The initial guess: what an earlier segment or the caller left in the unknowns, else zero; then what the predictor
-// says.
+// Sets the initial guess: what an earlier segment or the caller left in the unknowns, else zero; then what the
+// predictor says.
 void ImplicitSegment::predict(Chunk& chunk) const {
   const auto zeros = [&](std::size_t value, const Dims& point_shape) {
     const Dims sizes = Dims{chunk.points}.then(point_shape);
@@ -215,7 +215,7 @@ void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
   finish(std::move(at.unknowns), outcome, chunk);
 }
 
-// From the unknowns of `at` to the solution, in their place.
+// Solves from the unknowns of `at`, and leaves the solution in their place.
 newton::Outcome ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
   return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton, {name().c_str(), chunk.begin});
 }
@@ -241,7 +241,7 @@ void ImplicitSegment::finish(Groups unknowns, const newton::Outcome& outcome, Ch
   unpack(unknowns, chunk);
 }
 
-// The unknowns of failed points become NaN, so that nothing after them takes them for a solution.
+// Sets the unknowns of failed points to NaN, so that nothing after them takes them for a solution.
 void ImplicitSegment::mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
   if (chunk.keep_unknowns) {
     unpack(unknowns, chunk);

@@ -1,4 +1,4 @@
-// An implicit segment: the unknowns that make the residual vanish, by Newton's method over compiled packages.
+// Implicit segment: the unknowns that make the residual vanish, by Newton's method over compiled packages.
 #pragma once
 
 #include <memory>
@@ -26,17 +26,17 @@ class ImplicitSegment : public Segment {
   std::int64_t bytes_per_point() const override;
   std::vector<std::size_t> uniform_parameters() const override;
 
-  // The steps of run(), for whoever has a solver of their own. First: predict the unknowns, and pack.
+  // Steps of run(), for whoever has a solver of their own. The first predicts the unknowns, and packs them.
   Operands prepare(Chunk& chunk) const;
-  // The system to solve from there.
+  // Returns the system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
-  // The blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
+  // Returns the blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
   Vector<Tensor> jacobian(const Operands& at) const;
-  // dr/du v, where a package gives it.
+  // Returns dr/du v, where a package gives it.
   std::optional<Groups> matvec(const Operands& at, const Groups& v) const;
-  // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
+  // Returns the derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
-  // Last: hand the unknowns and what became of each point to the chunk.
+  // Hands the unknowns and what became of each point to the chunk, as the last step.
   void finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
   void unpack(const Groups& unknowns, Chunk& chunk) const;
 
@@ -47,7 +47,7 @@ class ImplicitSegment : public Segment {
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
 
  private:
-  // The predictor is one step of a loop: `output` becomes `input` of the next pass.
+  // Loop of which the predictor is one pass: `output` becomes `input` of the next.
   struct Loop {
     std::size_t input, output;
     std::int64_t passes;

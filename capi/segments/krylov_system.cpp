@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
 
-// What a package takes where it takes one value for all points.
+// Returns the value of a package that takes one for all points.
 Tensor without_rows(const Tensor& rows) {
   const Dims shape = rows.sizes().last(rows.ndim() - 1), strides = rows.strides().last(rows.ndim() - 1);
   return Tensor(rows.storage(), rows.dtype(), shape, strides, rows.offset());
@@ -34,7 +34,7 @@ void expect_shape(const Package& package, const std::string& what, const Dims& s
                      wanted.str(), ".", recompile));
 }
 
-// Does `package` begin with the first `count` inputs of `other`?
+// Throws unless `package` begins with the first `count` inputs of `other`.
 void expect_same_inputs(const Package& package, const Package& other, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     expect_shape(package, join("Input ", i), package.input_shape(i), other.input_shape(i));
@@ -168,7 +168,7 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   const Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
   const Vector<std::int32_t> singular = by_point(info, at.points());
   if (all) {
-    // In storage of its own: what a package returns is not to be written to.
+    // Copies, since what a package returns is not to be written to.
     state_.clear();
     for (const Tensor& tensor : state) state_.push_back(tensor.copy());
     singular_ = singular;

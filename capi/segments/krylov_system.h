@@ -1,4 +1,4 @@
-// The nonlinear system of an implicit segment whose Newton step is an iterative linear solve: no Jacobian is assembled.
+// Nonlinear system of an implicit segment whose Newton step is an iterative linear solve: no Jacobian is assembled.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whol
 void check_krylov(const SolverPackages& packages, const std::vector<artifact::Group>& unknowns,
                   const std::vector<artifact::Group>& residuals);
 
-// The linear solver sees flat vectors: the groups side by side.
+// System whose linear solver sees flat vectors: the groups side by side.
 class KrylovSystem final : public PackageSystem {
  public:
   // Starts from the unknowns of `at`.
@@ -25,7 +25,7 @@ class KrylovSystem final : public PackageSystem {
   // Returns none, since linearize() takes no longer.
   Groups quick_residual(const Groups&, const Vector<std::int64_t>&) override { return {}; }
   Groups linearize(const Groups& u) override;
-  // `singular`: where the preconditioner could not be set up.
+  // Tells in `singular` where the preconditioner could not be set up.
   Groups step(Vector<std::int32_t>& singular) override;
   void keep(const Vector<std::int64_t>& rows) override;
 

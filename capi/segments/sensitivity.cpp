@@ -22,14 +22,13 @@ Tensor negative_column(const Tensor& matrix, std::int64_t c) {
   return shaped(column, column.sizes().first(2));
 }
 
-// Minus the product of one row of blocks, (points, n, size of the group) for each group of givens, with direction `k`
-// of these givens: (points, n).
+// Returns minus the product of one row of blocks, (points, n, size of the group) for each group of givens, with
+// direction `k` of these givens: (points, n).
 Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueGroup>& givens,
                         const Directions& directions, std::int64_t k) {
   Tensor product = Tensor::zeros(blocks.front().dtype(), blocks.front().sizes().first(2));
   const std::int64_t points = product.sizes()[0], n = product.sizes()[1], count = directions.count;
-  with_scalar(product.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(product.dtype(), [&]<class Scalar>(Scalar*) {
     for (std::size_t j = 0; j < givens.size(); ++j) {
       const std::int64_t width = blocks[j].sizes()[2];
       std::int64_t first = 0;

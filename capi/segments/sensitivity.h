@@ -44,7 +44,7 @@ class Sensitivity {
   std::optional<artifact::Krylov> krylov_;
   ParameterTail tail_;
   std::vector<PlacedPair> compiled_;
-  // With respect to givens, all pairs and the size of their matrix.
+  // Pairs of all unknowns and givens, and the size of their matrix.
   std::vector<PlacedPair> all_;
   std::int64_t num_unknowns_ = 0, num_givens_ = 0;
   bool of_parameters_;

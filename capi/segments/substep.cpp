@@ -15,13 +15,13 @@ namespace {
 using Rows = Vector<std::int64_t>;
 using Role = SubstepPlan::Role;
 
-// Write the rows of `part` to these rows of `whole`.
+// Writes the rows of `part` to these rows of `whole`.
 void put(const Tensor& part, const Rows& rows, Tensor& whole) {
   Groups target = {whole};
   for (std::size_t i = 0; i < rows.size(); ++i) copy_row({part}, static_cast<std::int64_t>(i), target, rows[i]);
 }
 
-// from + (to - from) * fraction
+// Returns from + (to - from) * fraction.
 Tensor between(const Tensor& from, const Tensor& to, double fraction) {
   Tensor out = Tensor::empty(from.dtype(), from.sizes());
   with_scalar(from.dtype(), [&]<class Scalar>(Scalar*) {
@@ -77,7 +77,7 @@ class Substepping {
   }
 
  private:
-  // Solve the part [a, b] of the increment for these points; returns those that could.
+  // Solves the part [a, b] of the increment for these points; returns those that could.
   Rows solve(double a, double b, const Rows& rows, std::int64_t level) {
     if (rows.empty()) return {};
     Chunk span = chunk_.select(rows);
@@ -176,7 +176,7 @@ class Substepping {
         put(directions.of[given.partner], rows, of_old_.of[given.value]);
   }
 
-  // The solution of a part is the old state of the next.
+  // Takes the solution of a part as the old state of the next.
   void accept(const Chunk& span, const Rows& converged, const Rows& rows) {
     for (std::size_t unknown : segment_.outputs()) {
       const Tensor& value = span.values[unknown];
@@ -189,7 +189,7 @@ class Substepping {
         put(select_rows(span.values[given.partner], converged), rows, old_[given.value]);
   }
 
-  // A point that failed at the last level: its last iterate is all there is.
+  // Takes the last iterate of a point that failed at the last level.
   void give_up(const Chunk& span, std::int64_t from, std::int64_t row, std::int32_t status) {
     accept(span, {from}, {row});
     outcome_.status[static_cast<std::size_t>(row)] = status;
@@ -249,7 +249,7 @@ class Substepping {
   Chunk solution_;      // holds the unknowns
   Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;
-  // For the log: the points that failed in the whole increment, and at the last level; and the deepest level.
+  // Counts for the log: the points that failed in the whole increment, and at the last level; and the deepest level.
   std::int64_t cut_ = 0, given_up_ = 0, deepest_ = 0;
 };
 
