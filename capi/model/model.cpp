@@ -29,8 +29,8 @@ std::string boundary_name(const std::map<std::string, std::string>& aliases, con
   return it == aliases.end() ? name : it->second;
 }
 
-// What a package says of a variable, checked against the metadata: its last axes are the base axes, those before them
-// sub-batch axes, which the metadata need not list.
+// Returns a variable as packages know it, checked against the metadata: its last axes are the base axes, those before
+// them sub-batch axes, which the metadata need not list.
 Variable boundary_variable(const artifact::Variable& variable, const Value& value,
                            const std::map<std::string, std::string>& aliases) {
   const Dims shape = value.known ? value.point_shape : variable.point_shape();
@@ -65,7 +65,7 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 
 }  // namespace
 
-// The packages run on zeros, to learn about them; nobody can retry that.
+// Runs the packages on zeros, to learn about them; nobody can retry that.
 std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aoti::Wanted& wanted) try {
   return std::shared_ptr<Model>(new Model(metadata, wanted));
 } catch (const Error& error) {
@@ -73,7 +73,7 @@ std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aot
   throw Error(NEML2_ERROR_RUNTIME, error.subject(),
               join(error.what(),
                    ". It was called with zeros, while the model was loaded: where there is no result, it "
-                   "should give NaN"));
+                   "should give NaN."));
 }
 
 std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
@@ -93,7 +93,7 @@ aoti::Runtime Model::runtime() const {
   return aoti::Runtime::builtin;
 }
 
-// What a user may want to know of a model that was loaded in `seconds`.
+// Logs what a user may want to know of a model that was loaded in `seconds`.
 void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
@@ -160,8 +160,8 @@ void Model::add_variables(Scope& scope) {
       for (const artifact::Group& group : implicit->unknowns) add(Kind::unknown, group.variables, aliases.outputs);
 }
 
-// The derivatives that were compiled, and the shapes of their blocks. A block of a model of one segment is that of the
-// segment; otherwise it is a matrix of all components of the output by all components of the input.
+// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is that
+// of the segment; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   const std::vector<std::size_t>& outputs = values_of(Kind::output);

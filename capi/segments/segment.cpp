@@ -13,6 +13,11 @@ namespace neml2_capi::model {
 Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
     : leaf_(metadata.leaf), wanted_(wanted), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
 
+std::optional<Package> Scope::load_if_named(const std::string& package) const {
+  if (package.empty()) return std::nullopt;
+  return load(package);
+}
+
 void Scope::note_dtype(const Package& package) {
   for (std::size_t i = 0; i < package.num_inputs() && !dtype_noted_; ++i) {
     const DType dtype = package.input_dtype(i);
