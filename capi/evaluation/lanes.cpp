@@ -106,7 +106,7 @@ bool Lanes::gives(const Request& request, const Options& options) const {
 }
 
 Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& request) const {
-  return {request.points, options.chunk() ? options.chunk() : 256};
+  return {request.points, options.chunk()};
 }
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace&, Tally& tally) const {
