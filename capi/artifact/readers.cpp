@@ -192,6 +192,14 @@ ForwardSegment read_forward(const Field& field) {
   return segment;
 }
 
+ImplicitSegment read_stepping(const Field& field) {
+  ImplicitSegment segment;
+  segment.residual_package = read_package(field["rhs_package"]);
+  segment.step_package = read_package(field["step_package"]);
+  read_call(field, segment);
+  return segment;
+}
+
 void read_call(const Field& field, ImplicitSegment& segment) {
   segment.parameters = find_texts(field, "param_inputs");
   if (const auto package = field.find("predictor_package"))
