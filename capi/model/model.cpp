@@ -15,6 +15,7 @@
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
 #include "capi/segments/implicit.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -36,10 +37,8 @@ Variable boundary_variable(const artifact::Variable& variable, const Value& valu
   const Dims shape = value.known ? value.point_shape : variable.point_shape();
   const std::int64_t sub_ndim = shape.size() - variable.base_shape.size();
   if (sub_ndim < 0 || !(shape.last(variable.base_shape.size()) == variable.base_shape))
-    throw Error(NEML2_ERROR_ARTIFACT, variable.name,
-                join("'", variable.name, "' has the base shape ", variable.base_shape.str(),
-                     " in the metadata, but the point shape ", shape.str(),
-                     " in the packages. The folder mixes files of different compilations: compile the model again."));
+    throw misfit(variable.name, "'", variable.name, "' has the base shape ", variable.base_shape.str(),
+                   " in the metadata, but the point shape ", shape.str(), " in the packages");
   return {boundary_name(aliases, variable.name), variable.type, value.dtype, shape, sub_ndim};
 }
 
@@ -179,16 +178,14 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
       if (!info && !of_parameter && std::find(unknowns.begin(), unknowns.end(), dense.input) != unknowns.end())
         info = &dense;
       if (!info)
-        throw Error(NEML2_ERROR_ARTIFACT, dense.shape.name,
-                    join("The metadata lists the derivative ", dense.shape.name,
-                         ", but no package gives it. Compile the model again."));
+        throw misfit(dense.shape.name, "The metadata lists the derivative ", dense.shape.name,
+                       ", but no package gives it");
     }
     const auto position = [](const std::vector<std::size_t>& all, std::size_t value, const std::string& name) {
       const auto it = std::find(all.begin(), all.end(), value);
       if (it == all.end())
-        throw Error(NEML2_ERROR_ARTIFACT, name,
-                    join("The metadata lists a derivative of or with respect to '", name,
-                         "', which is not at the boundary of the model."));
+        throw misfit(name, "The metadata lists a derivative of or with respect to '", name,
+                       "', which is not at the boundary of the model");
       return static_cast<std::size_t>(it - all.begin());
     };
     Derivative derivative;

@@ -21,13 +21,6 @@ auto& at(T& values, std::int64_t row) {
   return values[static_cast<std::size_t>(row)];
 }
 
-template <class T>
-void select(Vector<T>& values, const Vector<std::int64_t>& rows) {
-  if (values.empty()) return;
-  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = at(values, rows[i]);
-  values.resize(rows.size());
-}
-
 // Points that are still iterated. A row is a position among them; `point` says which point of the batch it is.
 class Iteration {
  public:
@@ -208,10 +201,10 @@ class Iteration {
     left.reserve(static_cast<std::size_t>(left_));
     for (std::int64_t r = 0; r < rows(); ++r)
       if (!at(done_, r)) left.push_back(r);
-    select(point_, left);
-    for (auto* values : {&norm_, &previous_norm_, &initial_norm_}) select(*values, left);
-    select(singular_, left);
-    select(settled_, left);
+    keep_rows(point_, left);
+    for (auto* values : {&norm_, &previous_norm_, &initial_norm_}) keep_rows(*values, left);
+    keep_rows(singular_, left);
+    keep_rows(settled_, left);
     done_.assign(left.size(), 0);
     if (left.empty()) return;
     u_ = select_rows(u_, left);

@@ -11,6 +11,14 @@
 
 namespace neml2_capi::newton {
 
+// Keeps these rows of values by row, in this order.
+template <class Value>
+void keep_rows(Vector<Value>& values, const Vector<std::int64_t>& rows) {
+  if (values.empty()) return;
+  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = values[static_cast<std::size_t>(rows[i])];
+  values.resize(rows.size());
+}
+
 class System {
  public:
   virtual ~System() = default;

@@ -6,6 +6,7 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
@@ -96,9 +97,7 @@ BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output
   BlockShape shape{.name = std::move(name), .rows = rows, .columns = columns};
   const auto quotient = [&](std::int64_t size, std::int64_t base) {
     if (base < 1 || size < 1 || size % base != 0)
-      throw Error(NEML2_ERROR_ARTIFACT, shape.name,
-                  join("The derivative ", shape.name, " has ", size, " elements, not a multiple of ", base,
-                       ". The folder mixes files of different compilations: compile the model again."));
+      throw misfit(shape.name, "The derivative ", shape.name, " has ", size, " elements, not a multiple of ", base);
     return size / base;
   };
   shape.output_sites = quotient(output_size, rows);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
@@ -48,9 +49,7 @@ Groups FlatSystem::unflatten(const double* flat) const {
 void FlatSystem::flatten(const Groups& groups, double* flat, double factor) const {
   std::int64_t total = 0;
   for (const Tensor& group : groups) total += row_size(group);
-  if (total != size_)
-    throw Error(NEML2_ERROR_ARTIFACT, "residual",
-                join("A segment has ", total, " residuals for ", size_, " unknowns. Compile the model again."));
+  if (total != size_) throw misfit("residual", "A segment has ", total, " residuals for ", size_, " unknowns");
   for_each_row(groups, [&](const auto* row, std::int64_t first, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) flat[first + i] = factor * static_cast<double>(row[i]);
   });

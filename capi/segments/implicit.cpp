@@ -7,6 +7,7 @@
 #include "capi/libtorch/algebra.h"
 #include "capi/newton/verdict.h"
 #include "capi/segments/krylov_system.h"
+#include "capi/segments/misfit.h"
 #include "capi/segments/package_system.h"
 #include "capi/tensor/rows.h"
 
@@ -21,9 +22,8 @@ std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups,
 
 void expect_row(const Package& package, std::size_t output, const Dims& row) {
   if (!(package.output_shape(output) == row))
-    throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                join("Output ", output, " of ", package.name(), " has the point shape ",
-                     package.output_shape(output).str(), "; the metadata says ", row.str(), "."));
+    throw misfit(package.name(), "Output ", output, " of ", package.name(), " has the point shape ",
+                   package.output_shape(output).str(), "; the metadata says ", row.str());
 }
 
 }  // namespace

@@ -5,13 +5,12 @@
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
-
-constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
 
 // Returns the value of a package that takes one for all points.
 Tensor without_rows(const Tensor& rows) {
@@ -29,9 +28,8 @@ void expect_dense(const Dims& row, const char* kind, const std::string& name) {
 
 void expect_shape(const Package& package, const std::string& what, const Dims& shape, const Dims& wanted) {
   if (!(shape == wanted))
-    throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                join(what, " of ", package.name(), " has the shape ", shape.str(), " per point; expected ",
-                     wanted.str(), ".", recompile));
+    throw misfit(package.name(), what, " of ", package.name(), " has the shape ", shape.str(),
+                   " per point; expected ", wanted.str());
 }
 
 // Throws unless `package` begins with the first `count` inputs of `other`.
@@ -39,8 +37,7 @@ void expect_same_inputs(const Package& package, const Package& other, std::size_
   for (std::size_t i = 0; i < count; ++i) {
     expect_shape(package, join("Input ", i), package.input_shape(i), other.input_shape(i));
     if (package.batched_input(i) != other.batched_input(i) || package.input_dtype(i) != other.input_dtype(i))
-      throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                  join("Input ", i, " of ", package.name(), " is not that of ", other.name(), ".", recompile));
+      throw misfit(package.name(), "Input ", i, " of ", package.name(), " is not that of ", other.name());
   }
 }
 
@@ -55,8 +52,7 @@ void check_preconditioner(const SolverPackages& packages, const Dims& flat) {
     expect_shape(apply, join("Input ", i), apply.input_shape(i), setup.output_shape(i));
     const bool rows_are_lost = setup.batched_output(i) && !apply.batched_input(i);
     if (rows_are_lost || apply.input_dtype(i) != setup.output_dtype(i))
-      throw Error(NEML2_ERROR_ARTIFACT, apply.name(),
-                  join("Input ", i, " of ", apply.name(), " is not what ", setup.name(), " returns.", recompile));
+      throw misfit(apply.name(), "Input ", i, " of ", apply.name(), " is not what ", setup.name(), " returns");
   }
   expect_shape(apply, join("Input ", states), apply.input_shape(states), flat);
   expect_shape(apply, "Output 0", apply.output_shape(0), flat);
@@ -96,8 +92,8 @@ void check_krylov(const SolverPackages& packages, const std::vector<artifact::Gr
     num_residuals += row.back();
   }
   if (num_unknowns != num_residuals)
-    throw Error(NEML2_ERROR_ARTIFACT, residual.name(),
-                join(residual.name(), " has ", num_residuals, " residuals for ", num_unknowns, " unknowns."));
+    throw misfit(residual.name(), residual.name(), " has ", num_residuals, " residuals for ", num_unknowns,
+                   " unknowns");
   if (packages.setup) check_preconditioner(packages, {num_unknowns});
 }
 
@@ -196,11 +192,7 @@ void KrylovSystem::keep(const Vector<std::int64_t>& rows) {
   PackageSystem::keep(rows);
   residual_ = select_rows(residual_, rows);
   state_ = select_rows(state_, rows);
-  for (auto* values : {&singular_, &last_iterations_}) {
-    if (values->empty()) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i) (*values)[i] = (*values)[static_cast<std::size_t>(rows[i])];
-    values->resize(rows.size());
-  }
+  for (auto* values : {&singular_, &last_iterations_}) newton::keep_rows(*values, rows);
 }
 
 }  // namespace neml2_capi::model

@@ -160,7 +160,7 @@ void Package::refuse_output(std::size_t i, const Tensor& output, std::int64_t ro
   const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
   throw Error(NEML2_ERROR_RUNTIME, name_,
               join("Output ", i, " of ", name_, " came back with the shape ", output.sizes().str(), "; expected ",
-                   expected.str(), "."));
+                   expected.str(), ". Compile the model again."));
 }
 
 }  // namespace neml2_capi::model

@@ -81,8 +81,7 @@ void StepSystem::keep(const Vector<std::int64_t>& rows) {
   PackageSystem::keep(rows);
   if (step_.empty()) return;
   step_ = select_rows(step_, rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) singular_[i] = singular_[static_cast<std::size_t>(rows[i])];
-  singular_.resize(rows.size());
+  newton::keep_rows(singular_, rows);
 }
 
 }  // namespace neml2_capi::model

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
@@ -35,10 +35,8 @@ void require_part(const PlacedPair& pair, const Package& package, std::size_t sl
   if (shape.size() == 2 && pair.row + pair.info.shape.output_size() <= shape[0] &&
       pair.column + pair.info.shape.input_size() <= shape[1])
     return;
-  throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-              join("Output ", slot, " of ", package.name(), " has the point shape ", shape.str(),
-                   ", which does not hold the derivative ", pair.info.shape.name,
-                   ". The folder mixes files of different compilations: compile the model again."));
+  throw misfit(package.name(), "Output ", slot, " of ", package.name(), " has the point shape ", shape.str(),
+                 ", which does not hold the derivative ", pair.info.shape.name);
 }
 
 }  // namespace

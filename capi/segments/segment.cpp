@@ -9,6 +9,7 @@
 #include "capi/newton/system.h"
 #include "capi/segments/forward.h"
 #include "capi/segments/implicit.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -79,10 +80,8 @@ std::size_t Scope::provide(const std::string& name) {
 void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who) {
   Value& known = values_[value];
   if (known.known && !(known.point_shape == point_shape && known.dtype == dtype))
-    throw Error(NEML2_ERROR_ARTIFACT, known.name,
-                join("'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who, ", but ",
-                     name_of(known.dtype), " of shape ", known.point_shape.str(),
-                     " before. The folder mixes files of different compilations: compile the model again."));
+    throw misfit(known.name, "'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who,
+                   ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " before");
   known.point_shape = point_shape;
   known.dtype = dtype;
   known.known = true;
@@ -91,8 +90,7 @@ void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, con
 std::size_t Scope::parameter(const std::string& name, const std::string& who) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     if (parameters_[i].name == name) return i;
-  throw Error(NEML2_ERROR_ARTIFACT, name,
-              join(who, " takes the parameter '", name, "', which the metadata does not list."));
+  throw misfit(name, who, " takes the parameter '", name, "', which the metadata does not list");
 }
 
 namespace {

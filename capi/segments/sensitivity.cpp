@@ -9,6 +9,7 @@
 #include "capi/graph/solve_package.h"
 #include "capi/newton/krylov.h"
 #include "capi/segments/krylov_system.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
@@ -58,10 +59,8 @@ void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std:
   for (const PlacedPair& pair : pairs) {
     const BlockShape& shape = pair.info.shape;
     if (pair.row > rows - shape.output_size() || pair.column > columns - shape.input_size())
-      throw Error(
-          NEML2_ERROR_ARTIFACT, shape.name,
-          join("The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
-               ") of a matrix of ", rows, " by ", columns, ", where it does not fit. Compile the model again."));
+      throw misfit(shape.name, "The metadata places the derivative ", shape.name, " at (", pair.row, ", ",
+                     pair.column, ") of a matrix of ", rows, " by ", columns, ", where it does not fit");
   }
 }
 
@@ -78,9 +77,8 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
       krylov_(sensitivity.krylov),
       of_parameters_(of_parameters) {
   if (operator_ && !of_parameters && !solver.jacobian)
-    throw Error(NEML2_ERROR_ARTIFACT, operator_->name(),
-                "The metadata lists derivatives of an implicit segment without the Jacobian that they need. Compile "
-                "the model again.");
+    throw misfit(operator_->name(),
+                   "The metadata lists derivatives of an implicit segment without the Jacobian that ", "they need");
   const std::size_t groups = unknowns.size() + givens.size(), inputs = groups + parameters.size();
   const std::size_t right_sides = of_parameters ? 1 : solver.num_residuals * givens.size();
   const std::size_t all_sides = right_sides + (of_parameters ? 1 : solver.num_residuals * unknowns.size());
@@ -93,8 +91,7 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
   if (!krylov_) return;
   const Dims& matrix = of_parameters ? operator_->output_shape(1) : Dims{num_unknowns_, num_givens_};
   if (matrix.size() != 2)
-    throw Error(NEML2_ERROR_ARTIFACT, operator_->name(),
-                join(operator_->name(), " does not return a matrix for each point. Compile the model again."));
+    throw misfit(operator_->name(), operator_->name(), " does not return a matrix for each point");
   expect_inside(compiled_, matrix[0], matrix[1]);
 }
 

@@ -9,7 +9,7 @@
 
 namespace neml2_capi::model {
 
-// Residual, Jacobian and step take (unknowns, givens, parameters). A solver has some of the others.
+// Packages of a solver, which has the residual and some of the others. Arguments are (unknowns, givens, parameters).
 struct SolverPackages {
   SolverPackages(const artifact::ImplicitSegment& segment, const Scope& scope);
 
@@ -17,14 +17,14 @@ struct SolverPackages {
   // Returns the blocks of dr/du, residual by residual.
   Vector<Tensor> linearize(const Operands& at) const;
 
-  Package residual;
-  std::optional<Package> jacobian;  // returns the blocks of the operator and then the residual, which
-  std::optional<Package> solve;     // takes to return the Newton step
-  std::optional<Package> step;      // instead of these two, before schema 12: artifact::ImplicitSegment::step_package
+  Package residual;                 // arguments -> -r
+  std::optional<Package> jacobian;  // arguments -> blocks of dr/du, -r
+  std::optional<Package> solve;     // blocks of dr/du, -r -> Newton step
+  std::optional<Package> step;      // in place of these two, before schema 12: artifact::ImplicitSegment::step_package
   bool step_is_taken;
-  std::optional<Package> matvec;  // takes the inputs of the residual, then a direction
-  std::optional<Package> setup;   // of the preconditioner: the inputs, with or without parameters -> its state
-  std::optional<Package> apply;   // takes the state, then a flat residual, to return flat unknowns
+  std::optional<Package> matvec;  // arguments, direction -> its product with dr/du
+  std::optional<Package> setup;   // arguments, with or without parameters -> state of the preconditioner
+  std::optional<Package> apply;   // state of the preconditioner, flat residual -> flat unknowns
   std::optional<artifact::Krylov> krylov;
   std::size_t num_residuals;  // groups
   ParameterTail tail;         // of the residual

@@ -213,17 +213,11 @@ class Substepping {
 
   Vector<Block> blocks() const {
     Vector<Block> blocks;
-    const std::size_t givens = plan_.givens.size();
-    for (std::size_t i = 0; i < plan_.pairs.size(); ++i) {
-      const PairInfo& pair = plan_.pairs[i];
+    for (const PlacedPair& placed : plan_.pairs) {
+      const PairInfo& pair = placed.info;
       if (pair.of_parameter ? !chunk_.by_parameters : !chunk_.by_values) continue;
-      const Tensor& matrix = of_solution_.of[pair.output];
-      if (!matrix.data()) continue;
-      const std::size_t k = i % (givens + plan_.parameter_sizes.size());
-      blocks.push_back(k < givens ? pair.block(columns_of(matrix, plan_.givens[k].column, plan_.givens[k].size), chunk_)
-                                  : pair.block(columns_of(matrix, plan_.parameter_columns[k - givens],
-                                                          plan_.parameter_sizes[k - givens]),
-                                               chunk_));
+      const Tensor& whole = of_solution_.of[pair.output];
+      if (whole.data()) blocks.push_back(pair.block(columns_of(whole, placed.column, pair.shape.input_size()), chunk_));
     }
     return blocks;
   }
@@ -300,9 +294,9 @@ SubstepPlan::SubstepPlan(const std::vector<artifact::Substep>& substeps, const s
   for (std::size_t unknown : unknowns) {
     const Value& output = scope.values()[unknown];
     for (const Given& given : givens)
-      pairs.push_back(dense_pair({output.name, scope.values()[given.value].name}, false, scope));
-    for (const artifact::Parameter& parameter : scope.parameters())
-      pairs.push_back(dense_pair({output.name, parameter.name}, true, scope));
+      pairs.push_back({dense_pair({output.name, scope.values()[given.value].name}, false, scope), 0, given.column});
+    for (std::size_t i = 0; i < parameter_columns.size(); ++i)
+      pairs.push_back({dense_pair({output.name, scope.parameters()[i].name}, true, scope), 0, parameter_columns[i]});
   }
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "capi/artifact/metadata.h"
-#include "capi/segments/segment.h"
+#include "capi/segments/placed_pair.h"
 
 namespace neml2_capi::model {
 
@@ -33,8 +33,8 @@ struct SubstepPlan {
   std::vector<std::size_t> held;  // further values, the same in every part of the increment
   std::int64_t num_columns = 0;   // components of all givens, then of all parameters
   Vector<std::int64_t> parameter_columns, parameter_sizes;
-  // Derivatives of each unknown with respect to each given, then to each parameter.
-  std::vector<PairInfo> pairs;
+  // Derivatives of each unknown with respect to each given, then to each parameter, in a matrix of these columns.
+  std::vector<PlacedPair> pairs;
 };
 
 // Solves `segment` for the points of the chunk, and returns their derivatives through all parts of the increment.
