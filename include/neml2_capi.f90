@@ -2229,7 +2229,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_variable_dtype
 
-  ! How many derivatives were compiled with respect to inputs (`kind` neml2_input) or parameters (neml2_parameter).
+  ! Count the derivatives that were compiled with respect to inputs (`kind` neml2_input) or parameters
+  ! (neml2_parameter).
   subroutine model_derivative_count(self, kind, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -2266,7 +2267,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_derivative_info
 
-  ! How many inputs are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
+  ! Count the inputs that are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
   subroutine model_history_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(inout) :: count
@@ -4509,7 +4510,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_call_spec
 
-  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
+  ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all; in others,
   ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
   ! equal.
   subroutine graph_constant_count(self, count, stat, errmsg)
@@ -4976,7 +4977,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine scheduler_create
 
-  ! How many devices there are.
+  ! Count the devices.
   subroutine scheduler_count(self, count, stat, errmsg)
     class(neml2_scheduler), intent(in) :: self
     integer(int64), intent(inout) :: count
