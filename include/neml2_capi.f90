@@ -108,13 +108,14 @@ module neml2_capi
 
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
   public :: neml2_scheduler
-  public :: neml2_abi_version, neml2_version, neml2_source_describe
-  public :: neml2_error_status, neml2_error_message, neml2_error_subject
-  public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
-  public :: neml2_error_cause, neml2_error_count, neml2_error_get
-  public :: neml2_log_level_set, neml2_log_level_get, neml2_log_count, neml2_log_next
-  public :: neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare, neml2_stream_set
-  public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
+  public :: neml2_operator, neml2_operator_call
+  ! begin generated: public
+  public :: neml2_version, neml2_error_cause, neml2_abi_version, neml2_error_status, neml2_error_count
+  public :: neml2_error_message, neml2_error_subject, neml2_get_error_message, neml2_get_error_subject
+  public :: neml2_error_record, neml2_error_get, neml2_log_count, neml2_log_next, neml2_log_level_set
+  public :: neml2_log_level_get, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
+  public :: neml2_stream_set, neml2_operator_register, neml2_operator_unregister, neml2_source_describe
+  ! end generated
 
   ! begin generated: constants
   ! Status of a call and, for the first four, of one material point.
@@ -1572,14 +1573,9 @@ contains
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), intent(inout) :: number
-    type(c_ptr) :: values
-    real(real64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, neml2_float64, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [1])
-      number = numbers(1)
-    end if
+    real(real64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
   end function try_get_real64
 
   integer(int32) function try_get_logical(self, index, truth) result(outcome)
@@ -1746,14 +1742,9 @@ contains
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), intent(inout) :: number
-    type(c_ptr) :: values
-    integer(int64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, neml2_int64, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [1])
-      number = numbers(1)
-    end if
+    integer(int64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
   end function try_get_int64
 
   subroutine get_real64(self, index, number, stat, errmsg)
@@ -2038,7 +2029,9 @@ contains
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), target, intent(in) :: value(..)
-    outcome = set_parameter(self, name, layout_of(value))
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, layout_of(value))
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
   end function try_set_parameter_real64
 
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
@@ -2052,15 +2045,6 @@ contains
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
   end function try_get_parameter_real64
-
-  integer(int32) function set_parameter(self, name, value) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    type(layout), intent(in) :: value
-    type(neml2_tensor) :: tensor
-    outcome = wrap(tensor, value)
-    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
-  end function set_parameter
 
   ! begin generated: models
   ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
@@ -2457,7 +2441,9 @@ contains
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real32), target, intent(in) :: value(..)
-    outcome = set_parameter(self, name, layout_of(value))
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, layout_of(value))
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
   end function try_set_parameter_real32
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import wrap
 
 from tools.fortran_procedures import (
     NUMBERS,
@@ -41,6 +42,9 @@ def with_generated(source: str, parts: Iterable[Part]) -> str:
         lines = list(_assignments(types)) if section == "handles" else []
         lines += _procedures([row for row in rows if row.section == section], parts, by_hand(text))
         after = fill(after, section, lines[1:])
+    named = re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.MULTILINE)
+    lines = wrap(", ".join(named), 106)
+    head = fill(head, "public", [f"  public :: {line.rstrip(',')}" for line in lines])
     for type_ in [*types, "neml2_operator_call"]:
         head = fill(head, type_, list(_members(type_, after)))
     return head + contains + after
