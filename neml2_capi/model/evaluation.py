@@ -14,6 +14,9 @@ from neml2_capi._ffi.tensor import Tensor, on_host
 from neml2_capi._ffi.variables import Derivative, Variables
 from neml2_capi.model.signature import Signature
 
+#: Arrays of a caller by name.
+Given = Mapping[str, Any]
+
 
 class Report(Protocol):
     """What became of each point."""

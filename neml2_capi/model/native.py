@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +22,8 @@ from neml2_capi._ffi.source import NativeSource
 from neml2_capi._ffi.tensor import DTYPE_NAMES, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model import tensors
-from neml2_capi.model.evaluation import Evaluation, Operation, implicit_segments
-from neml2_capi.model.options import Options
+from neml2_capi.model.evaluation import Evaluation, Given, Operation, implicit_segments
+from neml2_capi.model.options import NativeOptions
 from neml2_capi.model.repeats import is_left_to_tensors, memories, plain
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.signature import Signature
@@ -70,10 +69,10 @@ class Native(Handle):
         return RUNTIME_NAMES[info.runtime]
 
     @property
-    def options(self) -> Options:
+    def options(self) -> NativeOptions:
         """The solver options as a live mapping."""
         # Made on demand: a mapping kept here would be a reference cycle.
-        return Options(self, self._known_options)
+        return NativeOptions(self, self._known_options)
 
     @cached_property
     def implicit_segments(self) -> list[tuple[str, set[str]]]:
@@ -120,11 +119,7 @@ class Native(Handle):
         del source
 
     def results(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Any = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
         """Return what the function of Model returns; ConvergenceError where points failed."""
         memory, array = self._memories[operation.name], np.ndarray
@@ -175,11 +170,7 @@ class Native(Handle):
         return operation.returned(self.signature, evaluation)
 
     def evaluate(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
         """Evaluate over tensors, and remember how it went."""
         # Another thread may have the model forget meanwhile.
