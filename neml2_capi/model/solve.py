@@ -270,8 +270,7 @@ class System:
         values = {}
         for place in self._places:
             unknown = self._solve._backend.signature.unknowns[place.unknown]
-            shape = (*unknown.sub_batch_shape, *unknown.base_shape)
-            values[unknown.name] = vectors[:, place.columns].reshape(len(vectors), *shape)
+            values[unknown.name] = vectors[:, place.columns].reshape(-1, *unknown.point_shape)
         return values
 
     def _call(self, function: Any, before: list[Any], after: list[Any] | None = None) -> None:
