@@ -117,7 +117,7 @@ module neml2_capi
   public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
 
   ! begin generated: constants
-  ! What a function returned, and, for the first four, what became of one material point.
+  ! Status of a call and, for the first four, of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
@@ -134,14 +134,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_memory = -10
   integer(int32), parameter, public :: neml2_error_internal = -11
 
-  ! Why a call failed, where a program may want to cure it and the status alone does not tell.
+  ! Cause of a failure that a program may cure, where the status alone does not tell it.
   integer(int32), parameter, public :: neml2_cause_none = 0
   integer(int32), parameter, public :: neml2_cause_libtorch_missing = 1
   integer(int32), parameter, public :: neml2_cause_schema_unknown = 2
   integer(int32), parameter, public :: neml2_cause_matrix_singular = 3
   integer(int32), parameter, public :: neml2_cause_of_host = 1000
 
-  ! Element types; 0 is the one that is usual.
+  ! Element types; 0 is the usual one.
   integer(int32), parameter, public :: neml2_float64 = 1
   integer(int32), parameter, public :: neml2_float32 = 2
   integer(int32), parameter, public :: neml2_int64 = 3
@@ -153,11 +153,11 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
 
-  ! Where memory is, by the numbers of DLPack; 0 is the one that is usual.
+  ! Kind of memory, by the numbers of DLPack; 0 is the usual one.
   integer(int32), parameter, public :: neml2_device_cpu = 1
   integer(int32), parameter, public :: neml2_device_cuda = 2
 
-  ! What packages run on. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
+  ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
   ! AUTO is the built-in runtime for each package of which it has all that is called, else libtorch. TENSORS is
   ! libtorch, and Newton's method and the chain rule by its operators, too: what a model on CUDA always has, on the CPU
   ! to try it (experimental).
@@ -172,7 +172,7 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
 
-  ! What an array is in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
+  ! Role of an array in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
   ! neml2_input read; every input must be bound when the call runs neml2_output written, if it is bound. It may be the
   ! very array of an input, with the same stride, or one that overlaps no other: arrays of one stride may interleave,
   ! those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points
@@ -193,14 +193,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
 
-  ! What an evaluation can report of each material point.
+  ! Quantities that an evaluation can report of each material point.
   integer(int32), parameter, public :: neml2_report_status = 0
   integer(int32), parameter, public :: neml2_report_iterations = 1
   integer(int32), parameter, public :: neml2_report_residual_norm = 2
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
 
-  ! What an argument is; a list of integers is INTEGER. NONE: it was not given.
+  ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
   integer(int32), parameter, public :: neml2_argument_none = 0
   integer(int32), parameter, public :: neml2_argument_tensor = 1
   integer(int32), parameter, public :: neml2_argument_integer = 2
