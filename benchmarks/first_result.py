@@ -1,4 +1,4 @@
-"""Time from an input file of NEML2 to the first result: with point kernels alone, and with packages.
+"""Time from an input file of NEML2 to the first result: with kernels alone, and with packages.
 
     python benchmarks/first_result.py [NAME ...] [--rounds N]
 
