@@ -38,7 +38,7 @@ Variable boundary_variable(const artifact::Variable& variable, const Value& valu
   const std::int64_t sub_ndim = shape.size() - variable.base_shape.size();
   if (sub_ndim < 0 || !(shape.last(variable.base_shape.size()) == variable.base_shape))
     throw misfit(variable.name, "'", variable.name, "' has the base shape ", variable.base_shape.str(),
-                   " in the metadata, but the point shape ", shape.str(), " in the packages");
+                 " in the metadata, but the point shape ", shape.str(), " in the packages");
   return {boundary_name(aliases, variable.name), variable.type, value.dtype, shape, sub_ndim};
 }
 
@@ -159,8 +159,8 @@ void Model::add_variables(Scope& scope) {
       for (const artifact::Group& group : implicit->unknowns) add(Kind::unknown, group.variables, aliases.outputs);
 }
 
-// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is that
-// of the segment; otherwise it is a matrix of all components of the output by all components of the input.
+// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is
+// that of the segment; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   const std::vector<std::size_t>& outputs = values_of(Kind::output);
@@ -179,13 +179,13 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
         info = &dense;
       if (!info)
         throw misfit(dense.shape.name, "The metadata lists the derivative ", dense.shape.name,
-                       ", but no package gives it");
+                     ", but no package gives it");
     }
     const auto position = [](const std::vector<std::size_t>& all, std::size_t value, const std::string& name) {
       const auto it = std::find(all.begin(), all.end(), value);
       if (it == all.end())
         throw misfit(name, "The metadata lists a derivative of or with respect to '", name,
-                       "', which is not at the boundary of the model");
+                     "', which is not at the boundary of the model");
       return static_cast<std::size_t>(it - all.begin());
     };
     Derivative derivative;

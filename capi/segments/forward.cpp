@@ -41,7 +41,7 @@ std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artif
     if (std::find(made.begin(), made.end(), pair.output) == made.end() ||
         std::find(known.begin(), known.end(), pair.input) == known.end())
       throw misfit(pair.output, "The metadata lists the derivative ", pair.output, ":", pair.input, " of ",
-                     graph.package, ", which is not of an output with respect to an input");
+                   graph.package, ", which is not of an output with respect to an input");
   }
   derivative.pairs = placed_pairs(pairs, &derivative.graph.package(), graph.outputs.size(), of_parameters, scope);
   return derivative;

@@ -7,7 +7,7 @@ namespace neml2_capi::model {
 void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs) {
   if (package.num_inputs() != inputs || package.num_outputs() != outputs)
     throw misfit(package.name(), package.name(), " takes ", package.num_inputs(), " tensors and returns ",
-                   package.num_outputs(), "; the metadata says ", inputs, " and ", outputs);
+                 package.num_outputs(), "; the metadata says ", inputs, " and ", outputs);
 }
 
 ParameterTail::ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first,
@@ -18,7 +18,7 @@ ParameterTail::ParameterTail(const std::vector<std::string>& names, const Packag
     const Dims& wanted = package.input_shape(first + i);
     if (!(wanted == base))
       throw misfit(names[i], package.name(), " takes the parameter '", names[i], "' with the shape ", wanted.str(),
-                     "; the metadata says ", base.str());
+                   "; the metadata says ", base.str());
     parameters_.push_back(parameter);
     batched_.push_back(package.batched_input(first + i));
     if (!batched_.back()) uniform_.push_back(parameter);

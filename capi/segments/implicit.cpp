@@ -23,7 +23,7 @@ std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups,
 void expect_row(const Package& package, std::size_t output, const Dims& row) {
   if (!(package.output_shape(output) == row))
     throw misfit(package.name(), "Output ", output, " of ", package.name(), " has the point shape ",
-                   package.output_shape(output).str(), "; the metadata says ", row.str());
+                 package.output_shape(output).str(), "; the metadata says ", row.str());
 }
 
 }  // namespace

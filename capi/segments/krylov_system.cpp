@@ -28,8 +28,8 @@ void expect_dense(const Dims& row, const char* kind, const std::string& name) {
 
 void expect_shape(const Package& package, const std::string& what, const Dims& shape, const Dims& wanted) {
   if (!(shape == wanted))
-    throw misfit(package.name(), what, " of ", package.name(), " has the shape ", shape.str(),
-                   " per point; expected ", wanted.str());
+    throw misfit(package.name(), what, " of ", package.name(), " has the shape ", shape.str(), " per point; expected ",
+                 wanted.str());
 }
 
 // Throws unless `package` begins with the first `count` inputs of `other`.
@@ -93,7 +93,7 @@ void check_krylov(const SolverPackages& packages, const std::vector<artifact::Gr
   }
   if (num_unknowns != num_residuals)
     throw misfit(residual.name(), residual.name(), " has ", num_residuals, " residuals for ", num_unknowns,
-                   " unknowns");
+                 " unknowns");
   if (packages.setup) check_preconditioner(packages, {num_unknowns});
 }
 

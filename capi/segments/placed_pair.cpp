@@ -36,7 +36,7 @@ void require_part(const PlacedPair& pair, const Package& package, std::size_t sl
       pair.column + pair.info.shape.input_size() <= shape[1])
     return;
   throw misfit(package.name(), "Output ", slot, " of ", package.name(), " has the point shape ", shape.str(),
-                 ", which does not hold the derivative ", pair.info.shape.name);
+               ", which does not hold the derivative ", pair.info.shape.name);
 }
 
 }  // namespace

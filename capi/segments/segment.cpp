@@ -49,7 +49,7 @@ void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, con
   Value& known = values_[value];
   if (known.known && !(known.point_shape == point_shape && known.dtype == dtype))
     throw misfit(known.name, "'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who,
-                   ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " before");
+                 ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " before");
   known.point_shape = point_shape;
   known.dtype = dtype;
   known.known = true;

@@ -57,8 +57,8 @@ void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std:
   for (const PlacedPair& pair : pairs) {
     const BlockShape& shape = pair.info.shape;
     if (pair.row > rows - shape.output_size() || pair.column > columns - shape.input_size())
-      throw misfit(shape.name, "The metadata places the derivative ", shape.name, " at (", pair.row, ", ",
-                     pair.column, ") of a matrix of ", rows, " by ", columns, ", where it does not fit");
+      throw misfit(shape.name, "The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
+                   ") of a matrix of ", rows, " by ", columns, ", where it does not fit");
   }
 }
 
@@ -74,7 +74,7 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
       of_parameters_(of_parameters) {
   if (operator_ && !of_parameters && !solver.jacobian)
     throw misfit(operator_->name(),
-                   "The metadata lists derivatives of an implicit segment without the Jacobian that ", "they need");
+                 "The metadata lists derivatives of an implicit segment without the Jacobian that they need");
   const std::size_t groups = unknowns.size() + givens.size(), inputs = groups + parameters.size();
   const std::size_t right_sides = of_parameters ? 1 : solver.num_residuals * givens.size();
   const std::size_t all_sides = right_sides + (of_parameters ? 1 : solver.num_residuals * unknowns.size());
