@@ -58,7 +58,8 @@ static void to_json(json& out, const Segment& segment) {
 NML2_MEMBERS(Parameter, name, shape, base_shape, values)
 NML2_MEMBERS(SolverConfig, atol, rtol, miters, ls_type, ls_max_iters, ls_cutback, ls_c, substep_del_tol)
 NML2_MEMBERS(Aliases, inputs, outputs, parameters)
-NML2_MEMBERS(Metadata, inputs, outputs, parameters, segments, derivatives, parameter_derivatives, solver, aliases)
+NML2_MEMBERS(Metadata, kernels_only, inputs, outputs, parameters, segments, derivatives, parameter_derivatives, solver,
+             aliases)
 
 std::string describe(const Metadata& metadata) {
   json document = metadata;

@@ -170,6 +170,11 @@ void ImplicitSegment::require_device(Device device) const {
 
 std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_batch) const {
   if (packages_.step) return std::make_unique<StepSystem>(packages_, std::move(at));
+  if (!packages_.krylov && !packages_.solve)
+    throw Error(NEML2_ERROR_UNSUPPORTED, name(),
+                join("The artifact has kernels only, which cannot solve ", name(),
+                     " without lanes: its groups of unknowns have sub-batch axes. Compile it with packages: neml2-capi "
+                     "compile INPUT.i --kernels auto"));
   if (!packages_.krylov) return std::make_unique<DirectSystem>(packages_, std::move(at));
   return std::make_unique<KrylovSystem>(packages_, whole_batch, std::move(at));
 }

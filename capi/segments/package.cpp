@@ -39,7 +39,10 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
 }
 
 Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
-    : name_(path.filename().string()), graph_(aoti::load_graph(path, wanted)) {
+    : Package(path.filename().string(), aoti::load_graph(path, wanted)) {}
+
+Package::Package(std::string name, std::shared_ptr<aoti::Graph> graph)
+    : name_(std::move(name)), graph_(std::move(graph)) {
   learn_inputs();
   learn_outputs();
 }

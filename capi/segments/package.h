@@ -17,6 +17,8 @@ class Package {
  public:
   // Loads the package and runs it twice on zeros, which tells the shape of each output: metadata does not know it.
   Package(const std::filesystem::path& path, const aoti::Wanted& wanted);
+  // Takes a graph in the place of the package of this name.
+  Package(std::string name, std::shared_ptr<aoti::Graph> graph);
 
   const std::string& name() const { return name_; }
   aoti::Runtime runtime() const { return graph_->runtime(); }

@@ -5,14 +5,46 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/kernels/graph.h"
 #include "capi/newton/system.h"
 #include "capi/segments/forward.h"
 #include "capi/segments/implicit.h"
 #include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
+namespace {
+
+bool is_on_libtorch(aoti::Runtime runtime) {
+  return runtime == aoti::Runtime::libtorch || runtime == aoti::Runtime::tensors;
+}
+
+}  // namespace
+
 Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
-    : leaf_(metadata.leaf), wanted_(wanted), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
+    : leaf_(metadata.leaf),
+      kernels_(metadata.kernels_only ? kernels::Folder::open(metadata.leaf) : nullptr),
+      wanted_(wanted),
+      dtype_(metadata.dtype),
+      parameters_(metadata.parameters) {
+  if (metadata.kernels_only && (!wanted.device.value_or(Device()).is_host() || is_on_libtorch(wanted.runtime)))
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "runtime",
+        "The artifact has kernels only, which run on the CPU and the built-in runtime. Compile it with packages: "
+        "neml2-capi compile INPUT.i --kernels auto");
+}
+
+Package Scope::load(const std::string& package) const {
+  if (has_packages()) return Package(leaf_ / package, wanted_);
+  return Package(package, kernels::kernel_graph(kernels_, package));
+}
+
+std::optional<Package> Scope::load_solver(const std::string& package, const std::string& jacobian,
+                                          std::size_t residuals) const {
+  if (has_packages() || package.empty()) return load_if_named(package);
+  std::shared_ptr<aoti::Graph> graph = kernels::solver_graph(kernels_, jacobian, residuals);
+  if (!graph) return std::nullopt;
+  return Package(package, std::move(graph));
+}
 
 std::optional<Package> Scope::load_if_named(const std::string& package) const {
   if (package.empty()) return std::nullopt;

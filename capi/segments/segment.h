@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capi/artifact/metadata.h"
+#include "capi/kernels/folder.h"
 #include "capi/newton/newton.h"
 #include "capi/segments/block.h"
 #include "capi/segments/package.h"
@@ -43,9 +44,16 @@ class Scope {
   // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
   void note_dtype(const Package& package);
 
-  // Loads a package of the artifact, for the runtime that was asked for.
-  Package load(const std::string& package) const { return Package(leaf_ / package, wanted_); }
+  // Loads a package of the artifact, for the runtime that was asked for; or the kernel in its place, where there are
+  // no packages.
+  Package load(const std::string& package) const;
   std::optional<Package> load_if_named(const std::string& package) const;
+  // Does the same for a package that solves linear systems, which no kernel does; `jacobian` makes them, and returns
+  // `residuals` right-hand sides.
+  std::optional<Package> load_solver(const std::string& package, const std::string& jacobian,
+                                     std::size_t residuals) const;
+  // Tells whether there are kernels only.
+  bool has_packages() const { return kernels_ == nullptr; }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
   const std::vector<Value>& values() const { return values_; }
@@ -53,6 +61,7 @@ class Scope {
 
  private:
   std::filesystem::path leaf_;
+  std::shared_ptr<const kernels::Folder> kernels_;  // null where there are packages
   aoti::Wanted wanted_;
   DType dtype_;
   bool dtype_noted_ = false;

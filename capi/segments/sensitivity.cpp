@@ -1,10 +1,12 @@
 #include "capi/segments/sensitivity.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/graph/solve_package.h"
 #include "capi/newton/krylov.h"
 #include "capi/segments/krylov_system.h"
 #include "capi/segments/misfit.h"
@@ -69,7 +71,9 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
                          const std::vector<std::string>& parameters, bool of_parameters, const Scope& scope)
     : solver_(solver),
       operator_(scope.load_if_named(sensitivity.operator_package)),
-      solve_(scope.load_if_named(operator_ ? sensitivity.solve_package : sensitivity.block_package)),
+      solve_(scope.has_packages() || !operator_
+                 ? scope.load_if_named(operator_ ? sensitivity.solve_package : sensitivity.block_package)
+                 : std::nullopt),
       krylov_(sensitivity.krylov),
       of_parameters_(of_parameters) {
   if (operator_ && !of_parameters && !solver.jacobian)
@@ -83,6 +87,7 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
   tail_ = ParameterTail(parameters, operator_ ? *operator_ : *solve_, groups, scope);
   compiled_ = solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, of_parameters, scope);
   if (operator_ && !of_parameters) add_all_pairs(unknowns, givens, scope);
+  if (!solve_ && !krylov_) place_pairs(unknowns, givens, parameters, scope);
   if (!krylov_) return;
   const Dims& matrix = of_parameters ? operator_->output_shape(1) : Dims{num_unknowns_, num_givens_};
   if (matrix.size() != 2)
@@ -107,6 +112,37 @@ void Sensitivity::add_all_pairs(const std::vector<ValueGroup>& unknowns, const s
         }
       num_unknowns_ += output.point_shape.product();
     }
+}
+
+void Sensitivity::place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                              const std::vector<std::string>& parameters, const Scope& scope) {
+  std::map<std::size_t, std::int64_t> rows, columns;
+  const auto place = [](std::map<std::size_t, std::int64_t>& places, const std::vector<ValueGroup>& groups) {
+    std::int64_t first = 0;
+    for (const ValueGroup& group : groups)
+      for (std::size_t v = 0; v < group.values().size(); ++v) {
+        places[group.values()[v]] = first;
+        first += group.point_shape(v).product();
+      }
+  };
+  place(rows, unknowns);
+  if (!of_parameters_) place(columns, givens);
+  std::int64_t first = 0;
+  for (std::size_t i = 0; of_parameters_ && i < parameters.size(); ++i) {
+    const std::size_t parameter = scope.parameter(parameters[i], operator_->name());
+    columns[parameter] = first;
+    first += scope.parameters()[parameter].base_shape.product();
+  }
+  for (PlacedPair& pair : compiled_) {
+    pair.row = rows.at(pair.info.output);
+    pair.column = columns.at(pair.info.input);
+  }
+}
+
+Tensor Sensitivity::solve_dense(const Tensor& a, const Vector<Tensor>& b) const {
+  if (krylov_) return newton::solve_dense_columns(a.row_major(), side_by_side(b), linear_settings(*krylov_));
+  aoti::SingularInfo ignored;
+  return aoti::solve_linear(a.row_major(), side_by_side(b), &ignored).row_major();
 }
 
 // Returns a dense matrix of all unknowns by all givens: one run of the solve package for each given component.
@@ -139,13 +175,13 @@ Vector<Block> Sensitivity::run(const Operands& at, const Chunk& chunk, bool all)
     a.push_back(b.front());
     b.erase(b.begin());
   }
-  if (krylov_) {
+  if (!solve_) {
     if (a.size() != 1 || a.front().ndim() != 3)
-      throw Error(NEML2_ERROR_UNSUPPORTED, operator_->name(),
-                  "An iterative sensitivity solver needs one dense group of unknowns. Compile the model with a direct "
-                  "sensitivity solver.");
-    const Tensor x = newton::solve_dense_columns(a.front().row_major(), side_by_side(b), linear_settings(*krylov_));
-    return parts_of(x, all ? all_ : compiled_, -1.0, chunk);
+      throw Error(
+          NEML2_ERROR_UNSUPPORTED, operator_->name(),
+          "A sensitivity without a package that solves needs one dense group of unknowns. Compile the model with "
+          "a direct sensitivity solver, and with packages.");
+    return parts_of(solve_dense(a.front(), b), all ? all_ : compiled_, -1.0, chunk);
   }
   if (all && compiled_.size() < all_.size()) return parts_of(solve_by_columns(a, b), all_, 1.0, chunk);
   a.insert(a.end(), b.begin(), b.end());

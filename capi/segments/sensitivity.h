@@ -34,13 +34,17 @@ class Sensitivity {
  private:
   void add_all_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                      const Scope& scope);
+  // Places the compiled pairs in the matrix of all unknowns by all givens or parameters, where no package does it.
+  void place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                   const std::vector<std::string>& parameters, const Scope& scope);
+  Tensor solve_dense(const Tensor& a, const Vector<Tensor>& b) const;
   // Returns dr/dg, residual by residual; of parameters dr/du and dr/dp.
   Vector<Tensor> operators(const Operands& at) const { return operator_->run(at.points(), at.inputs(tail_)); }
   Tensor solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const;
 
   const SolverPackages& solver_;
   std::optional<Package> operator_;  // none where the other one takes its inputs, and does it all
-  std::optional<Package> solve_;     // none with a Krylov solver
+  std::optional<Package> solve_;     // none with a Krylov solver, or without packages
   std::optional<artifact::Krylov> krylov_;
   ParameterTail tail_;
   std::vector<PlacedPair> compiled_;

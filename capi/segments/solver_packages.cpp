@@ -4,7 +4,7 @@ namespace neml2_capi::model {
 SolverPackages::SolverPackages(const artifact::ImplicitSegment& segment, const Scope& scope)
     : residual(scope.load(segment.residual_package)),
       jacobian(scope.load_if_named(segment.jacobian_package)),
-      solve(scope.load_if_named(segment.solve_package)),
+      solve(scope.load_solver(segment.solve_package, segment.jacobian_package, segment.residuals.size())),
       step(scope.load_if_named(segment.step_package)),
       step_is_taken(segment.step_is_taken),
       matvec(scope.load_if_named(segment.matvec_package)),
