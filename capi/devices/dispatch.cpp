@@ -102,7 +102,7 @@ class Dispatch::Spread {
       : dispatch_(dispatch), model_(*dispatch.primary()), whole_(bindings), options_(options) {
     make_room(whole_.adjoints, Kind::input);
     make_room(whole_.parameter_adjoints, Kind::parameter);
-    // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller's.
+    // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)
         iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));

@@ -159,8 +159,8 @@ void Model::add_variables(Scope& scope) {
       for (const artifact::Group& group : implicit->unknowns) add(Kind::unknown, group.variables, aliases.outputs);
 }
 
-// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is that
-// of the segment; otherwise it is a matrix of all components of the output by all components of the input.
+// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is
+// that of the segment; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   const std::vector<std::size_t>& outputs = values_of(Kind::output);

@@ -33,8 +33,8 @@ class System {
   // Returns the residual at `u`, and remembers the operator A there for step().
   virtual Groups linearize(const Groups& u) = 0;
 
-  // Returns the Newton step of the last linearize(), whose operator it uses up. `singular` receives one entry per point,
-  // not zero where the operator of the point is singular.
+  // Returns the Newton step of the last linearize(), whose operator it uses up. `singular` receives one entry per
+  // point, not zero where the operator of the point is singular.
   virtual Groups step(Vector<std::int32_t>& singular) = 0;
   // Returns LAPACK's info of each linear solve of the last step(), where the processor does not read the device.
   virtual Vector<Tensor> singular_on_device() const { return {}; }

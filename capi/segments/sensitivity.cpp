@@ -77,8 +77,8 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
       krylov_(sensitivity.krylov),
       of_parameters_(of_parameters) {
   if (operator_ && !of_parameters && !solver.jacobian)
-    throw misfit(operator_->name(), "The metadata lists derivatives of an implicit segment without the Jacobian that ",
-                 "they need");
+    throw misfit(operator_->name(),
+                 "The metadata lists derivatives of an implicit segment without the Jacobian that they need");
   const std::size_t groups = unknowns.size() + givens.size(), inputs = groups + parameters.size();
   const std::size_t right_sides = of_parameters ? 1 : solver.num_residuals * givens.size();
   const std::size_t all_sides = right_sides + (of_parameters ? 1 : solver.num_residuals * unknowns.size());

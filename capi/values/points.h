@@ -63,8 +63,8 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
 // Writes row-major matrices (..., rows, columns), each of them transposed.
 void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
                       std::int64_t begin);
-// Tells whether these are matrices (points, rows, columns) in whose columns the elements stand side by side, as packages
-// often return blocks. They may be written from where they are, as they are or transposed.
+// Tells whether these are matrices (points, rows, columns) in whose columns the elements stand side by side, as
+// packages often return blocks. They may be written from where they are, as they are or transposed.
 bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
 // Writes as write_rows(), and tells in the same pass whether all of it is finite, which only floating-point values may
@@ -76,8 +76,8 @@ bool write_finite(const Tensor& value, const Variable& variable, const Points& a
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const Vector<std::int32_t>& status, bool mark_failed);
 
-// Adds all rows of a row-major value, one per entry of `status`, to the one value of an array. Points whose solve failed
-// are left out, or make it NaN.
+// Adds all rows of a row-major value, one per entry of `status`, to the one value of an array. Points whose solve
+// failed are left out, or make it NaN.
 void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
                 bool mark_failed);
 
