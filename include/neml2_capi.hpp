@@ -1336,19 +1336,13 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  private:
   friend class Solve;
 
-  /* What an array is bound to. */
+  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+  /* What an array is bound to, and once it is, the points that it holds. */
   struct Place {
     std::string role, name;
-    int64_t point_size;
+    int64_t point_size, points = unlimited;
   };
-
-  /* An array that is bound, and the points that it holds. */
-  struct Extent {
-    std::string role, name;
-    int64_t points;
-  };
-
-  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
   static const char* report_name(int32_t kind) {
     constexpr const char* names[] = {"status", "iterations", "residual norm", "residual history", "suggested cut"};
@@ -1399,8 +1393,8 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   Call& bind(Place place, const ConstArray& array, int64_t stride, Bind&& function) {
     const int64_t distance = stride == dense ? place.point_size : stride;
     const bool given = array.dtype() != 0; /* an empty array is that of a block without points */
-    const int64_t points = given ? points_held(array.size(), place.point_size, distance) : unlimited;
-    if (points == 0 && array.size() > 0)
+    if (given) place.points = points_held(array.size(), place.point_size, distance);
+    if (place.points == 0 && array.size() > 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
                   "The array of " + place.role + " '" + place.name + "' holds not one point: one has " +
                       std::to_string(place.point_size) + " values, and the array has " + std::to_string(array.size()) +
@@ -1408,24 +1402,24 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     extents_.reserve(extents_.size() + 1);
     detail::checked(function(distance));
     extents_.erase(std::remove_if(extents_.begin(), extents_.end(),
-                                  [&](const Extent& e) { return e.role == place.role && e.name == place.name; }),
+                                  [&](const Place& e) { return e.role == place.role && e.name == place.name; }),
                    extents_.end());
-    if (points < unlimited) extents_.push_back({std::move(place.role), std::move(place.name), points});
-    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) { return a.points < b.points; });
+    if (place.points < unlimited) extents_.push_back(std::move(place));
+    std::sort(extents_.begin(), extents_.end(), [](const Place& a, const Place& b) { return a.points < b.points; });
     return *this;
   }
 
   /* The library sees no extents: an array that is too short must be found here. */
   void require_points(int64_t npoints) const {
     if (extents_.empty() || extents_.front().points >= npoints) return;
-    const Extent& shortest = extents_.front();
+    const Place& shortest = extents_.front();
     throw Error(NEML2_ERROR_SHAPE, shortest.name,
                 "The array of " + shortest.role + " '" + shortest.name + "' holds " + std::to_string(shortest.points) +
                     " points; the run is of " + std::to_string(npoints) + ".");
   }
 
   Model model_;
-  std::vector<Extent> extents_; /* the shortest first */
+  std::vector<Place> extents_; /* the shortest first */
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -1530,7 +1524,9 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
  public:
   /** Begin with tensors, whose values are copied. */
   Solve(const Model& model, const Arguments& inputs, const Arguments& parameters = {})
-      : Handle(begun(model, inputs, parameters)), of_tensors_(true) {
+      : Handle(detail::made(neml2_solve_begin, model.get(), model.tensors_of(NEML2_INPUT, inputs),
+                            model.tensors_of(NEML2_PARAMETER, parameters))),
+        of_tensors_(true) {
     result_.outputs = model.named(NEML2_OUTPUT);
   }
 
@@ -1556,11 +1552,6 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
   }
 
  private:
-  static neml2_solve* begun(const Model& model, const Arguments& inputs, const Arguments& parameters) {
-    const auto in = model.tensors_of(NEML2_INPUT, inputs), replaced = model.tensors_of(NEML2_PARAMETER, parameters);
-    return detail::made(neml2_solve_begin, model.get(), in.list.data(), replaced.list.data());
-  }
-
   static neml2_solve* begun(const Call& call, int64_t npoints) {
     call.require_points(npoints);
     return detail::made(neml2_solve_begin_call, call.get(), npoints);

@@ -38,6 +38,9 @@ def with_generated(source: str, parts: Iterable[Part]) -> str:
     types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
     rows = list(rows_of(TABLE.read_text(encoding="utf-8")))
     head, contains, after = source.partition("\ncontains\n")
+    known = {section for section, _ in sections(after)}
+    if unknown := {row.section for row in rows} - known:
+        raise ValueError(f"{TABLE.name} has {unknown}; the module has only {sorted(known)}")
     for section, text in sections(after):
         lines = list(_assignments(types)) if section == "handles" else []
         lines += _procedures([row for row in rows if row.section == section], parts, by_hand(text))
@@ -137,7 +140,10 @@ def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[st
         elif "neml2_" + row.function in named:
             yield from ("", *procedure(row, named))
         else:
-            raise ValueError(f"neml2_{row.function}, of {TABLE.name}, is not in neml2_capi.h")
+            raise ValueError(
+                f"neml2_{row.function} is not in neml2_capi.h: "
+                f"rename it in the row '{row.name}' of {TABLE.name}"
+            )
     for found in _PROCEDURE.finditer(section):
         name = found["name"].removeprefix("try_")
         base, _, kind = name.rpartition("_")

@@ -92,6 +92,15 @@ def test_the_module_compiles_without_a_warning(options: tuple[str, ...], tmp_pat
     command(FORTRAN, *FLAGS, *options, "-c", MODULE, cwd=tmp_path)
 
 
+def test_it_calls_every_function_of_the_header() -> None:
+    # DLPack is for C and Python, and a package that cannot be loaded says why.
+    left_out = {"tensor_from_dlpack", "tensor_to_dlpack", "graph_check"}
+    header = (INCLUDE / "neml2_capi.h").read_text()
+    functions = set(re.findall(r"^NEML2_CAPI [^;]*?\bneml2_(\w+)\(", header, re.MULTILINE))
+    procedures = MODULE.read_text().partition("\ncontains\n")[2]
+    assert set(re.findall(r"\bc_(\w+)", procedures)) & functions == functions - left_out
+
+
 def test_no_line_is_longer_than_the_standard_has_it() -> None:
     assert max(map(len, MODULE.read_text().splitlines())) <= 132
 

@@ -73,6 +73,31 @@ def test_what_is_generated_is_what_the_header_asks_for() -> None:
 def test_a_stale_file_is_named_with_the_command_that_mends_it(
     edited: str, before: str, after: str, stale: str, tmp_path: Path
 ) -> None:
+    checked = check_edited(edited, before, after, tmp_path)
+    assert checked.returncode == 1
+    assert stale in checked.stderr
+    assert "python3 build.py generate" in checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ("model_dtype: model_inspect", "model_dtype: model_ask", "neml2_model_ask"),
+        ("[solves]", "[solvers]", "solvers"),
+    ],
+)
+def test_a_row_that_leads_nowhere_is_named(
+    before: str, after: str, named: str, tmp_path: Path
+) -> None:
+    checked = check_edited("tools/fortran_procedures.txt", before, after, tmp_path)
+    assert checked.returncode == 1
+    assert named in checked.stderr.splitlines()[-1]
+
+
+def check_edited(
+    edited: str, before: str, after: str, tmp_path: Path
+) -> subprocess.CompletedProcess[str]:
+    """What the generator says of a copy in which a text is replaced."""
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
     for path in (
         "CHANGELOG.md",
@@ -87,10 +112,7 @@ def test_a_stale_file_is_named_with_the_command_that_mends_it(
     source = (tmp_path / edited).read_text(encoding="utf-8")
     assert before in source
     (tmp_path / edited).write_text(source.replace(before, after, 1), encoding="utf-8")
-    checked = check_generated(tmp_path)
-    assert checked.returncode == 1
-    assert stale in checked.stderr
-    assert "python3 build.py generate" in checked.stderr
+    return check_generated(tmp_path)
 
 
 @pytest.mark.parametrize("name", re.findall(r"NEML2_CAPI [^;(]*?\b(neml2_\w+)\(", CODE))
