@@ -111,12 +111,19 @@ fs::path find_metadata(const fs::path& path, const std::string& family) {
 fs::path choose_leaf(const fs::path& root, const std::string& family, const std::string& dtype) {
   fs::path leaf = root / family / dtype;
   std::error_code ignored;
-  if (!fs::is_directory(leaf, ignored))
+  if (!fs::is_directory(leaf, ignored) && !have_kernels(leaf))
     throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
                 join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
                      ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
                      " --dtype ", dtype, "."));
   return leaf;
+}
+
+bool have_kernels(const fs::path& leaf) {
+  std::error_code ignored;
+  const fs::path device = leaf.parent_path();
+  return device.filename() == device_families[0] &&
+         fs::is_regular_file(device.parent_path() / "kernels" / leaf.filename() / "kernels.json", ignored);
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {

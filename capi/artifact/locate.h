@@ -18,6 +18,9 @@ std::filesystem::path find_metadata(const std::filesystem::path& path, const std
 std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::string& family,
                                   const std::string& dtype);
 
+// Tells whether point kernels stand beside this folder of packages; they are for the CPU.
+bool have_kernels(const std::filesystem::path& leaf);
+
 // Throws NEML2_ERROR_UNSUPPORTED where packages for this device cannot run.
 void require_runnable(const std::filesystem::path& leaf, const std::string& family);
 

@@ -40,6 +40,12 @@ class Block {
   static T* at(const Bound<T>& array, std::int64_t point) { return array.data + point * array.stride; }
 
   // Lanes without a point of their own repeat the last one.
+  template <class X>
+  void rows(const Bound<T>& array, X* (&row)[lanes]) const {
+    X* const first = at(array, begin_);
+    for (int l = 0; l < lanes; ++l) row[l] = first + (l < used_ ? l : used_ - 1) * array.stride;
+  }
+
   void gather() {
     for (std::int64_t i = 0; i < walk_.inputs.count; ++i) {
       const Bound<T>& array = walk_.inputs.items[i];
@@ -50,7 +56,7 @@ class Block {
         continue;
       }
       const T* from[lanes];
-      for (int l = 0; l < lanes; ++l) from[l] = at(array, begin_ + (l < used_ ? l : used_ - 1));
+      rows(array, from);
       rows_to_vectors<T>(from, array.scratch, array.components);
     }
   }
@@ -129,12 +135,12 @@ class Block {
   }
 
   void note_non_finite(Fate<T>& fate) const {
-    V sum{};
+    Mask<T> found{};
     for (std::int64_t i = 0; i < walk_.outputs.count; ++i) {
       const V* const values = vectors(walk_.outputs.items[i].scratch);
-      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c) sum += values[c] - values[c];
+      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c) found |= values[c] - values[c] != T(0);
     }
-    const WideMask<T> bad = __builtin_convertvector(sum != T(0), WideMask<T>);
+    const WideMask<T> bad = __builtin_convertvector(found, WideMask<T>);
     if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
   }
 
@@ -165,7 +171,7 @@ class Block {
     if (!array.data) return;
     if (all_are_good(fate)) {
       T* to[lanes];
-      for (int l = 0; l < lanes; ++l) to[l] = at(array, begin_ + l);
+      rows(array, to);
       return vectors_to_rows<T>(array.scratch, to, array.components);
     }
     for (int l = 0; l < used_; ++l)

@@ -34,6 +34,20 @@ std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::vector<Array> arrays_of(const artifact::Field& entries) {
+  std::vector<Array> arrays;
+  for (const artifact::Field& entry : entries.list())
+    arrays.push_back({entry["name"].text(), entry["shape"].shape(), entry["per_point"].boolean()});
+  return arrays;
+}
+
+// Tells whether a kernel was made with the package that is there; one without a checksum was made without packages.
+bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
+  std::error_code ignored;
+  if (kernel["package_checksum"].is_null()) return !std::filesystem::exists(package, ignored);
+  return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
+}
+
 Error damaged(const std::filesystem::path& path, const std::string& problem) {
   return Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
                join(path.string(), " ", problem, "; compile the model again."));
@@ -84,12 +98,12 @@ void Folder::read(const std::filesystem::path& leaf) {
     for (int i = 0; i < set.count; ++i)
       if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];
     if (!kernel) throw damaged(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
-    const auto checksum = archive::directory_checksum(leaf / package);
-    if (entry["package_checksum"].integer() != static_cast<std::int64_t>(checksum)) {
+    if (!fits(entry, leaf / package)) {
       missing_[package] = "it was made for another " + package + ": compile the model again";
       continue;
     }
     kernels_[package] = kernel;
+    arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
 }
 

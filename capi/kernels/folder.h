@@ -5,11 +5,22 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capi/artifact/metadata.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
 namespace neml2_capi::kernels {
+
+// An input or output of a kernel, in the shape that its package has for it.
+struct Array {
+  std::string name;
+  Dims shape;
+  bool per_point;
+};
+struct Arrays {
+  std::vector<Array> inputs, outputs;
+};
 
 class Folder {
  public:
@@ -22,6 +33,8 @@ class Folder {
   // reason.
   const neml2_kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
+  // Returns the arrays of a kernel that is there.
+  const Arrays& arrays(const std::string& package) const { return arrays_.at(package); }
 
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
@@ -36,7 +49,8 @@ class Folder {
   std::string target_;
   DType real_ = DType::float64;
   std::map<std::string, const neml2_kernel*> kernels_;  // by package
-  std::map<std::string, std::string> missing_;          // why a package has none
+  std::map<std::string, Arrays> arrays_;
+  std::map<std::string, std::string> missing_;  // why a package has none
 };
 
 }  // namespace neml2_capi::kernels

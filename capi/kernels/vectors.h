@@ -113,10 +113,42 @@ struct Tile {
     for (int k = 0; k < 4; ++k) _mm256_storeu_pd(rows[l + k] + c, tile.row[k]);
   }
 }
+
+// The same of two numbers of each row: symmetric tensors have six.
+[[gnu::always_inline]] inline void pair_to_vectors(const double* const* rows, std::int64_t c, double* to) {
+  const auto pairs = [&](int l) {
+    const __m256d low = _mm256_castpd128_pd256(_mm_loadu_pd(rows[l] + c));
+    return _mm256_insertf128_pd(low, _mm_loadu_pd(rows[l + 2] + c), 1);
+  };
+  const __m256d even = pairs(0), odd = pairs(1);
+  const __m256d first = _mm256_unpacklo_pd(even, odd), second = _mm256_unpackhi_pd(even, odd);
+#if defined(__AVX512F__)
+  const __m256d even2 = pairs(4), odd2 = pairs(5);
+  const __m256d first2 = _mm256_unpacklo_pd(even2, odd2), second2 = _mm256_unpackhi_pd(even2, odd2);
+  _mm512_storeu_pd(to, __builtin_shufflevector(first, first2, 0, 1, 2, 3, 4, 5, 6, 7));
+  _mm512_storeu_pd(to + 8, __builtin_shufflevector(second, second2, 0, 1, 2, 3, 4, 5, 6, 7));
+#else
+  _mm256_storeu_pd(to, first);
+  _mm256_storeu_pd(to + 4, second);
+#endif
+}
+
+[[gnu::always_inline]] inline void pair_to_rows(const double* from, double* const* rows, std::int64_t c) {
+  for (int l = 0; l < width<double>; l += 4, from += 4) {
+    const __m256d first = _mm256_loadu_pd(from), second = _mm256_loadu_pd(from + width<double>);
+    const __m256d even = _mm256_unpacklo_pd(first, second), odd = _mm256_unpackhi_pd(first, second);
+    _mm_storeu_pd(rows[l] + c, _mm256_castpd256_pd128(even));
+    _mm_storeu_pd(rows[l + 1] + c, _mm256_castpd256_pd128(odd));
+    _mm_storeu_pd(rows[l + 2] + c, _mm256_extractf128_pd(even, 1));
+    _mm_storeu_pd(rows[l + 3] + c, _mm256_extractf128_pd(odd, 1));
+  }
+}
 #else
 inline constexpr bool has_tiles = false;
 inline void tile_to_vectors(const double* const*, std::int64_t, double*) {}
 inline void tile_to_rows(const double*, double* const*, std::int64_t) {}
+inline void pair_to_vectors(const double* const*, std::int64_t, double*) {}
+inline void pair_to_rows(const double*, double* const*, std::int64_t) {}
 #endif
 
 // Rows of `count` numbers, one for each lane, to vectors; and back.
@@ -124,8 +156,10 @@ template <class T>
 [[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_tiles && std::is_same_v<T, double>)
+  if constexpr (has_tiles && std::is_same_v<T, double>) {
     for (; c + 4 <= count; c += 4) tile_to_vectors(rows, c, vectors + c * lanes);
+    for (; c + 2 <= count; c += 2) pair_to_vectors(rows, c, vectors + c * lanes);
+  }
   for (; c < count; ++c) {
     Lanes<T> v;
     for (int l = 0; l < lanes; ++l) v[l] = rows[l][c];
@@ -137,9 +171,12 @@ template <class T>
 [[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_tiles && std::is_same_v<T, double>)
+  if constexpr (has_tiles && std::is_same_v<T, double>) {
     for (; c + 4 <= count; c += 4) tile_to_rows(vectors + c * lanes, rows, c);
+    for (; c + 2 <= count; c += 2) pair_to_rows(vectors + c * lanes, rows, c);
+  }
   for (; c < count; ++c)
+#pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 

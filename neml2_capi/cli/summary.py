@@ -15,6 +15,7 @@ from neml2_capi.artifact.files import (
     leaves,
     metadata_of_leaf,
     packages_named,
+    packages_of,
     read_package,
 )
 from neml2_capi.cli.kernel_summary import kernels_of
@@ -70,8 +71,9 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
             asdict(read_package(leaf / name))
             | _runtime(leaf / name)
             | {"kernel": kernels.get(name, "none")}
-            for name in dict.fromkeys(packages_named(description["segments"]))
+            for name in packages_of(description)
         ],
+        "kernels": kernels if description["kernels_only"] else {},
     }
 
 
