@@ -1,4 +1,4 @@
-"""What can go wrong, by what the caller can do: cut the step and retry, or mend the request."""
+"""Errors by what the caller can do: cut the step and retry, or mend the request."""
 
 from neml2_capi._ffi.errors import (
     AggregateConvergenceError,

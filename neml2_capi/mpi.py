@@ -134,7 +134,7 @@ def together(comm: Any = None) -> Iterator[None]:
 
 
 def _greatest(values: tuple[int, ...], comm: Any) -> list[int]:
-    """Of each value the greatest that a rank has."""
+    """Return the greatest that a rank has of each value."""
     received = np.empty(len(values), dtype=np.int32)
     comm.Allreduce(np.array(values, dtype=np.int32), received, op=_mpi().MAX)
     return [int(value) for value in received]

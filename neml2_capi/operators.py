@@ -31,7 +31,7 @@ __all__ = ["operator", "register_operator", "unregister_operator"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# What the library points to, by the name of the operator: it must live as long as that.
+# Callbacks that the library points to, by the name of the operator, as long as that is there.
 _registered: dict[str, Any] = {}
 
 
@@ -120,7 +120,7 @@ class _Operator:
     def __init__(self, name: str, schema: str, function: Callable[..., Any]) -> None:
         self.name = name
         self._function = function
-        # What stands behind a "*" is passed by name.
+        # Arguments behind a "*" are passed by name.
         self._named = re.split(r"[(,]\s*\*\s*,", schema, maxsplit=1)[1:]
 
     def run(self, call: Any) -> None:
@@ -198,7 +198,7 @@ _READ: dict[int, tuple[str, Any, Callable[[Any], Any]]] = {
 }
 
 
-# No exception passes through C: what fails here, fails the run.
+# Exceptions do not pass through C: what fails here, fails the run.
 @ffi.callback("int32_t(void *, neml2_operator_call *)", error=lib.NEML2_ERROR_INTERNAL)  # type: ignore[untyped-decorator]
 def _callback(context: Any, call: Any) -> int:
     try:
@@ -219,7 +219,7 @@ def _record(error: BaseException) -> int:
 
 
 def _forget_all(process: int = os.getpid()) -> None:
-    """Before the interpreter ends: no thread may call into it then."""
+    """Unregister all before the interpreter ends, when no thread may call into it."""
     if os.getpid() != process:  # a fork has no threads that would leave the functions
         return
     for name in list(_registered):

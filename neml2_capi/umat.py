@@ -18,7 +18,7 @@ from neml2_capi.model import Model
 
 __all__ = ["DraftError", "draft"]
 
-# Of a state, by its type: the kind that the mapping file names, and how STATEV holds it.
+# Kinds of states in the mapping file, and how STATEV holds them, by type.
 KINDS = {
     "Scalar": ("scalar", ""),
     "Vec": ("vector", "1, 2, 3"),
@@ -47,7 +47,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Which variable of an artifact is which argument of UMAT; "" where there is none."""
+    """Variables of an artifact by the arguments of UMAT; "" where there is none."""
 
     strain: str
     stress: str
@@ -136,7 +136,7 @@ def draft(
 def guess(
     model: Model, strain: str = "", stress: str = "", time: str = "", temperature: str = ""
 ) -> Mapping:
-    """Which variable is which argument of UMAT, by what it is called and what it becomes."""
+    """Guess the variables by the arguments of UMAT, from their names and what they become."""
     histories = {history.input: history for history in model.histories}
     for history in histories.values():
         if history.age > 1:
@@ -209,7 +209,7 @@ def _tangent(model: Model, stress: str, strain: str) -> tuple[str, str]:
 
 
 def _symmetric(variables: Variables, name: str, word: str) -> list[str]:
-    """Those that can be the stress or the strain: `name`, or what has that word in its name."""
+    """List what can be the stress or the strain: `name`, or what has that word in its name."""
     found = [
         variable.name
         for variable in variables
@@ -235,7 +235,7 @@ def _scalar(model: Model, name: str, usual: Sequence[str]) -> str:
 
 
 def _type(variable: Variable) -> str:
-    """Of a variable, which older artifacts may not say."""
+    """Return the type of a variable, which older artifacts may not say."""
     shapes = {(): "Scalar", (3,): "Vec", (6,): "SR2", (3, 3): "R2"}
     return variable.type or shapes.get(variable.base_shape, "")
 
@@ -245,7 +245,7 @@ def _size(variable: Variable) -> int:
 
 
 def _slots(variables: Iterator[Variable] | Sequence[Variable]) -> list[Slot]:
-    """One after another."""
+    """Lay variables one after another."""
     slots: list[Slot] = []
     for variable in variables:
         slots.append(Slot(variable, slots[-1].last + 1 if slots else 1))
@@ -334,5 +334,5 @@ def _range(slot: Slot) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Fortran writes it."""
+    """Quote a text as Fortran does."""
     return "'" + text.replace("'", "''") + "'"

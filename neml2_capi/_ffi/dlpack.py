@@ -9,11 +9,11 @@ from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import ffi, lib
 
 _NEW, _TAKEN = b"dltensor_versioned", b"used_dltensor_versioned"
-#: Where the deleter stands in a DLManagedTensorVersioned: behind the version and a pointer.
+#: Offset of the deleter in a DLManagedTensorVersioned, behind the version and a pointer.
 _DELETER = 16
 
 
-# Of its own: what is declared on ctypes.pythonapi would hold for everybody.
+# Keeps declarations from ctypes.pythonapi, where they would hold for everybody.
 _python = ctypes.PyDLL(None)
 
 
@@ -29,7 +29,7 @@ _make = _function(
 )
 _pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 _rename = _function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-# In a destructor the capsule is no object any more: by its address.
+# Takes an address, since a capsule is no object any more in its destructor.
 _PointerOfDying = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _pointer_of_dying = _PointerOfDying(("PyCapsule_GetPointer", _python))
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(

@@ -1,4 +1,4 @@
-"""What can go wrong, by what the caller can do: cut the step and retry, or mend the request."""
+"""Errors by what the caller can do: cut the step and retry, or mend the request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Error(RuntimeError):
     #: The variable, parameter, option, segment or file that the error is about; "" where there is
     #: none.
     subject: str
-    #: What the status does not tell: one of NEML2_CAUSE_* of neml2_capi.h, mostly NEML2_CAUSE_NONE.
+    #: Detail beyond the status: one of NEML2_CAUSE_* of neml2_capi.h, mostly NEML2_CAUSE_NONE.
     cause: int = lib.NEML2_CAUSE_NONE
 
     def __init__(self, message: str, status: int | None = None, subject: str = "") -> None:
@@ -105,9 +105,9 @@ class ConvergenceError(Error):
     report: Mapping[str, Any]
     #: True where a point has converged, (*B,).
     converged_mask: Any
-    #: What forward() would have returned; the values of the points that failed are NaN.
+    #: Results as of forward(), in which the values of points that failed are NaN.
     outputs: Mapping[str, Any]
-    #: What else jvp(), jacobian() and the others would have returned, likewise; else None.
+    #: Other results of jvp(), jacobian() and so on, likewise; else None.
     derivatives: Mapping[str, Any] | None
     #: The last iterates of the unknowns of failed points, by name; NaN at the other points.
     unknowns: Mapping[str, Any]
@@ -197,14 +197,14 @@ class AggregateConvergenceError(ConvergenceError, AggregateError):
 
 
 class Failure(NamedTuple):
-    """What the library said of a call that did not return NEML2_OK."""
+    """Report of the library on a call that did not return NEML2_OK."""
 
     status: int
     subject: str
     message: str
     #: NEML2_CAUSE_*, or the number of an exception here.
     cause: int
-    #: Each of several errors; else empty.
+    #: Errors, where there are several; else empty.
     errors: tuple[Error, ...]
 
     def fatal(self) -> FatalError:
@@ -214,7 +214,7 @@ class Failure(NamedTuple):
         return _fatal(self.message, self.status, self.cause, self.subject)
 
     def unconverged(self, subject: str = "", **known: Any) -> ConvergenceError:
-        """That of a call in which points failed; `known` is what a ConvergenceError has."""
+        """Return the error where points failed; `known` is what a ConvergenceError has."""
         if self.errors:
             several = AggregateConvergenceError(self.message, self.status, subject, **known)
             return self._with_errors(several)
@@ -292,12 +292,12 @@ def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameEr
 
 
 def last_message() -> str:
-    """What the library said of this thread's last call that did not return NEML2_OK."""
+    """Return the message of this thread's last call that did not return NEML2_OK."""
     return read_text(lib.neml2_error_message)
 
 
 def last_failure(status: int) -> Failure:
-    """All that the library said of it; `status` is what it returned."""
+    """Return all that the library tells of this thread's last failure, which returned `status`."""
     found = ffi.new("int64_t *")
     lib.neml2_error_count(found)
     parts = [_part(index) for index in range(found[0])] if found[0] > 1 else []
@@ -306,7 +306,7 @@ def last_failure(status: int) -> Failure:
 
 
 def _part(index: int) -> Error:
-    """One of several errors."""
+    """Return one of several errors."""
     status, cause = ffi.new("int32_t *"), ffi.new("int32_t *")
 
     def read(buffer: Any, capacity: int, needed: Any) -> int:
@@ -320,7 +320,7 @@ def _part(index: int) -> Error:
 
 
 def read_text(read: Any, *arguments: Any) -> str:
-    """What a function of the library writes to a buffer; `arguments` follow the buffer's."""
+    """Return what a function of the library writes to a buffer; `arguments` follow the buffer's."""
     needed = ffi.new("int64_t *")
     status = read(ffi.NULL, 0, needed, *arguments)
     buffer = ffi.new("char[]", max(needed[0], 1))

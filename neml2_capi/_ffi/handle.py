@@ -20,12 +20,12 @@ class Handle:
 
     _owner: Any = None
     _pointer: Any = None
-    # What to do where a copy, or the same in another process, is wanted.
+    # Remedy where a copy, or the same in another process, is wanted.
     _instead = ""
 
     @property
     def _called(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return type(self).__name__
 
     def __init__(self, owner: Any) -> None:

@@ -29,7 +29,7 @@ def sized(structure: str, **fields: Any) -> Any:
 
 
 def inspected(structure: str, inspect: Callable[..., int], *arguments: Any) -> Any:
-    """What a function of the library tells of something, in a structure."""
+    """Fill a structure by a function of the library."""
     told = sized(structure)
     check(inspect(told, *arguments))
     return told

@@ -19,11 +19,11 @@ _PLAIN = (np.ndarray, Tensor, int, float, list, tuple)
 class Kind(NamedTuple):
     """The arrays of one library."""
 
-    #: What a message calls one.
+    #: Name of an array in messages.
     name: str
     #: (owner, source=None): the array over the memory of a tensor, which it keeps alive.
     hand_out: Callable[..., Any]
-    #: Whether its memory may change. That of jax may not.
+    #: True where its memory may change, as that of jax may not.
     mutable: bool
 
 

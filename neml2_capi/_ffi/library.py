@@ -15,8 +15,8 @@ _FILE = "libneml2_capi.so.0"
 
 
 def _path() -> str:
-    """Where the library is: what the environment variable says, else beside this package."""
-    # Without pathlib, which takes longer to import than this package.
+    """Find the library: where the environment variable says, else beside this package."""
+    # Avoids pathlib, which takes longer to import than this package.
     chosen = os.environ.get(_VARIABLE)
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     path = chosen or f"{package}/lib/{_FILE}"
@@ -74,7 +74,7 @@ def text(pointer: Any) -> str:
 
 
 def c_string(value: str | os.PathLike[str] | None) -> Any:
-    """What a `const char *` argument takes; None becomes NULL."""
+    """Return what a `const char *` argument takes; None becomes NULL."""
     if value is None:
         return ffi.NULL
     encoded = os.fsencode(value)

@@ -25,7 +25,7 @@ _LEVELS = {
     lib.NEML2_LOG_WARNING: logging.WARNING,
     lib.NEML2_LOG_SILENT: logging.CRITICAL + 1,
 }
-#: As NEML2 names them.
+#: Names of levels, as in NEML2.
 _NAMES = {
     **dict.fromkeys(("silent", "off", "none", "0"), lib.NEML2_LOG_SILENT),
     **dict.fromkeys(("warning", "warn", "1"), lib.NEML2_LOG_WARNING),
@@ -33,7 +33,7 @@ _NAMES = {
     **dict.fromkeys(("debug", "3"), lib.NEML2_LOG_DEBUG),
 }
 
-# Where a record is copied to, by one thread at a time.
+# Memory that a record is copied to, by one thread at a time.
 _turn = threading.RLock()
 _level, _channel = ffi.new("int32_t *"), ffi.new("const char **")
 _message = ffi.new("char[]", lib.NEML2_LOG_LENGTH)
@@ -72,7 +72,7 @@ def drain(but: str | None = None) -> None:
 
 
 class _Cache(dict[int, bool]):
-    """What a logger remembers of its levels. It is cleared whenever one in `logging` changes."""
+    """Cache of a logger's levels, which is cleared whenever one in `logging` changes."""
 
     def clear(self) -> None:
         super().clear()
@@ -89,7 +89,7 @@ def _read_environment() -> None:
 
 
 def _renew_lock() -> None:
-    """In the child of a fork, a thread that is not there may have held it."""
+    """Make the lock anew in the child of a fork, where its holder may be gone."""
     global _turn
     _turn = threading.RLock()
 

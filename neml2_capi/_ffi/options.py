@@ -16,7 +16,7 @@ ANY_TEXT = ("*",)
 
 
 class Option(NamedTuple):
-    """What an option can be."""
+    """Values that an option can have."""
 
     least: float
     greatest: float

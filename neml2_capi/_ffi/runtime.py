@@ -1,4 +1,4 @@
-"""What packages run on: the built-in runtime, or the libtorch of the installed torch."""
+"""Runtimes of packages: the built-in one, or the libtorch of the installed torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neml2_capi._ffi.library import c_string, ffi, lib, text
 
 #: Causes of errors where the library was not told what is known here.
 _CURABLE = (lib.NEML2_CAUSE_LIBTORCH_MISSING, lib.NEML2_CAUSE_SCHEMA_UNKNOWN)
-# What the library was told: the folder of torch, and schemas of operators.
+# Facts that the library was told: the folder of torch, and schemas of operators.
 _told: set[str] = set()
 
 

@@ -1,4 +1,4 @@
-"""What to open, as the library takes it: numbers for the names that users give."""
+"""Structure that says what to open, with numbers for the names that users give."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _VOID = ffi.typeof("void *")
 
 @cache
 def _bfloat16() -> np.dtype[Any] | None:
-    """What ml_dtypes adds to numpy, where it is installed."""
+    """Return the type that ml_dtypes adds to numpy, where it is installed."""
     try:
         dtype: np.dtype[Any] = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
     except ImportError:
@@ -61,7 +61,7 @@ def _numpy_type(code: int) -> np.dtype[Any] | None:
 
 
 class Label(NamedTuple):
-    """What an array is for, to name it in an error."""
+    """Purpose of an array, to name it in an error."""
 
     kind: str
     name: str = ""
@@ -86,7 +86,7 @@ class Label(NamedTuple):
 def common_batch(
     batches: Iterable[tuple[Label, tuple[int, ...]]], batch: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    """What `batch` and these broadcast to; FatalError names the first that does not."""
+    """Broadcast `batch` and these; FatalError names the first that does not."""
     for label, own in batches:
         try:
             batch = np.broadcast_shapes(batch, own)
@@ -116,7 +116,7 @@ class Tensor(Handle):
     """
 
     _instead = "take its values, tensor.numpy()"
-    # What the memory belongs to, where that is not the library.
+    # Owner of the memory, where that is not the library.
     _source: Any = None
 
     def __init__(self, value: Any) -> None:
@@ -241,7 +241,7 @@ class Tensor(Handle):
 
 
 def is_torch(value: Any) -> bool:
-    """Whether `value` is a torch tensor; there is none where torch was never imported."""
+    """Tell whether `value` is a torch tensor; there is none where torch was never imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -344,7 +344,7 @@ def _wrap_device(out: Any, array: Any, label: Label) -> Any:
             lib.NEML2_ERROR_UNSUPPORTED,
         )
     try:
-        # What torch has put on its current stream comes before what is put there now.
+        # Work that torch has put on its current stream comes before what is put there now.
         dlpack.take(out, array.detach() if own else array, -1 if own else _current_stream())
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise label.refuse(f"cannot be shared: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
@@ -352,7 +352,7 @@ def _wrap_device(out: Any, array: Any, label: Label) -> Any:
 
 
 def _torch_has_cuda() -> bool:
-    """Whether models can run there: without, what is on CUDA is refused as on any other device."""
+    """Tell whether torch can use CUDA: else its arrays are refused as on any other device."""
     try:
         import torch
     except ImportError:
@@ -361,7 +361,7 @@ def _torch_has_cuda() -> bool:
 
 
 def _current_stream() -> int:
-    """That of torch, on which the library computes, as DLPack calls it: 1 is the default one."""
+    """Return torch's stream, on which the library computes, for DLPack: 1 is the default."""
     import torch
 
     return int(torch.cuda.current_stream().cuda_stream) or 1
@@ -398,7 +398,7 @@ def _torch_codes(torch: Any) -> Mapping[Any, int]:
 
 
 class Layout(NamedTuple):
-    """Where the elements of a tensor are."""
+    """Place of the elements of a tensor."""
 
     code: int
     shape: tuple[int, ...]
@@ -439,7 +439,7 @@ def _inspected(owner: Any) -> Any:
 
 
 def is_on_host(owner: Any) -> bool:
-    """Whether the processor reads the memory of the tensor of `owner`."""
+    """Tell whether the processor reads the memory of the tensor of `owner`."""
     return bool(device_of(owner)[0] == lib.NEML2_DEVICE_CPU)
 
 

@@ -1,4 +1,4 @@
-"""What a model's variables are called, and what shape and type they have."""
+"""Variables of a model: names, shapes and types."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Variables(Sequence[Variable]):
         self.names = [variable.name for variable in self]
         #: The position of each name.
         self.index_of = {name: index for index, name in enumerate(self.names)}
-        #: What messages call them.
+        #: Names in messages.
         self.labels = [Label(self.kind, name) for name in self.names]
 
     @overload

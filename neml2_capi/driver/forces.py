@@ -1,4 +1,4 @@
-"""What is prescribed over time: a value for each time, a constant, or a function of time."""
+"""Prescribed inputs over time: a value for each time, a constant, or a function of time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Force(Protocol):
     label: Label
     #: The batch axes of its values.
     batch: Shape
-    #: Whether its value is the same at all times.
+    #: True where its value is the same at all times.
     constant: bool
-    #: Of what kind it was given.
+    #: Kind of array as it was given.
     kind: Kind | None
 
     def at(self, step: int, fraction: float) -> Array:
@@ -60,7 +60,7 @@ class Table:
         if self.constant:
             return np.asarray(self.rows[0])
         end = np.asarray(self.rows[step])
-        # Not interpolated at the end, which is met to the last bit.
+        # The end is met to the last bit, without interpolation.
         if fraction == 1.0 or end.dtype.kind != "f":
             return end
         begin = self.rows[step - 1]

@@ -41,7 +41,7 @@ class Given(NamedTuple):
 
 
 def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dict[str, Given]:
-    """What is given as initial values, by name: `x` at the first time, `x~1` one step before."""
+    """Read initial values by name: `x` at the first time, `x~1` one step before."""
     check_mapping("initial", values)
     older = {name: s.name for s in roles.series for name in s.ages[1:-1]}
     known = [*model.outputs.names, *older]
@@ -57,7 +57,7 @@ def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dic
 
 
 def parameter_values(model: Model, values: Mapping[str, Any]) -> dict[str, Given]:
-    """What is given as parameters, by the names as they were given."""
+    """Read parameters, by the names as they were given."""
     check_mapping("parameters", values)
     given = {}
     for name, value in values.items():
@@ -69,7 +69,7 @@ def parameter_values(model: Model, values: Mapping[str, Any]) -> dict[str, Given
 def common_batch(
     model: Model, given: Iterable[Force | Given], parameters: Mapping[str, Given]
 ) -> Shape:
-    """What the batches of all arrays and of the stored parameters broadcast to.
+    """Broadcast the batches of all arrays and of the stored parameters.
 
     FatalError names the first that does not.
     """

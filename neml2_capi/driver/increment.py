@@ -77,7 +77,7 @@ class Increment:
             write(self.call.inputs[name], force.at(step, fraction), force.label)
 
     def advance(self) -> None:
-        """What is new becomes history: the arrays change places, and no value moves."""
+        """Make new values history: the arrays change places, and no value moves."""
         for older, newer in self._exchanges:
             self.call.swap(older, newer)
         if self._followers:
@@ -93,7 +93,7 @@ class Increment:
     def _force(self, variable: Variable) -> Array:
         """The value of a force at the first time; one for all points where that can be."""
         force = self._forces[variable.name]
-        # Its history changes places with it, and may have an initial value for each point.
+        # History changes places with it, and may have an initial value for each point.
         varies = force.batch or any(
             name.startswith(f"{variable.name}~") and value.batch
             for name, value in self._initial.items()

@@ -1,8 +1,8 @@
-"""How large an increment of time is tried."""
+"""Sizes of the increments of time that are tried."""
 
 from __future__ import annotations
 
-#: How many increments must succeed until a larger one is tried.
+#: Number of increments that must succeed until a larger one is tried.
 _SUCCESSES = 2
 
 
@@ -15,7 +15,7 @@ class Pace:
         self._successes = 0
 
     def end(self, begin: float) -> float:
-        """Where the increment ends that is tried from `begin` on."""
+        """Return where the increment ends that is tried from `begin` on."""
         end = begin + self._size
         return 1.0 if 1.0 - end < self.least else end  # what is left is no smaller than the least
 

@@ -11,10 +11,10 @@ from neml2_capi._ffi.library import lib
 
 
 class Bar(Protocol):
-    """What a bar is told."""
+    """Progress that is shown."""
 
     def update(self, more: int) -> object:
-        """So many more are done."""
+        """Count so many more as done."""
 
 
 class _Hidden:

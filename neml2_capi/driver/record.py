@@ -1,4 +1,4 @@
-"""What is recorded of each step."""
+"""Records of each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neml2_capi._ffi.tensor import Array
 if TYPE_CHECKING:
     from neml2_capi.model.call import Call
 
-#: What is recorded of the report.
+#: Parts of the report that are recorded.
 REPORTED = ("status", "iterations", "residual_norm")
 
 

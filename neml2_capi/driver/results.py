@@ -1,4 +1,4 @@
-"""What a driver gives: arrays over time, by name."""
+"""Results of a driver: arrays over time, by name."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Results(Mapping[str, Any]):
 
 
 def giver(model: Model, given: Kind | None) -> Callable[[Array], Any]:
-    """What hands an array out: as the model does, where arrays of the kind `given` were."""
+    """Return what hands an array out as the model does, where arrays of the kind `given` were."""
     kind = kind_of_results(model._engine.kind, given)
 
     def give(array: Array) -> Any:

@@ -1,4 +1,4 @@
-"""Which arrays of a model follow one another in time: `x`, `x~1`, `x~2`."""
+"""Arrays of a model that follow one another in time: `x`, `x~1`, `x~2`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Series(NamedTuple):
 
     @property
     def exchanges(self) -> Iterator[tuple[str, str]]:
-        """What to exchange, in this order, so that each value becomes one step older."""
+        """Pairs to exchange, in this order, so that each value becomes one step older."""
         oldest_first = self.ages[::-1]
         return pairwise(oldest_first)
 
 
 class Roles:
-    """What the inputs of a model are to a driver."""
+    """Roles of a model's inputs in a driver."""
 
     #: The variables with history.
     series: tuple[Series, ...]

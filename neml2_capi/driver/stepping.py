@@ -31,7 +31,7 @@ class StepError(ConvergenceError):
     step: int
     #: The time at the end of the last try, (), or (*B,) where each point has its own.
     time: Any
-    #: What was recorded before that step.
+    #: Records from before that step.
     results: Results
 
 
@@ -62,7 +62,7 @@ class Stepping:
             self._record.put(0, substeps=0)
 
     def make(self, step: int) -> None:
-        """From one of the times to the next."""
+        """Go from one of the times to the next."""
         increment, pace = self._increment, self._pace
         begin, substeps = 0.0, 0
         while begin < 1.0:
@@ -92,7 +92,7 @@ class Stepping:
         _log.debug("step %d: made, in %d increments", step, substeps)
 
     def results(self, steps: int) -> Results:
-        """What was recorded of the first steps, the initial state among them."""
+        """Return what was recorded of the first steps, the initial state among them."""
         return Results(
             self._given({"t": self._clock.rows[:steps].copy(), **self._record.arrays(steps)})
         )

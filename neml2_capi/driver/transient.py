@@ -146,7 +146,7 @@ def drive(
 def _forces(
     model: Model, names: Iterable[str], values: Mapping[str, Any], clocked: Table
 ) -> dict[str, Force]:
-    """What is prescribed over time, by name."""
+    """Read what is prescribed over time, by name."""
     forces = {}
     for name in names:
         variable = model.inputs[model.inputs.index_of[name]]

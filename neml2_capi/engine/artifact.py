@@ -1,4 +1,4 @@
-"""What an artifact holds, as neml2_source_describe() says it; capi/artifact/metadata.h explains.
+"""Content of an artifact, as neml2_source_describe() says it; capi/artifact/metadata.h explains.
 
 Names are those inside the model, except in `Aliases`, which has those at its boundary.
 """
@@ -90,7 +90,7 @@ class Krylov:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How the derivatives of the unknowns at a solution are found."""
+    """Packages that find the derivatives of the unknowns at a solution."""
 
     operator_package: str
     solve_package: str
@@ -101,7 +101,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Substep:
-    """What becomes of a given when the increment is divided."""
+    """Role of a given when the increment is divided."""
 
     name: str
     role: str
@@ -110,7 +110,7 @@ class Substep:
 
 @dataclass(frozen=True)
 class ForwardSegment:
-    """One graph."""
+    """Segment of one graph."""
 
     package: str
     inputs: tuple[str, ...]
@@ -190,7 +190,7 @@ def describe(path: str | os.PathLike[str], device: str | None, dtype: str | None
 
 
 def parse(document: str) -> Artifact:
-    """What describe() says."""
+    """Parse what describe() says."""
     artifact: Artifact = _build(Artifact, json.loads(document))
     return artifact
 

@@ -20,11 +20,11 @@ class Batch:
     parameters: dict[str, Array]
     settings: newton.Settings
     substep_del_tol: float
-    # Which derivatives the segments are to find.
+    # Derivatives that the segments are to find.
     by_values: bool = False
     by_parameters: bool = False
 
-    # What became of each point so far.
+    # Outcome of each point so far.
     status: Array = field(init=False)
     iterations: Array = field(init=False)
     residual_norm: Array = field(init=False)
@@ -42,12 +42,12 @@ class Batch:
 
     @property
     def failed(self) -> Array:
-        """Where a solve failed."""
+        """Points at which a solve failed."""
         result: Array = self.status > lib.NEML2_NON_FINITE
         return result
 
     def add(self, outcome: newton.Outcome) -> None:
-        """What became of each point in one more segment."""
+        """Add what became of each point in one more segment."""
         failed = outcome.status != lib.NEML2_OK
         self.status = np.where(self.status == lib.NEML2_OK, outcome.status, self.status)
         self.iterations += outcome.iterations

@@ -33,7 +33,7 @@ Directions = dict[Key, Array]
 
 @dataclass(frozen=True)
 class BlockShape:
-    """How a block maps an input to an output at one point."""
+    """Shape of a block, which maps an input to an output at one point."""
 
     output: str
     input: Key
@@ -64,7 +64,7 @@ class BlockShape:
 def block_shape(
     pair: Pair, slot: Slot, output_size: int, input_size: int, of_parameter: bool
 ) -> BlockShape:
-    """That of a pair which is an output of a package."""
+    """Return the shape for a pair that is an output of a package."""
     rows, columns = prod(pair.output_base_shape), prod(pair.input_base_shape)
     sites, output_sites, input_sites = (
         prod(slot.shape) // (rows * columns),
@@ -97,7 +97,7 @@ def block_shape(
 def dense_shape(
     output: str, input: Key, output_shape: tuple[int, ...], input_shape: tuple[int, ...]
 ) -> BlockShape:
-    """That of a matrix of all components of the output by all components of the input."""
+    """Return the shape of a matrix of all components of the output by those of the input."""
     rows, columns = prod(output_shape), prod(input_shape)
     shape = (*output_shape, *input_shape)
     return BlockShape(output, input, shape, True, rows, columns, 1, 1, 1, False)
@@ -112,7 +112,7 @@ class Block:
 
     @classmethod
     def of(cls, shape: BlockShape, array: Array) -> Block:
-        """From what a package returned, one block per point."""
+        """Return one block per point, from what a package returned."""
         if not shape.batched:
             array = array[:1]
         return cls(shape, array.reshape(len(array), shape.sites, shape.rows, shape.columns))
@@ -160,19 +160,19 @@ def _lumped(shape: BlockShape, why: str) -> FatalError:
 
 
 def lumped(shape: BlockShape) -> BlockShape:
-    """The same where the sites of the output depend on those of the input across."""
+    """Return the shape where the sites of the output depend on those of the input across."""
     return replace(shape, lumped=True)
 
 
 def identity(points: int, size: int) -> Array:
-    """Each component of a value as a direction of its own."""
+    """Return each component of a value as a direction of its own."""
     return np.broadcast_to(np.eye(size), (points, size, size))
 
 
 def push_forward(
     blocks: Sequence[Block], outputs: Iterable[str], directions: Mapping[Key, Array]
 ) -> Directions:
-    """From directions of a segment's inputs to those of its outputs, which are replaced.
+    """Replace directions of a segment's inputs by those of its outputs.
 
     A direction that is not there is zero.
     """

@@ -110,7 +110,7 @@ class Side(Generic[K]):
 
 
 class Boundary:
-    """All that a caller sees."""
+    """Variables that a caller sees."""
 
     def __init__(self, artifact: Artifact, unknowns: Sequence[Inside], scope: Scope) -> None:
         names = artifact.aliases

@@ -34,7 +34,7 @@ class Derivative:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the segments found for some points."""
+    """Derivatives that the segments found for some points."""
 
     points: int
     outputs: Sequence[Sequence[str]]  # of each segment
@@ -53,7 +53,7 @@ class Chain:
     def jvp(
         self, derivatives: Sequence[Derivative], tangents: Mapping[str, Array]
     ) -> dict[str, Array]:
-        """By output, (points, size); what has no tangent stands still."""
+        """Return tangents by output, (points, size); what has none stands still."""
         result = {}
         for output in dict.fromkeys(d.output for d in derivatives):
             own = [d for d in derivatives if d.output == output]
@@ -70,7 +70,7 @@ class Chain:
     def vjp(
         self, derivatives: Sequence[Derivative], cotangents: Mapping[str, Array]
     ) -> dict[Key, Array]:
-        """By input or parameter, (points, size); what has no cotangent does not count."""
+        """Return adjoints by input or parameter; what has no cotangent does not count."""
         result = {}
         for by in dict.fromkeys(d.input for d in derivatives):
             own = [d for d in derivatives if d.input == by]
@@ -88,7 +88,7 @@ class Chain:
         return directions[key][..., 0]
 
     def jacobian(self, derivatives: Sequence[Derivative]) -> list[Array]:
-        """One block per derivative: (points, *shape), or (1, *shape) where all points share it."""
+        """Return a block per derivative: (points, *shape), or (1, *shape) where points share it."""
         if len(self.blocks) == 1:  # the blocks of the segment are those of the model
             found = {(block.shape.output, block.shape.input): block for block in self.blocks[0]}
             return [self._own(d, found.get((d.output, d.input))) for d in derivatives]

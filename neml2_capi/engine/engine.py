@@ -59,7 +59,7 @@ class Engine:
         FatalError
             The artifact cannot be loaded, or has no outputs.
         """
-        #: What the artifact holds, as JSON.
+        #: Content of the artifact, as JSON.
         self.document = artifact.describe(path, device, dtype)
         described = artifact.parse(self.document)
         if not described.outputs:
@@ -69,7 +69,7 @@ class Engine:
                 "outputs",
             )
         scope = Scope(described)
-        #: What is evaluated, in order.
+        #: Segments, in the order of evaluation.
         self.segments: list[Segment] = [
             ForwardSegment(segment, scope)
             if isinstance(segment, artifact.ForwardSegment)
@@ -238,7 +238,7 @@ class Engine:
             parameters={k.parameter: v for k, v in sides.parameters.rows(promoted, shape).items()},
             settings=self.options.settings(),
             substep_del_tol=self.options["substep_del_tol"],
-            # What a parameter does to one segment goes on through the values of the next.
+            # The effect of a parameter on one segment goes on through the values of the next.
             by_values=by_values or (by_parameters and not self._is_single),
             by_parameters=by_parameters,
         )

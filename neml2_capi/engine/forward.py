@@ -44,7 +44,7 @@ class ForwardSegment:
 
     @property
     def uniform_parameters(self) -> list[str]:
-        """Those that a package takes as one value for all points of a run."""
+        """Parameters that a package takes as one value for all points of a run."""
         first = len(self.inputs)
         return [
             name

@@ -96,7 +96,7 @@ class ImplicitSegment:
 
     @property
     def uniform_parameters(self) -> list[str]:
-        """Those that the residual takes as one value for all points of a run."""
+        """Parameters that the residual takes as one value for all points of a run."""
         first = len(self.unknowns.groups) + len(self.givens.groups)
         slots = self.residual.inputs[first:]
         names = self.segment.parameters
@@ -115,7 +115,7 @@ class ImplicitSegment:
         return blocks
 
     def predict(self, given: Values, parameters: Values) -> Values:
-        """With the initial guess: what is there of the unknowns, or zero; then the predictor's."""
+        """Add the initial guess: what is there of the unknowns, or zero; then the predictor's."""
         points = len(next(iter(given.values())))
         values = dict(given)
         for v in self.unknowns.variables:

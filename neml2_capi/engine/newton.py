@@ -30,7 +30,7 @@ class Settings:
     ls_max_iters: int
     ls_cutback: float
     ls_c: float
-    # All points iterate until all have converged, and one failure fails all.
+    # True where all points iterate until all have converged, and one failure fails all.
     whole_batch: bool
     # The relative criterion counts only after steps |du| < step_tol (|u| + atol).
     step_tol: float | None = None
@@ -48,7 +48,7 @@ class System(Protocol):
 
 @dataclass
 class Outcome:
-    """What became of each point."""
+    """Outcome of each point."""
 
     u: Array  # the solution, or the last iterate
     status: Array

@@ -1,4 +1,4 @@
-"""What the packages of an implicit segment are called with."""
+"""Operands of the packages of an implicit segment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Operands:
         return [*self.unknowns.split(u), *self.givens, *self.parameters]
 
     def of_rows(self, rows: Array) -> Operands:
-        """The same for some of the points."""
+        """Return the operands of some of the points."""
         return Operands(
             self.unknowns, [g[rows] for g in self.givens], [p[rows] for p in self.parameters]
         )

@@ -16,7 +16,7 @@ _UNBOUNDED = sys.float_info.max
 
 @dataclass(frozen=True)
 class Option:
-    """What an option can be."""
+    """Values that an option can have."""
 
     default: Any
     least: float = 0.0
@@ -76,7 +76,7 @@ class EngineOptions(Options):
         self._values[name] = value
 
     def settings(self) -> newton.Settings:
-        """What Newton's method is told."""
+        """Return the settings of Newton's method."""
         return newton.Settings(
             atol=self["atol"],
             rtol=self["rtol"],

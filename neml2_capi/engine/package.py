@@ -17,7 +17,7 @@ from neml2_capi.graph import Graph
 
 @dataclass(frozen=True)
 class Slot:
-    """What a package takes or returns at one place."""
+    """Value that a package takes or returns at one place."""
 
     shape: tuple[int, ...]  # of one point
     batched: bool  # else one value for all points of a run

@@ -20,7 +20,7 @@ class Packing:
         self.dense = all(group.structure == "dense" for group in groups)
 
     def pack(self, values: Mapping[str, Array]) -> list[Array]:
-        """One array per group: (points, *sub_batch_shape, width); dense: (points, width)."""
+        """Pack one array per group: (points, *sub_batch_shape, width); dense: (points, width)."""
         return [
             np.concatenate(
                 [

@@ -1,4 +1,4 @@
-"""What an evaluation gives: arrays in the batch of the caller."""
+"""Results of an evaluation: arrays in the batch of the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Blocks = dict[str, dict[str, Array]]
 
 @dataclass(frozen=True)
 class Report:
-    """What became of each point."""
+    """Outcome of each point."""
 
     status: Array  #: int32, (*B,): the NEML2_* of the header
     iterations: Array  #: int32, (*B,)
@@ -86,7 +86,7 @@ class Results:
         return arrays
 
     def report(self, history: bool) -> Report:
-        """What became of each point."""
+        """Outcome of each point."""
         batch, side = self.batch, self.boundary.unknowns
         return Report(
             status=batch.status.reshape(self.shape),

@@ -83,7 +83,7 @@ class Scope:
                 self.declare(name, slot.shape, slot.dtype, package.name)
 
     def slot(self, variable: Variable) -> Slot:
-        """That of a value; where no package tells, what the metadata says."""
+        """Return the slot of a value: of the metadata, where no package tells."""
         return self._slots.get(variable.name, Slot(variable.point_shape, True, self.dtype))
 
     def shape_of(self, key: str | Promoted) -> tuple[int, ...]:

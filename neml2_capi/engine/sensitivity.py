@@ -49,7 +49,7 @@ class PlacedPairs:
                 self.shapes.append(block_shape(pair, slot, *sizes, of_parameter))
 
     def blocks(self, tensors: Sequence[Array]) -> list[Block]:
-        """From what the package returned."""
+        """Return the blocks in what the package returned."""
         return [
             Block.of(shape, tensors[number])
             if pair.matrix is None
@@ -58,7 +58,7 @@ class PlacedPairs:
         ]
 
     def parts(self, matrix: Array) -> list[Block]:
-        """From one matrix for each point."""
+        """Return the blocks in one matrix for each point."""
         return [
             _part(shape, matrix, pair.row, pair.column)
             for pair, shape in zip(self.pairs, self.shapes, strict=True)
@@ -71,7 +71,7 @@ def _part(shape: BlockShape, matrix: Array, row: int, column: int) -> Block:
 
 
 class CompiledSensitivity:
-    """All from one package, as before schema 12."""
+    """Derivatives from one package, as before schema 12."""
 
     def __init__(
         self, sensitivity: Sensitivity, leaf: Path, of_parameter: bool, shape_of: Shapes
@@ -84,7 +84,7 @@ class CompiledSensitivity:
 
 
 class ParameterSensitivity:
-    """With respect to promoted parameters, each with one value per point."""
+    """Derivatives by promoted parameters, each with one value per point."""
 
     def __init__(self, sensitivity: Sensitivity, leaf: Path, shape_of: Shapes) -> None:
         self.operator = Package(leaf / sensitivity.operator_package)
@@ -102,7 +102,7 @@ class ParameterSensitivity:
 
 
 class GivenSensitivity:
-    """With respect to the givens."""
+    """Derivatives by the givens."""
 
     def __init__(
         self,

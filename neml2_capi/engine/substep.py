@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Substepping:
-    """One solve of a segment for the points of a batch."""
+    """Solve of a segment for the points of a batch."""
 
     def __init__(self, segment: ImplicitSegment, batch: Batch) -> None:
         self.segment, self.batch = segment, batch
@@ -31,7 +31,7 @@ class Substepping:
         self.substeps = segment.segment.substeps
         self.settings = replace(batch.settings, whole_batch=False, step_tol=batch.substep_del_tol)
         self.outcome: newton.Outcome | None = None
-        # What the predictor takes beside the givens of the residual is the same in every part.
+        # Inputs of the predictor beside the givens of the residual are the same in every part.
         predictor = segment.segment.predictor
         listed = {s.name for s in self.substeps} | set(segment.outputs)
         self.held = [

@@ -1,4 +1,4 @@
-"""What evaluates a model: the library, or the same orchestration in Python."""
+"""Backends that evaluate a model: the library, or the same orchestration in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neml2_capi.model.signature import Signature
 
 
 class Backend(Protocol):
-    """All that a Model asks of what evaluates it.
+    """Interface of what evaluates a model.
 
     A method raises a FatalError where the backend is closed, or cannot do what is asked for.
     """

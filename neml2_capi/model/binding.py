@@ -15,32 +15,32 @@ from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, as_numpy, is_tor
 _VOID = ffi.typeof("void *")
 
 Shape = tuple[int, ...]
-#: Where an array stands in a call: ("inputs", "strain"), ("derivatives", "stress", "strain").
+#: Name of a place in a call: ("inputs", "strain"), ("derivatives", "stress", "strain").
 Key = tuple[str, ...]
 
 
 class Bound(NamedTuple):
     """An array as a call has it."""
 
-    #: What was given, or made where nothing was.
+    #: Array that was given, or made where none was.
     value: Any
-    #: The same memory.
+    #: View of the same memory.
     array: Array
     #: Elements from one point to the next; 0 is one value for all points.
     stride: int
 
 
 class Place(NamedTuple):
-    """Where an array can be bound, and what it must be."""
+    """Place where an array can be bound, and what it must be."""
 
     key: Key
     label: Label
     #: The shape of one point.
     shape: Shape
     dtype: np.dtype[Any]
-    #: Whether the call writes the array.
+    #: True where the call writes the array.
     written: bool
-    #: Whether one value may serve all points, or be the sum over them.
+    #: True where one value may serve all points, or be the sum over them.
     repeats: bool
     #: The function that binds, and its arguments between the call and the array.
     function: Any
@@ -97,7 +97,7 @@ class Place(NamedTuple):
         check(self.function(call, *self.arguments(bound)))
 
     def arguments(self, bound: Bound | None) -> tuple[Any, ...]:
-        """What `function` takes after the call."""
+        """Return what `function` takes after the call."""
         data, stride = ffi.NULL, 1
         if bound is not None:
             array, stride = bound.array, bound.stride

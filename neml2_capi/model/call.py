@@ -38,10 +38,10 @@ class Fit(NamedTuple):
 
     key: Key
     pair: tuple[Place, Bound]
-    #: What binds it: a function of the library, and what it takes after the call.
+    #: Function of the library that binds it, and what it takes after the call.
     function: Any
     arguments: tuple[Any, ...]
-    #: What is shown as bound, of all places of the kind.
+    #: Arrays that are shown as bound, of all places of the kind.
     values: dict[str, Any]
 
 
@@ -83,13 +83,13 @@ class Call(Handle):
     report: Arrays
 
     def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
-        """As Model.bind(), whose arguments are `groups`."""
+        """Bind as Model.bind(), whose arguments are `groups`."""
         super().__init__(model._engine.new_call())
         self._model = model
         self._turn = threading.RLock()
         self._places = Places(model._signature, self._pointer[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
-        # What swap() bound: arrays, by where they fit and their identity, until others are bound.
+        # Arrays that swap() bound, by where they fit and their identity, until others are bound.
         self._fits: dict[tuple[Key, int], Fit] = {}
         self._exchanged: dict[tuple[str, str], tuple[Key, Key]] = {}
         self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
@@ -149,7 +149,7 @@ class Call(Handle):
             Points failed. Its outputs are those of the call, in which these points are as they
             were.
         """
-        # As run(), to call which takes a tenth of a small evaluation.
+        # Repeats run(), to call which takes a tenth of a small evaluation.
         with self._turn:
             status: int = _run(self._pointer[0] or self._open(), self.points)
         if status or listening:
@@ -274,7 +274,7 @@ class Call(Handle):
     # --------------------------------------------------------------------------------------------
 
     def _requested(self, groups: Mapping[str, Any]) -> _Requested:
-        """What to bind, by key: a place with an array, True for a new one, None for no more."""
+        """List what to bind, by key: a place with an array, True for a new one, or None."""
         requested: _Requested = {}
         for place, value in requests(self._model._signature, self._places, groups):
             if place.key in requested:
@@ -297,7 +297,7 @@ class Call(Handle):
         }
 
     def _common_batch(self, requested: _Requested, views: Mapping[Key, Array]) -> Shape:
-        """That of all arrays that are read, and of the stored parameters."""
+        """Return the batch of all arrays that are read, and of the stored parameters."""
         read = [(requested[key][0], view) for key, view in views.items() if key[0] in READ]
         for name in self._model.parameters.names:
             if ("parameters", name) not in views:
@@ -307,7 +307,7 @@ class Call(Handle):
     def _fitted(
         self, requested: _Requested, views: Mapping[Key, Array]
     ) -> dict[Key, tuple[Place, Bound | None]]:
-        """What is requested as it can be bound in the batch of the call."""
+        """Return what is requested as it can be bound in the batch of the call."""
         fitted: dict[Key, tuple[Place, Bound | None]] = {}
         for key, (place, value) in requested.items():
             if value is None:
@@ -374,7 +374,7 @@ class Call(Handle):
         self._exchanged[history, current] = one.key, other.key
 
     def _at(self, group: str, name: str) -> tuple[Place, Bound]:
-        """What is bound at a name; FatalError where there is no such name, or nothing."""
+        """Return what is bound at a name; FatalError where there is no such name, or nothing."""
         bound = self._bound.get((group, name))
         if bound is None:
             raise self._places.at(group, name).label.refuse(

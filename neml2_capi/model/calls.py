@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
     shape: Shape
     bindings: Sequence[Binding]
-    #: Whether nothing else than zero is where nothing is written.
+    #: True where zero is to be where nothing is written.
     zeros: bool = False
 
 

@@ -18,11 +18,11 @@ _OWN = ("_engine", "_options_at_load", "_source")
 
 
 class Setting(NamedTuple):
-    """What was done to a model since it was loaded."""
+    """Changes to a model since it was loaded."""
 
     options: dict[str, Any]
     parameters: dict[str, Any]
-    #: What a class of yours keeps beside.
+    #: Attributes that a class of yours keeps beside.
     attributes: dict[str, Any]
 
 

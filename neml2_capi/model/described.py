@@ -1,4 +1,4 @@
-"""What a model says of itself."""
+"""Description of a model."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Given = Mapping[str, Any]
 
 
 class Report(Protocol):
-    """What became of each point."""
+    """Outcome of each point."""
 
     def arrays(self) -> dict[str, Any]:
         """Return what Model.evaluate() returns."""
@@ -29,11 +29,11 @@ class Report(Protocol):
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation gives: outputs by name, other results in order, and the report."""
+    """Results of an evaluation: outputs by name, others in order, and the report."""
 
     status: int
     outputs: dict[str, Any]
-    #: One per input, output, parameter or derivative, whatever it was asked for; None where absent.
+    #: Values per input, output, parameter or derivative that was asked for; None where absent.
     results: Sequence[Any]
     report: Report
 
@@ -47,13 +47,13 @@ class Operation(NamedTuple):
     """A function of Model that evaluates: what it takes and returns."""
 
     name: str
-    #: What its directions are called and belong to: ("tangent of", "inputs").
+    #: Name of its directions, and what they belong to: ("tangent of", "inputs").
     directions: tuple[str, str] | None = None
-    #: What it returns beside the outputs: a result for each of these of a Signature.
+    #: Field of a Signature, of which it returns a result for each beside the outputs.
     results: str | None = None
-    #: What a Call calls these results.
+    #: Name of these results in a Call.
     group: str = ""
-    #: Whether it returns the outputs.
+    #: True where it returns the outputs.
     with_outputs: bool = True
 
     @property
@@ -62,7 +62,7 @@ class Operation(NamedTuple):
         return f"{self.directions[0].split()[0]}s" if self.directions else ""
 
     def wanted(self, signature: Signature) -> Sequence[Any]:
-        """What it has a result for."""
+        """Return the variables or derivatives that it has a result for."""
         return getattr(signature, self.results) if self.results else ()
 
     def along(self, signature: Signature) -> Any:
@@ -70,7 +70,7 @@ class Operation(NamedTuple):
         return getattr(signature, self.directions[1]) if self.directions else ()
 
     def returned(self, signature: Signature, evaluation: Evaluation) -> Any:
-        """What the function returns; ConvergenceError where points failed."""
+        """Return what the function of Model returns; ConvergenceError where points failed."""
         wanted = self.wanted(signature)
         named = None
         if self.results:

@@ -19,7 +19,7 @@ _WithBlocks = tuple[_Named, dict[str, _Named]]
 
 
 class Functions:
-    """What a model can be asked to evaluate."""
+    """Functions of a model."""
 
     _engine: Backend
 

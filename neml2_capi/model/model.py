@@ -332,7 +332,7 @@ class Model(Functions, Described):
 
 
 def _opened(source: Source, engine: str, kind: Kind) -> Backend:
-    """What evaluates the model: the library, or Python."""
+    """Open what evaluates the model: the library, or Python."""
     if engine == "native":
         return Native(source, kind)
     if engine == "python":

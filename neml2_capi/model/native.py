@@ -105,7 +105,7 @@ class Native(Handle):
         # The array stays alive in `source` while the library copies it.
         source = wrap(tensor, value, parameters.labels[index], parameter.dtype)
         with _SETTING:
-            # Where the batch stays, what is remembered of evaluations stays true.
+            # Memories stay valid where the batch stays.
             shape = () if isinstance(value, float) else getattr(value, "shape", None)
             stays = shape == self.parameter(index).shape
             if not stays:

@@ -132,7 +132,7 @@ class Places:
 def requests(
     model: Signature, places: Places, groups: Mapping[str, Any]
 ) -> Iterator[tuple[Place, Any]]:
-    """What to bind where: an array, True for a new one, or None to take a binding back."""
+    """Yield what to bind where: an array, True for a new one, or None to take a binding back."""
     for group, values in groups.items():
         if group == "derivatives":
             yield from _block_requests(model, places, values)

@@ -53,24 +53,24 @@ class Slot(NamedTuple):
     owner: Any
     call: Any
     points: int
-    #: How many inputs there are.
+    #: Number of inputs.
     arity: int
-    #: How many directions; None where the operation takes none.
+    #: Number of directions; None where the operation takes none.
     directed: int | None
     #: The fields of a Form each, and the array to copy to.
     given: list[tuple[int, str, type, Shape, np.dtype[Any], Array]]
     #: A name, and what makes the value; empty where the operation returns no outputs.
     outputs: list[tuple[str, Callable[[], Any]]]
-    #: The same behind the output of a block, else None; None where only outputs are returned.
+    #: Names and makers behind the output of a block, else None; None where there are only outputs.
     others: list[_Named] | None
 
 
 class Memory:
-    """What is remembered of the evaluations of one operation."""
+    """Calls that are kept for one operation."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
-        #: Whether the parameters still have their batches.
+        #: True while the parameters have their batches.
         self.valid = True
         #: The calls that no thread uses, the last one used at the end.
         self.slots: list[Slot] = []
@@ -166,7 +166,7 @@ def _slot(
         return array
 
     def copier(key: Key, result: Any) -> Callable[[], Any]:
-        """What gives a new array like `result`."""
+        """Return what gives a new array like `result`."""
         shape = tuple(result.shape)
         if key[0] == "derivatives" and shape == places.at(*key).shape:  # one block for all points
             buffer = bound(key).reshape(-1, *shape)[0, ...]

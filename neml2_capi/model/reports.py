@@ -1,10 +1,10 @@
-"""What can be reported of each point of an evaluation."""
+"""Reports of each point of an evaluation."""
 
 from __future__ import annotations
 
 from neml2_capi._ffi.library import lib
 
-#: By name: the number in the header, and the element type.
+#: Numbers in the header, and element types, by name.
 REPORTS = {
     "status": (lib.NEML2_REPORT_STATUS, "int32"),
     "iterations": (lib.NEML2_REPORT_ITERATIONS, "int32"),

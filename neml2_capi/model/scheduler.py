@@ -199,7 +199,7 @@ class Scheduler(Handle):
 
 
 def scheduler_of(table: Node) -> Scheduler:
-    """What a table says; FatalError by its key."""
+    """Read a table; FatalError by its key."""
     if "devices" in table:
         table.table(("devices",))
         nodes = table["devices"].tables("a list of tables, one for each device")

@@ -1,4 +1,4 @@
-"""What a model takes and returns."""
+"""Signature of a model: what it takes and returns."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class Signature:
     histories: tuple[History, ...]
     #: The element type of floating-point values, "float64" for example.
     dtype: str
-    #: By the numbers of DLPack: what kind of device, and which.
+    #: Kind and number of the device, as in DLPack.
     device: tuple[int, int]

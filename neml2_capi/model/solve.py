@@ -314,7 +314,7 @@ class System:
 
 
 class _Place(NamedTuple):
-    """Where an unknown stands in the vector of a point."""
+    """Place of an unknown in the vector of a point."""
 
     unknown: int
     columns: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Where a model comes from, by the arguments of Model()."""
+"""Source of a model, by the arguments of Model()."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neml2_capi.model.scheduler import Device, Scheduler, not_a_scheduler
 
 
 class Source(NamedTuple):
-    """How a model was loaded."""
+    """Arguments by which a model was loaded."""
 
     #: Absolute.
     path: str
@@ -21,14 +21,14 @@ class Source(NamedTuple):
     device: str | None
     dtype: str | None
     runtime: str = "auto"
-    #: Those of the scheduler, if there is one.
+    #: Devices of the scheduler, if there is one.
     devices: tuple[Device, ...] | None = None
 
 
 def source_of(
     path: str, name: str | None, device: Any, dtype: Any, runtime: str, scheduler: Scheduler | None
 ) -> Source:
-    """Where a model comes from, by the arguments of Model()."""
+    """Source of a model, by the arguments of Model()."""
     target = _target(device, dtype)
     if scheduler is None:
         return Source(path, name, *target, runtime)

@@ -26,7 +26,7 @@ from neml2_capi.model.reports import REPORTS
 if TYPE_CHECKING:
     from neml2_capi.model.backend import Backend
 
-# Each operation's function; and of what derivatives are with respect to, where that is a choice.
+# Function of each operation, and what derivatives are with respect to, where that is a choice.
 _FUNCTIONS = {
     "forward": (lib.neml2_model_forward, ()),
     "jvp": (lib.neml2_model_jvp, ()),

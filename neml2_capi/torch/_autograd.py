@@ -50,7 +50,7 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
 
 
 def _wanted(tensors: Sequence[Any]) -> tuple[bool, ...]:
-    """Of which tensors a derivative may be asked, by a transform or in forward mode."""
+    """Tell of which tensors a derivative may be asked, by a transform or in forward mode."""
     # A transform hides from the outside what it will ask of which tensor.
     if _transforms_are_active():
         return tuple(tensor.is_floating_point() for tensor in tensors)
@@ -105,7 +105,7 @@ class Repeated(Function):  # type: ignore[misc]
 
 
 def _are_values(gradients: Sequence[Any]) -> bool:
-    """Whether no derivative of them is wanted, and none is a batch of torch's vmaps."""
+    """Tell whether no derivative of them is wanted, and none is a batch of torch's vmaps."""
     if torch.is_grad_enabled() or _transforms_are_active():
         return False
     return not any(gradient is not None and _is_batched(gradient) for gradient in gradients)
@@ -170,7 +170,7 @@ class Evaluation(Function):  # type: ignore[misc]
         wanted: Sequence[bool],
         *tensors: Any,
     ) -> tuple[_Tensors, _Tensors]:
-        """One evaluation, with the axis of vmap as the first batch axis."""
+        """Evaluate once, with the axis of vmap as the first batch axis."""
         axes = in_dims[2:]
         arguments = linearization.arguments
         rank = max(
@@ -191,7 +191,7 @@ class Evaluation(Function):  # type: ignore[misc]
 def _adjoints(
     plan: Plan, jacobians: Sequence[Any], gradients: Sequence[Any], needed: Sequence[bool]
 ) -> list[Any]:
-    """As Plan.transposed_products(), in operations that torch can differentiate and batch."""
+    """Do as Plan.transposed_products(), in operations that torch can differentiate and batch."""
     model, total = plan.model, None
     model.require(gradients, needed)
     for output, gradient, jacobian in zip(model.outputs, gradients, jacobians, strict=False):

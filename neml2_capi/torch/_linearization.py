@@ -43,7 +43,7 @@ class Linearization(Slots):
     def plan(
         self, shapes: tuple[Shape, ...], wanted: tuple[bool, ...], linearizes: bool | None = None
     ) -> Plan:
-        """How to evaluate tensors of those shapes; FatalError where they do not fit.
+        """Return how to evaluate tensors of those shapes; FatalError where they do not fit.
 
         With Jacobians where the plan `linearizes`; by default, where that is what takes less time.
         """
@@ -76,13 +76,13 @@ class Linearization(Slots):
 
 
 class Part(NamedTuple):
-    """Where the adjoint of an argument is in a row of all adjoints, for each point or summed."""
+    """Adjoint of an argument in a row of all adjoints, for each point or summed."""
 
     argument: int
     columns: slice
     #: The shape of the tensor, or where it broadcasts otherwise than one value, in the whole batch.
     shape: Shape
-    #: Whether it is one value, and so the sum over the points.
+    #: True where it is one value, and so the sum over the points.
     summed: bool
     #: The shape of the tensor where that is another.
     reduced: Shape | None
@@ -93,7 +93,7 @@ class Part(NamedTuple):
 
 
 class Plan:
-    """How a model is evaluated for tensors of given shapes, of which some are `wanted`.
+    """Plan of an evaluation for tensors of given shapes, of which some are `wanted`.
 
     The Jacobians of all outputs lie in one tensor, one after another.
     """
@@ -160,7 +160,7 @@ class Plan:
     def transposed_products(
         self, together: Any, gradients: Sequence[Any], needed: Sequence[bool]
     ) -> list[Any]:
-        """Those by the Jacobians; for use without autograd."""
+        """Return adjoints by the Jacobians; for use without autograd."""
         if not self._complete:
             self.model.require(gradients, needed)
         values, total = together.detach().numpy(), None
@@ -180,7 +180,7 @@ class Plan:
     def adjoints(
         self, tensors: Sequence[Any], gradients: Sequence[Any], needed: Sequence[bool]
     ) -> list[Any]:
-        """Those by another evaluation; for use without autograd."""
+        """Return adjoints by another evaluation; for use without autograd."""
         self.model.require(gradients, needed)
         adjoints: list[Any] = [None] * len(needed)
         parts = [part for part in self._parts if needed[part.argument]]
@@ -249,7 +249,7 @@ class Plan:
         return parts
 
     def _list_jacobians(self) -> Sequence[tuple[slice, Shape, Shape]]:
-        """Where that of each output is among all, its shape, and that of what it multiplies."""
+        """Return the slice of each output's Jacobian, its shape, and that of what it multiplies."""
         jacobians, first, points = [], 0, self.points
         for size in (output.size for output in self.model.outputs):
             last = first + points * self.width * size
@@ -281,7 +281,7 @@ def _run(calls: Calls, read: Sequence[Any]) -> tuple[int, list[Any]]:
 
 
 def _product(matrices: Any, vectors: Any) -> Any:
-    """Of arrays: torch has threads for many, and numpy takes less time for few."""
+    """Multiply arrays: torch has threads for many, and numpy takes less time for few."""
     if matrices.size > _MANY:
         return torch.bmm(torch.from_numpy(matrices), torch.from_numpy(vectors)).numpy()
     return np.matmul(matrices, vectors)

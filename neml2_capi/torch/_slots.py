@@ -24,7 +24,7 @@ class Slot(NamedTuple):
     """A variable of a model, as the calls of the library want it."""
 
     name: str
-    #: Where it is bound.
+    #: Place at which it is bound.
     place: Place
     #: The shape of one point.
     shape: Shape
@@ -34,7 +34,7 @@ class Slot(NamedTuple):
 
     @property
     def label(self) -> Label:
-        """What it is called in errors."""
+        """Name in errors."""
         return self.place.label
 
     def batch_of(self, shape: Sequence[int]) -> Shape:
