@@ -27,6 +27,7 @@ class Field {
   // Returns the elements of a list.
   std::vector<Field> list() const;
 
+  bool is_null() const { return value_->is_null(); }
   std::string text() const;
   std::int64_t integer() const;
   // Returns an integer from 0 to `most`.

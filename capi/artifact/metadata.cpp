@@ -72,6 +72,8 @@ std::vector<std::string> named(std::vector<std::string> packages) {
   return packages;
 }
 
+}  // namespace
+
 std::vector<std::string> packages_of(const Segment& segment) {
   if (const auto* forward = std::get_if<ForwardSegment>(&segment))
     return named({forward->value.package, forward->jacobian_package, forward->parameter_jacobian_package});
@@ -91,7 +93,10 @@ std::vector<std::string> packages_of(const Segment& segment) {
   return named(std::move(packages));
 }
 
+namespace {
+
 void require_packages(const Metadata& metadata) {
+  if (!kernels_of(metadata.leaf).empty()) return;
   std::error_code ignored;
   for (std::size_t i = 0; i < metadata.segments.size(); ++i)
     for (const std::string& package : packages_of(metadata.segments[i]))

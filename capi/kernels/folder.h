@@ -5,11 +5,24 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capi/artifact/metadata.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
 namespace neml2_capi::kernels {
+
+// An input or output of a package: one value for each point, or one for all.
+struct Slot {
+  std::string name;
+  Dims shape;
+  bool per_point = true;
+};
+
+struct Kernel {
+  const neml2_kernel* code = nullptr;
+  std::vector<Slot> inputs, outputs;
+};
 
 class Folder {
  public:
@@ -18,9 +31,9 @@ class Folder {
   // something is not as kernels.json says.
   static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf);
 
-  // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
-  // reason.
-  const neml2_kernel& find(const std::string& package) const;
+  // The kernel that stands for a package, by its file name; the package need not be there where it was not when the
+  // kernel was made. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the reason.
+  const Kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
 
   // What the objects were built for: "x86-64-v3".
@@ -35,8 +48,8 @@ class Folder {
   std::filesystem::path folder_;
   std::string target_;
   DType real_ = DType::float64;
-  std::map<std::string, const neml2_kernel*> kernels_;  // by package
-  std::map<std::string, std::string> missing_;          // why a package has none
+  std::map<std::string, Kernel> kernels_;       // by package
+  std::map<std::string, std::string> missing_;  // why a package has none
 };
 
 }  // namespace neml2_capi::kernels

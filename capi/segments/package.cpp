@@ -1,9 +1,9 @@
 #include "capi/segments/package.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "capi/base/error.h"
-#include "capi/graph/load.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/tensor/views.h"
 
@@ -38,8 +38,8 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
   return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
 }
 
-Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
-    : name_(path.filename().string()), graph_(aoti::load_graph(path, wanted)) {
+Package::Package(std::string name, std::shared_ptr<const aoti::Graph> graph)
+    : name_(std::move(name)), graph_(std::move(graph)) {
   learn_inputs();
   learn_outputs();
 }

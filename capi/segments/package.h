@@ -1,7 +1,6 @@
 // A graph as a model uses it: one row per material point in, one row per point out.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +14,8 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows);
 
 class Package {
  public:
-  // Load the package and run it twice on zeros, which tells the shape of each output: metadata does not know it.
-  Package(const std::filesystem::path& path, const aoti::Wanted& wanted);
+  // Run the graph twice on zeros, which tells the shape of each output: metadata does not know it.
+  Package(std::string name, std::shared_ptr<const aoti::Graph> graph);
 
   const std::string& name() const { return name_; }
   aoti::Runtime runtime() const { return graph_->runtime(); }

@@ -1,17 +1,38 @@
 #include "capi/segments/segment.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/graph/load.h"
+#include "capi/kernels/in_place.h"
 #include "capi/newton/system.h"
 #include "capi/segments/forward.h"
 #include "capi/segments/implicit.h"
 
 namespace neml2_capi::model {
+
 Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
-    : leaf_(metadata.leaf), wanted_(wanted), dtype_(metadata.dtype), parameters_(metadata.parameters) {}
+    : metadata_(metadata), wanted_(wanted), dtype_(metadata.dtype) {}
+
+Package Scope::load(const std::string& package) const {
+  const std::filesystem::path path = metadata_.leaf / package;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return Package(package, aoti::load_graph(path, wanted_));
+  if (!wanted_.device.value_or(Device()).is_host() ||
+      (wanted_.runtime != aoti::Runtime::automatic && wanted_.runtime != aoti::Runtime::builtin))
+    throw Error(NEML2_ERROR_UNSUPPORTED, package,
+                join(package,
+                     " is missing, and kernels in its place run on the built-in runtime and the cpu alone. Open "
+                     "the model there, or compile it with neml2-capi compile --kernels auto."));
+  if (!kernels_) kernels_ = kernels::Folder::open(metadata_.leaf);
+  if (!kernels_)
+    throw Error(NEML2_ERROR_FILE, package, join(path.string(), " is missing. Copy or compile the artifact again."));
+  return Package(package, kernels::graph_in_place_of(package, *kernels_, metadata_));
+}
 
 void Scope::note_dtype(const Package& package) {
   for (std::size_t i = 0; i < package.num_inputs() && !dtype_noted_; ++i) {
@@ -52,8 +73,8 @@ void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, con
 }
 
 std::size_t Scope::parameter(const std::string& name, const std::string& who) const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (parameters_[i].name == name) return i;
+  for (std::size_t i = 0; i < parameters().size(); ++i)
+    if (parameters()[i].name == name) return i;
   throw Error(NEML2_ERROR_ARTIFACT, name,
               join(who, " takes the parameter '", name, "', which the metadata does not list."));
 }

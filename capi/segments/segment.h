@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "capi/artifact/metadata.h"
+#include "capi/kernels/folder.h"
 #include "capi/newton/newton.h"
 #include "capi/segments/block.h"
 #include "capi/segments/package.h"
@@ -27,6 +27,7 @@ struct Value {
 // The values and promoted parameters that the segments refer to, by position.
 class Scope {
  public:
+  // The metadata must outlive it.
   Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
 
   // The position of a value that will be there from now on: an input, or what a segment makes.
@@ -42,21 +43,22 @@ class Scope {
   // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
   void note_dtype(const Package& package);
 
-  // A package of the artifact, for the runtime that was asked for.
-  Package load(const std::string& package) const { return Package(leaf_ / package, wanted_); }
+  // A package of the artifact, for the runtime that was asked for; or, where the artifact was compiled without packages,
+  // the kernel in its place.
+  Package load(const std::string& package) const;
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
   const std::vector<Value>& values() const { return values_; }
-  const std::vector<artifact::Parameter>& parameters() const { return parameters_; }
+  const std::vector<artifact::Parameter>& parameters() const { return metadata_.parameters; }
 
  private:
-  std::filesystem::path leaf_;
+  const artifact::Metadata& metadata_;
   aoti::Wanted wanted_;
+  mutable std::unique_ptr<const kernels::Folder> kernels_;  // where a package was missing
   DType dtype_;
   bool dtype_noted_ = false;
   std::vector<Value> values_;
   std::map<std::string, std::size_t> positions_;
-  const std::vector<artifact::Parameter>& parameters_;
 };
 
 struct Chunk;

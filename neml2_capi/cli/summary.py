@@ -11,6 +11,7 @@ from typing import Any
 
 from neml2_capi.artifact.files import (
     Description,
+    Package,
     describe_any,
     leaves,
     metadata_of_leaf,
@@ -67,17 +68,21 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "segments": [_segment(segment) for segment in description["segments"]],
         "solver": description["solver"] if _is_implicit(description) else None,
         "packages": [
-            asdict(read_package(leaf / name))
-            | _runtime(leaf / name)
-            | {"kernel": kernels.get(name, "none")}
+            _package(leaf / name) | {"kernel": kernels.get(name, "none")}
             for name in dict.fromkeys(packages_named(description["segments"]))
         ],
     }
 
 
-def _runtime(package: Path) -> dict[str, str]:
+def _package(package: Path) -> dict[str, Any]:
+    if not package.is_file():
+        absent = asdict(Package(package.name, 0))
+        return absent | {
+            "runtime": "builtin",
+            "why": "there is no package: kernels run in its place",
+        }
     choice = choose(package)
-    return {"runtime": choice.runtime, "why": choice.why}
+    return asdict(read_package(package)) | {"runtime": choice.runtime, "why": choice.why}
 
 
 class _Names:
