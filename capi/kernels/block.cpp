@@ -21,6 +21,7 @@ class Block {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
       gather();
+      copy_all(walk_.seeds);
       Fate<T> fate;
       fate.used = used_;
       start_history(fate);
@@ -93,10 +94,24 @@ class Block {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
     const Implicit<T>& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) call(system.system);
-    copy_all(system.assemble);
     V* const right = vectors(chain.right);
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
+    if (chain.count == 1 && system.newton_step.kernel) return solve_once(system, right);
+    copy_all(system.assemble);
     solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
+  }
+
+  // One direction is a Newton step more, from another residual; with row pivoting where that does not trust its pivots.
+  static void solve_once(const Implicit<T>& system, V* right) {
+    V* const r = vectors(system.r);
+    for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = right[i];
+    call(system.newton_step);
+    const Mask<T> bad = *vectors(system.trusted) != T(1);
+    if (any(bad)) {
+      copy_all(system.assemble);
+      solve<T>(vectors(system.jacobian), right, system.unknowns, 1);
+    }
+    for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : vectors(system.step)[i];
   }
 
   static void push_forward(const Product<T>& product, std::int64_t count) {
