@@ -144,12 +144,14 @@ class Block {
   }
 
   void note_non_finite(Fate<T>& fate) const {
-    V sum{};
+    // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
+    Mask<T> bits{};
     for (std::int64_t i = 0; i < walk_.outputs.count; ++i) {
       const V* const values = vectors(walk_.outputs.items[i].scratch);
-      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c) sum += values[c] - values[c];
+      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c)
+        bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
     }
-    const WideMask<T> bad = __builtin_convertvector(sum != T(0), WideMask<T>);
+    const WideMask<T> bad = __builtin_convertvector(__builtin_bit_cast(V, bits) != T(0), WideMask<T>);
     if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
   }
 
@@ -158,8 +160,9 @@ class Block {
   bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
 
   void scatter(const Fate<T>& fate) const {
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate);
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate);
+    const bool all = all_are_good(fate);
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate, all);
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate, all);
     for (std::int64_t i = 0; i < walk_.iterates.count; ++i) {
       const Bound<T>& array = walk_.iterates.items[i];
       for (int l = 0; l < used_; ++l)
@@ -176,9 +179,9 @@ class Block {
     for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
   }
 
-  void scatter(const Bound<T>& array, const Fate<T>& fate) const {
+  void scatter(const Bound<T>& array, const Fate<T>& fate, bool all) const {
     if (!array.data) return;
-    if (all_are_good(fate)) {
+    if (all) {
       T* to[lanes];
       for (int l = 0; l < lanes; ++l) to[l] = at(array, begin_ + l);
       return vectors_to_rows<T>(array.scratch, to, array.components);
@@ -190,8 +193,8 @@ class Block {
         fill_nan(at(array, begin_ + l), array.components);
   }
 
-  void scatter(const Matrix<T>& block, const Fate<T>& fate) const {
-    if (block.scratch && !walk_.input_first && all_are_good(fate)) {
+  void scatter(const Matrix<T>& block, const Fate<T>& fate, bool all) const {
+    if (block.scratch && !walk_.input_first && all) {
       T* to[lanes];
       for (int l = 0; l < lanes; ++l) to[l] = block.data + (begin_ + l) * block.stride;
       for (std::int64_t row = 0; row < block.sites * block.rows; ++row) {
