@@ -36,7 +36,7 @@ class Folder {
   const Kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
 
-  // What the objects were built for: "x86-64-v3".
+  // What the objects were built for: "x86-64-v3". Empty where there is no kernel at all.
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
 

@@ -245,6 +245,15 @@ def test_a_model_without_kernels_says_how_to_make_them(artifacts: Mapping[str, P
         model.forward(inputs)
 
 
+def test_a_model_whose_graphs_have_no_kernels_runs_on_its_packages() -> None:
+    model = Model(with_kernels("elasticity_static"))
+    inputs = {"strain": np.full((2, 6), 1e-3)}
+    assert np.isfinite(model.forward(inputs)["stress"]).all()
+    model.options["kernels"] = "required"
+    with pytest.raises(Error, match="none of its graphs has a kernel"):
+        model.forward(inputs)
+
+
 def test_inspect_and_doctor_tell_what_has_kernels() -> None:
     root = str(with_kernels("isotropic_hardening"))
     document = json.loads(CliRunner().invoke(command, ["inspect", root, "--json"]).output)

@@ -22,6 +22,7 @@ from test_lanes import (
     spoiled,
     states,
 )
+from without_packages import stripped_copy
 
 from neml2_capi import Error, Model
 from neml2_capi._ffi.library import lib
@@ -45,19 +46,8 @@ Strip = Callable[[str], Path]
 
 @pytest.fixture
 def stripped(tmp_path: Path) -> Strip:
-    """The artifact of a model as `neml2-capi compile --kernels only` writes it."""
-
-    def of(name: str) -> Path:
-        root = shutil.copytree(with_kernels(name), tmp_path / name)
-        shutil.rmtree(root / "cpu")
-        for path in root.glob("kernels/*/kernels.json"):
-            document = json.loads(path.read_text())
-            for kernel in document["kernels"]:
-                kernel["package_checksum"] = None
-            path.write_text(json.dumps(document))
-        return root
-
-    return of
+    """The artifact of a model without its packages."""
+    return lambda name: stripped_copy(name, tmp_path)
 
 
 def opened(stripped: Strip, name: str, **options: Any) -> tuple[Model, Model]:
