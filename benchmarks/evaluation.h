@@ -69,17 +69,17 @@ inline std::vector<Array> outputs_of(const Model& model, std::int64_t points) {
 }
 
 // Binds an array that the call reads; the cast is safe, since inputs are not written.
-inline void bind(const Call& call, std::int32_t role, const std::string& name, const double* values,
-                 std::int64_t stride) {
+inline void bind_array(const Call& call, std::int32_t role, const std::string& name, const double* values,
+                       std::int64_t stride) {
   check(neml2_call_bind(call.get(), role, name.c_str(), const_cast<double*>(values), NEML2_FLOAT64, stride));
 }
 
 inline void bind_inputs(const Call& call, const std::vector<Array>& inputs) {
-  for (const Array& array : inputs) bind(call, NEML2_INPUT, array.name, array.values.data(), array.size());
+  for (const Array& array : inputs) bind_array(call, NEML2_INPUT, array.name, array.values.data(), array.size());
 }
 
 inline void bind_outputs(const Call& call, std::vector<Array>& outputs) {
-  for (Array& array : outputs) bind(call, NEML2_OUTPUT, array.name, array.values.data(), array.size());
+  for (Array& array : outputs) bind_array(call, NEML2_OUTPUT, array.name, array.values.data(), array.size());
 }
 
 // One evaluation of a batch: "forward", "jacobian" with all blocks, or "jvp" along tangents of all inputs.
@@ -138,12 +138,13 @@ class Evaluation {
 
   void bind_directions(const Task& task) {
     tangents_ = read_arrays(task.inputs / "tangents", points_);
-    for (const Array& array : tangents_) bind(call_, NEML2_TANGENT, array.name, array.values.data(), array.size());
+    for (const Array& array : tangents_)
+      bind_array(call_, NEML2_TANGENT, array.name, array.values.data(), array.size());
     std::set<std::int64_t> differentiated;
     for (const Derivative& derivative : derivatives()) differentiated.insert(derivative.output);
     for (std::int64_t output : differentiated) {
       Array& jvp = derivatives_.emplace_back(outputs_[static_cast<std::size_t>(output)]);
-      bind(call_, NEML2_JVP, jvp.name, jvp.values.data(), jvp.size());
+      bind_array(call_, NEML2_JVP, jvp.name, jvp.values.data(), jvp.size());
       jvp.name += ",jvp";
     }
   }
@@ -164,7 +165,8 @@ class Transient {
     for (std::size_t i = 0; i < 2; ++i) {
       calls_[i] = create_call(model_);
       std::vector<Array>& old_state = states_[1 - i];
-      for (Array& array : old_state) bind(calls_[i], NEML2_INPUT, array.name + "~1", array.values.data(), array.size());
+      for (Array& array : old_state)
+        bind_array(calls_[i], NEML2_INPUT, array.name + "~1", array.values.data(), array.size());
       bind_outputs(calls_[i], states_[i]);
     }
   }
@@ -193,7 +195,7 @@ class Transient {
   // A force has the shape (points..., base...) in each step.
   static void bind_force(const Call& call, const std::string& name, const Array& force, std::int64_t step) {
     const double* values = force.values.data() + step * force.size();
-    bind(call, NEML2_INPUT, name, values, force.size() / force.shape[0]);
+    bind_array(call, NEML2_INPUT, name, values, force.size() / force.shape[0]);
   }
 
   std::int64_t points_;

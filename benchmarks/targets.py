@@ -10,6 +10,7 @@ from scenarios import (
     CHABOCHE,
     HAND,
     HARDENING,
+    LANES,
     LIMIT,
     LOAD,
     MEMORY,
@@ -44,6 +45,30 @@ def _at_most(
     text: str, upper: Key, lower: Key | None, number: float, per_point: bool = False
 ) -> Target:
     return Target(text, upper, lower, number, False, per_point)
+
+
+def _kernels() -> list[Target]:
+    """What point kernels must show: over the hand-written routine, and against NEML2."""
+    v3, v4 = LANES
+    found = []
+    for model, single in ((HARDENING, 1.0), (CHABOCHE, 0.65)):
+        for contestant, points, number in ((v3, 1, single), (v3, 10_000, 0.25), (v4, 10_000, 0.18)):
+            lanes = Key(model, "forward", points, 1, contestant)
+            text = f"{model}, forward, {points:,} points, {contestant}: over {HAND}"
+            found.append(_at_most(text, lanes, lanes._replace(contestant=HAND), number))
+    faster = [
+        (Key(HARDENING, "forward", 1, 1, v3), 300),
+        (Key(CHABOCHE, "forward", 1, 1, v3), 150),
+        (Key(HARDENING, "forward", 100_000, ALL, v3), 60),
+        (Key(CHABOCHE, "forward", 100_000, ALL, v3), 80),
+        (Key(HARDENING, "jacobian", 100_000, ALL, v3), 30),
+        (Key(CHABOCHE, "jacobian", 100_000, ALL, v3), 30),
+        (Key("elasticity", "forward", 10_000, 1, v3), 1.8),
+        (Key("crystal", "forward", 1_000, 1, v3), 15),
+        (Key("crystal", "forward", 1, 1, v3), 100),
+        (Key("radial_return", "forward", 10_000, 1, v3), 10),
+    ]
+    return found + [_faster(key, number) for key, number in faster]
 
 
 def _elasticity(operation: str, contestant: str = C) -> Key:
@@ -109,6 +134,7 @@ TARGETS = [
         )
         for model, points in (("elasticity", 1_000_000), (HARDENING, 100_000), (CHABOCHE, 100_000))
     ),
+    *_kernels(),
     _at_most("elasticity, Python to first stress, s", _elasticity(START, PYTHON), None, 0.3),
     _at_most("elasticity, Python to first stress, MB", _elasticity(MEMORY, PYTHON), None, 60),
     _at_most("elasticity, C, load and first call, s", _elasticity(LOAD), None, 0.010),

@@ -108,16 +108,17 @@ module neml2_capi
 
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
   public :: neml2_scheduler
-  public :: neml2_abi_version, neml2_version, neml2_source_describe
-  public :: neml2_error_status, neml2_error_message, neml2_error_subject
-  public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record
-  public :: neml2_error_cause, neml2_error_count, neml2_error_get
-  public :: neml2_log_level_set, neml2_log_level_get, neml2_log_count, neml2_log_next
-  public :: neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare, neml2_stream_set
-  public :: neml2_operator, neml2_operator_call, neml2_operator_register, neml2_operator_unregister
+  public :: neml2_operator, neml2_operator_call
+  ! begin generated: public
+  public :: neml2_version, neml2_error_cause, neml2_abi_version, neml2_error_status, neml2_error_count
+  public :: neml2_error_message, neml2_error_subject, neml2_get_error_message, neml2_get_error_subject
+  public :: neml2_error_record, neml2_error_get, neml2_log_count, neml2_log_next, neml2_log_level_set
+  public :: neml2_log_level_get, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
+  public :: neml2_stream_set, neml2_operator_register, neml2_operator_unregister, neml2_source_describe
+  ! end generated
 
   ! begin generated: constants
-  ! What a function returned, and, for the first four, what became of one material point.
+  ! Status of a call and, for the first four, of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
@@ -134,14 +135,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_memory = -10
   integer(int32), parameter, public :: neml2_error_internal = -11
 
-  ! Why a call failed, where a program may want to cure it and the status alone does not tell.
+  ! Cause of a failure that a program may cure, where the status alone does not tell it.
   integer(int32), parameter, public :: neml2_cause_none = 0
   integer(int32), parameter, public :: neml2_cause_libtorch_missing = 1
   integer(int32), parameter, public :: neml2_cause_schema_unknown = 2
   integer(int32), parameter, public :: neml2_cause_matrix_singular = 3
   integer(int32), parameter, public :: neml2_cause_of_host = 1000
 
-  ! Element types; 0 is the one that is usual.
+  ! Element types; 0 is the usual one.
   integer(int32), parameter, public :: neml2_float64 = 1
   integer(int32), parameter, public :: neml2_float32 = 2
   integer(int32), parameter, public :: neml2_int64 = 3
@@ -153,11 +154,11 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
 
-  ! Where memory is, by the numbers of DLPack; 0 is the one that is usual.
+  ! Kind of memory, by the numbers of DLPack; 0 is the usual one.
   integer(int32), parameter, public :: neml2_device_cpu = 1
   integer(int32), parameter, public :: neml2_device_cuda = 2
 
-  ! What packages run on. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
+  ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
   ! AUTO is the built-in runtime for each package of which it has all that is called, else libtorch. TENSORS is
   ! libtorch, and Newton's method and the chain rule by its operators, too: what a model on CUDA always has, on the CPU
   ! to try it (experimental).
@@ -172,7 +173,7 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
 
-  ! What an array is in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
+  ! Role of an array in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
   ! neml2_input read; every input must be bound when the call runs neml2_output written, if it is bound. It may be the
   ! very array of an input, with the same stride, or one that overlaps no other: arrays of one stride may interleave,
   ! those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points
@@ -193,14 +194,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
 
-  ! What an evaluation can report of each material point.
+  ! Quantities that an evaluation can report of each material point.
   integer(int32), parameter, public :: neml2_report_status = 0
   integer(int32), parameter, public :: neml2_report_iterations = 1
   integer(int32), parameter, public :: neml2_report_residual_norm = 2
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
 
-  ! What an argument is; a list of integers is INTEGER. NONE: it was not given.
+  ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
   integer(int32), parameter, public :: neml2_argument_none = 0
   integer(int32), parameter, public :: neml2_argument_tensor = 1
   integer(int32), parameter, public :: neml2_argument_integer = 2
@@ -275,14 +276,15 @@ module neml2_capi
   ! A compiled material model. Any number of threads may evaluate it at once.
   type, extends(object) :: neml2_model
   contains
-    procedure :: load => model_load
+    ! begin generated: neml2_model
     procedure :: is_loaded => model_is_loaded
+    procedure :: option_info => model_option_info
+    procedure :: load => model_load
+    procedure :: points_evaluated => model_points_evaluated
     procedure :: runtime => model_runtime
     procedure :: device => model_device
-    procedure :: points_evaluated => model_points_evaluated
     procedure :: dtype => model_dtype
     procedure :: variable_count => model_variable_count
-    procedure :: variable_find => model_variable_find
     procedure :: variable_name => model_variable_name
     procedure :: variable_shape => model_variable_shape
     procedure :: variable_dtype => model_variable_dtype
@@ -292,12 +294,8 @@ module neml2_capi
     procedure :: history_info => model_history_info
     procedure :: describe => model_describe
     procedure :: option_count => model_option_count
-    procedure :: option_info => model_option_info
-    generic :: set_option => set_option_number, set_option_text
-    generic :: get_option => get_option_number, get_option_text
-    generic :: set_parameter => set_parameter_real64, set_parameter_real32
-    generic :: get_parameter => get_parameter_real64, get_parameter_real32
     procedure :: parameter_tensor => model_parameter_tensor
+    procedure :: variable_find => model_variable_find
     procedure :: forward => model_forward
     procedure :: forward_with => model_forward_with
     procedure :: jvp => model_jvp
@@ -306,77 +304,75 @@ module neml2_capi
     procedure :: param_jacobian => model_param_jacobian
     procedure :: param_vjp => model_param_vjp
     generic :: assignment(=) => model_assign
-    procedure, private :: set_option_number, set_option_text, get_option_number, get_option_text
-    procedure, private :: set_parameter_real64, set_parameter_real32, get_parameter_real64, get_parameter_real32
+    generic :: set_option => set_option_number, set_option_text
+    generic :: get_option => get_option_number, get_option_text
+    generic :: set_parameter => set_parameter_real64, set_parameter_real32
+    generic :: get_parameter => get_parameter_real64, get_parameter_real32
     procedure, private :: model_assign
+    procedure, private :: set_option_number, set_option_text
+    procedure, private :: get_option_number, get_option_text
+    procedure, private :: set_parameter_real64, set_parameter_real32
+    procedure, private :: get_parameter_real64, get_parameter_real32
+    ! end generated
   end type neml2_model
 
   ! An array of any rank: of the host, wrapped without a copy, or a result.
   type, extends(object) :: neml2_tensor
   contains
-    procedure :: create => tensor_create
-    generic :: wrap => wrap_real64, wrap_real32, wrap_int64, wrap_int32
+    ! begin generated: neml2_tensor
     procedure :: shape => tensor_shape
     procedure :: dtype => tensor_dtype
     procedure :: device => tensor_device
+    procedure :: create => tensor_create
+    generic :: assignment(=) => tensor_assign
+    generic :: wrap => wrap_real64, wrap_real32, wrap_int64, wrap_int32
     generic :: values => values_real64, values_real32, values_int64, values_int32
     generic :: copy => copy_real64, copy_real32, copy_int64, copy_int32
-    generic :: assignment(=) => tensor_assign
+    procedure, private :: tensor_assign
     procedure, private :: wrap_real64, wrap_real32, wrap_int64, wrap_int32
     procedure, private :: values_real64, values_real32, values_int64, values_int32
     procedure, private :: copy_real64, copy_real32, copy_int64, copy_int32
-    procedure, private :: tensor_assign
+    ! end generated
   end type neml2_tensor
 
   ! The report of one evaluation with tensors.
   type, extends(object) :: neml2_report
   contains
+    ! begin generated: neml2_report
     procedure :: get => report_get
     procedure :: unknown => report_unknown
     generic :: assignment(=) => report_assign
     procedure, private :: report_assign
+    ! end generated
   end type neml2_report
 
   ! One AOTInductor package: tensors in, tensors out. Any number of threads may run it at once.
   type, extends(object) :: neml2_graph
   contains
-    procedure :: load => graph_load
-    procedure :: load_bytes => graph_load_bytes
+    ! begin generated: neml2_graph
     procedure :: is_loaded => graph_is_loaded
-    procedure :: runtime => graph_runtime
-    procedure :: device => graph_device
-    procedure :: arity => graph_arity
-    procedure :: input_info => graph_input_info
     procedure :: input_layout => graph_input_layout
     procedure :: output_info => graph_output_info
+    procedure :: load => graph_load
+    procedure :: load_bytes => graph_load_bytes
+    procedure :: runtime => graph_runtime
+    procedure :: device => graph_device
+    procedure :: input_info => graph_input_info
     procedure :: call_spec => graph_call_spec
-    procedure :: run => graph_run
     procedure :: constant_count => graph_constant_count
     procedure :: get_constant => graph_get_constant
+    procedure :: arity => graph_arity
+    procedure :: run => graph_run
     procedure :: set_constants => graph_set_constants
     generic :: assignment(=) => graph_assign
     procedure, private :: graph_assign
+    ! end generated
   end type neml2_graph
 
   ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
   type, extends(object) :: neml2_call
   contains
-    procedure :: create => call_create
-    generic :: bind_input => bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
-    generic :: bind_output => bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
-    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, &
-                                 bind_parameter_int32
-    generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
-    generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
-    generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
-    generic :: bind_derivative => bind_derivative_real64, bind_derivative_real32
-    generic :: bind_adjoint => bind_adjoint_real64, bind_adjoint_real32
-    procedure :: set_block_order => call_set_block_order
-    procedure :: bind_status => call_bind_status
-    procedure :: bind_iterations => call_bind_iterations
-    procedure :: bind_residual_norm => call_bind_residual_norm
-    procedure :: bind_residual_history => call_bind_residual_history
-    procedure :: bind_suggested_cut => call_bind_suggested_cut
+    ! begin generated: neml2_call
     procedure :: unbind_input => call_unbind_input
     procedure :: unbind_output => call_unbind_output
     procedure :: unbind_parameter => call_unbind_parameter
@@ -385,9 +381,26 @@ module neml2_capi
     procedure :: unbind_cotangent => call_unbind_cotangent
     procedure :: unbind_derivative => call_unbind_derivative
     procedure :: unbind_adjoint => call_unbind_adjoint
+    procedure :: set_block_order => call_set_block_order
+    procedure :: bind_status => call_bind_status
+    procedure :: bind_iterations => call_bind_iterations
+    procedure :: bind_residual_norm => call_bind_residual_norm
+    procedure :: bind_residual_history => call_bind_residual_history
+    procedure :: bind_suggested_cut => call_bind_suggested_cut
+    procedure :: create => call_create
     procedure :: unbind_report => call_unbind_report
-    generic :: run => run_int32, run_int64
     generic :: assignment(=) => call_assign
+    generic :: bind_input => bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
+    generic :: bind_output => bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
+    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, &
+      bind_parameter_int32
+    generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
+    generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
+    generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
+    generic :: bind_derivative => bind_derivative_real64, bind_derivative_real32
+    generic :: bind_adjoint => bind_adjoint_real64, bind_adjoint_real32
+    generic :: run => run_int64, run_int32
+    procedure, private :: call_assign
     procedure, private :: bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
     procedure, private :: bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
     procedure, private :: bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, bind_parameter_int32
@@ -396,8 +409,8 @@ module neml2_capi
     procedure, private :: bind_cotangent_real64, bind_cotangent_real32
     procedure, private :: bind_derivative_real64, bind_derivative_real32
     procedure, private :: bind_adjoint_real64, bind_adjoint_real32
-    procedure, private :: run_int32, run_int64
-    procedure, private :: call_assign
+    procedure, private :: run_int64, run_int32
+    ! end generated
   end type neml2_call
 
   ! An evaluation of a call whose nonlinear systems r(u) = 0 you solve, one implicit segment after another:
@@ -416,8 +429,7 @@ module neml2_capi
   ! bound in the call are read and written at the end, and must stay until then. In neml2_capi.h see "Solving yourself".
   type, extends(object) :: neml2_solve
   contains
-    generic :: begin => begin_int32, begin_int64, begin_tensors
-    procedure :: next => solve_next
+    ! begin generated: neml2_solve
     procedure :: size => solve_size
     procedure :: layout => solve_layout
     procedure :: guess => solve_guess
@@ -426,10 +438,13 @@ module neml2_capi
     procedure :: jacobian => solve_jacobian
     procedure :: matvec => solve_matvec
     procedure :: accept => solve_accept
+    procedure :: next => solve_next
     procedure :: finish => solve_finish
     generic :: assignment(=) => solve_assign
-    procedure, private :: begin_int32, begin_int64, begin_tensors
+    generic :: begin => begin_int64, begin_int32, begin_tensors
     procedure, private :: solve_assign
+    procedure, private :: begin_int64, begin_int32, begin_tensors
+    ! end generated
   end type neml2_solve
 
   abstract interface
@@ -450,14 +465,16 @@ module neml2_capi
   !     call model%load("aoti/viscoplastic", stat, scheduler=scheduler)
   type, extends(object) :: neml2_scheduler
   contains
+    ! begin generated: neml2_scheduler
     procedure :: create => scheduler_create
-    generic :: add => add_int32, add_int64
     procedure :: count => scheduler_count
     procedure :: info => scheduler_info
     procedure :: keep_rank => scheduler_keep_rank
     generic :: assignment(=) => scheduler_assign
-    procedure, private :: add_int32, add_int64
+    generic :: add => add_int64, add_int32
     procedure, private :: scheduler_assign
+    procedure, private :: add_int64, add_int32
+    ! end generated
   end type neml2_scheduler
 
   ! What a subroutine that is an operator is given, until it returns. Arguments are counted from 1, in the order of the
@@ -466,15 +483,16 @@ module neml2_capi
     private
     type(c_ptr) :: c = c_null_ptr
   contains
-    procedure :: size => operator_size
+    ! begin generated: neml2_operator_call
     procedure :: find => operator_find
     procedure :: argument_info => operator_argument_info
-    generic :: get => get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical, &
-                      get_argument_text
-    generic :: get_list => get_list_tensors, get_list_integers, get_list_reals
+    procedure :: size => operator_size
     procedure :: set_output => operator_set_output
-    procedure, private :: get_argument_tensor, get_argument_integer, get_argument_real, get_argument_logical
-    procedure, private :: get_argument_text, get_list_tensors, get_list_integers, get_list_reals
+    generic :: get => get_tensor, get_real64, get_int64, get_logical, get_text
+    generic :: get_list => get_list_tensors, get_list_real64, get_list_int64
+    procedure, private :: get_tensor, get_real64, get_int64, get_logical, get_text
+    procedure, private :: get_list_tensors, get_list_real64, get_list_int64
+    ! end generated
   end type neml2_operator_call
 
   abstract interface
@@ -486,10 +504,6 @@ module neml2_capi
       integer(int32), intent(out) :: stat
     end subroutine
   end interface
-
-  type :: solver_context
-    procedure(neml2_solver), pointer, nopass :: solver => null()
-  end type solver_context
 
   ! How an array of any rank lies in memory.
   interface layout_of
@@ -641,12 +655,6 @@ module neml2_capi
       character(kind=c_char), intent(inout), optional :: buffer(*)
       integer(int64), value :: capacity
       integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function read_operator_argument(out, call, index) bind(c)
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
     end function
   end interface
 
@@ -1293,25 +1301,6 @@ contains
     text = subject
   end subroutine neml2_get_error_subject
 
-  ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
-  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
-  integer(int32) function try_neml2_error_get(index, status, message, cause) result(outcome)
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: status
-    character(:), allocatable, intent(inout) :: message
-    integer(int32), intent(inout), optional :: cause
-    integer(int64) :: needed
-    character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer
-    needed = 1
-    outcome = c_error_get(status, cause, nothing, 0_int64, needed, index - 1)
-    if (outcome == neml2_ok) then
-      allocate (character(kind=c_char, len=needed) :: buffer)
-      outcome = c_error_get(status, cause, buffer, needed, needed, index - 1)
-      message = buffer(:len(buffer) - 1)
-    end if
-  end function try_neml2_error_get
-
   ! Record an error of this thread that a solver of yours found, so that it is read like the others. `status` is not
   ! neml2_ok; `cause`, where it is given, is a number of yours from neml2_cause_of_host on.
   subroutine neml2_error_record(status, subject, message, cause)
@@ -1360,6 +1349,32 @@ contains
     text = buffer(:len(buffer) - 1)
   end subroutine read
 
+  ! begin generated: errors
+  ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
+  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
+  subroutine neml2_error_get(index, status, message, stat, errmsg, cause)
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: status
+    character(:), allocatable, intent(inout) :: message
+    integer(int32), intent(inout), optional :: cause
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: needed
+    needed = 1
+    outcome = c_error_get(status, cause, nothing, 0_int64, needed, index - 1)
+    if (outcome == neml2_ok) then
+      allocate (character(kind=c_char, len=needed) :: buffer)
+      outcome = c_error_get(status, cause, buffer, needed, needed, index - 1)
+    end if
+    if (outcome == neml2_ok) message = buffer(:len(buffer) - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_error_get
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! Log
   !
@@ -1373,20 +1388,6 @@ contains
   !       print "(3a)", channel, ": ", message
   !     end do
   ! ------------------------------------------------------------------------------------------
-
-  ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
-  integer(int32) function try_neml2_log_level_set(channel, level) result(outcome)
-    character(*), intent(in) :: channel
-    integer(int32), intent(in) :: level
-    outcome = c_log_level_set(c_text(channel), level)
-  end function try_neml2_log_level_set
-
-  ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
-  integer(int32) function try_neml2_log_level_get(channel, level) result(outcome)
-    character(*), intent(in) :: channel
-    integer(int32), intent(inout) :: level
-    outcome = c_log_level_get(level, c_text(channel))
-  end function try_neml2_log_level_get
 
   ! How many records wait.
   integer(int64) function neml2_log_count() result(count)
@@ -1412,63 +1413,96 @@ contains
     end do
   end subroutine neml2_log_next
 
+  ! begin generated: log
+  ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
+  subroutine neml2_log_level_set(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(in) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_log_level_set(c_text(channel), level)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_level_set
+
+  ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
+  subroutine neml2_log_level_get(channel, level, stat, errmsg)
+    character(*), intent(in) :: channel
+    integer(int32), intent(inout) :: level
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_log_level_get(level, c_text(channel))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_log_level_get
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! libtorch
   !
   ! What the built-in runtime lacks, libtorch has; the section libtorch of neml2_capi.h says more.
   ! ------------------------------------------------------------------------------------------
 
+  ! begin generated: libtorch
   ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
-  integer(int32) function try_neml2_libtorch_suggest(place) result(outcome)
+  subroutine neml2_libtorch_suggest(place, stat, errmsg)
     character(*), intent(in) :: place
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_libtorch_suggest(c_text(place))
-  end function try_neml2_libtorch_suggest
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_suggest
 
   ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
   ! neml2_error_unsupported where it lacks something.
-  integer(int32) function try_neml2_libtorch_open(path, version) result(outcome)
+  subroutine neml2_libtorch_open(path, version, stat, errmsg)
     character(:), allocatable, intent(inout) :: path, version
-    type(c_ptr) :: path_text, version_text
-    path_text = c_null_ptr
-    version_text = c_null_ptr
-    outcome = c_libtorch_open(path_text, version_text)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_path, c_version
+    c_path = c_null_ptr
+    c_version = c_null_ptr
+    outcome = c_libtorch_open(c_path, c_version)
     if (outcome == neml2_ok) then
-      call read_c(path_text, path)
-      call read_c(version_text, version)
+      call read_c(c_path, path)
+      call read_c(c_version, version)
     end if
-  end function try_neml2_libtorch_open
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_libtorch_open
 
   ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
-  integer(int32) function try_neml2_operator_declare(schema) result(outcome)
+  subroutine neml2_operator_declare(schema, stat, errmsg)
     character(*), intent(in) :: schema
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_operator_declare(c_text(schema))
-  end function try_neml2_operator_declare
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_declare
 
   ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
-  integer(int32) function try_neml2_stream_set(index, stream) result(outcome)
+  subroutine neml2_stream_set(index, stream, stat, errmsg)
     integer(int32), intent(in) :: index
     type(c_ptr), intent(in) :: stream
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_stream_set(index, stream)
-  end function try_neml2_stream_set
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_stream_set
+  ! end generated
 
   ! ------------------------------------------------------------------------------------------
   ! Operators
   ! ------------------------------------------------------------------------------------------
-
-  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
-  ! contains.
-  integer(int32) function try_neml2_operator_register(schema, procedure) result(outcome)
-    character(*), intent(in) :: schema
-    procedure(neml2_operator) :: procedure
-    outcome = c_operator_register(c_text(schema), c_funloc(call_operator), &
-                                  transfer(c_funloc(procedure), c_null_ptr))
-  end function try_neml2_operator_register
-
-  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
-  integer(int32) function try_neml2_operator_unregister(name) result(outcome)
-    character(*), intent(in) :: name
-    outcome = c_operator_unregister(c_text(name))
-  end function try_neml2_operator_unregister
 
   ! What the library calls for all operators: the context is the subroutine.
   function call_operator(context, arguments) result(stat) bind(c)
@@ -1490,36 +1524,11 @@ contains
     if (outcome == neml2_ok) outcome = c_operator_call_count(noutputs, self%c, neml2_output)
   end function try_operator_size
 
-  ! The position of an argument.
-  integer(int32) function try_operator_find(self, name, index) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), intent(inout) :: index
-    integer(int64) :: found
-    outcome = c_operator_call_find(found, self%c, c_text(name))
-    if (outcome == neml2_ok) index = found + 1
-  end function try_operator_find
-
-  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
-  integer(int32) function try_operator_argument_info(self, index, name, kind, count) result(outcome)
+  ! The values of an argument that is not None, and its length: tensors, unless it is of a kind of number.
+  subroutine read_argument(self, index, dtype, values, count, outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: name
-    integer(int32), intent(inout) :: kind
-    integer(int64), intent(inout) :: count
-    type(c_argument_info) :: info
-    outcome = c_operator_call_inspect(info, self%c, index - 1)
-    if (outcome /= neml2_ok) return
-    call read_c(info%name, name)
-    kind = info%kind
-    count = info%count
-  end function try_operator_argument_info
-
-  ! What `read` gives of an argument that is not None, and its length.
-  subroutine read_argument(self, index, read, values, count, outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    procedure(read_operator_argument) :: read
+    integer(int32), intent(in) :: dtype
     type(c_ptr), intent(out) :: values
     integer(int64), intent(out) :: count
     integer(int32), intent(out) :: outcome
@@ -1527,8 +1536,18 @@ contains
     character(:), allocatable :: name
     values = c_null_ptr
     outcome = c_operator_call_inspect(info, self%c, index - 1)
-    if (outcome == neml2_ok) outcome = read(values, self%c, index - 1)
     count = abs(info%count)
+    if (outcome /= neml2_ok) return
+    select case (dtype)
+    case (neml2_float64)
+      outcome = c_operator_call_get_reals(values, self%c, index - 1)
+    case (neml2_int64)
+      outcome = c_operator_call_get_integers(values, self%c, index - 1)
+    case (neml2_uint8)
+      outcome = c_operator_call_get_text(values, self%c, index - 1)
+    case default
+      outcome = c_operator_call_get_tensors(values, self%c, index - 1)
+    end select
     if (outcome /= neml2_ok .or. c_associated(values)) return
     call read_c(info%name, name)
     outcome = raised(neml2_error_missing, name, &
@@ -1536,66 +1555,47 @@ contains
   end subroutine read_argument
 
   ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  integer(int32) function try_get_argument_tensor(self, index, tensor) result(outcome)
+  integer(int32) function try_get_tensor(self, index, tensor) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_tensors, values, count, outcome)
+    call read_argument(self, index, 0_int32, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, handles, [1])
       call share_tensor(handles(1), tensor, outcome)
     end if
-  end function try_get_argument_tensor
+  end function try_get_tensor
 
-  integer(int32) function try_get_argument_integer(self, index, number) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: number
-    type(c_ptr) :: values
-    integer(int64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_integers, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [1])
-      number = numbers(1)
-    end if
-  end function try_get_argument_integer
-
-  integer(int32) function try_get_argument_real(self, index, number) result(outcome)
+  integer(int32) function try_get_real64(self, index, number) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), intent(inout) :: number
-    type(c_ptr) :: values
-    real(real64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_reals, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [1])
-      number = numbers(1)
-    end if
-  end function try_get_argument_real
+    real(real64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
+  end function try_get_real64
 
-  integer(int32) function try_get_argument_logical(self, index, truth) result(outcome)
+  integer(int32) function try_get_logical(self, index, truth) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     logical, intent(inout) :: truth
     integer(int64) :: number
     call self%get(index, number, outcome)
     if (outcome == neml2_ok) truth = number /= 0
-  end function try_get_argument_logical
+  end function try_get_logical
 
-  integer(int32) function try_get_argument_text(self, index, text) result(outcome)
+  integer(int32) function try_get_text(self, index, text) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     character(:), allocatable, intent(inout) :: text
     type(c_ptr) :: values
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_text, values, count, outcome)
+    call read_argument(self, index, neml2_uint8, values, count, outcome)
     if (outcome == neml2_ok) call read_c(values, text)
-  end function try_get_argument_text
+  end function try_get_text
 
   ! A list of tensors; one that is None is not set.
   integer(int32) function try_get_list_tensors(self, index, tensors) result(outcome)
@@ -1605,7 +1605,7 @@ contains
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count, i
-    call read_argument(self, index, c_operator_call_get_tensors, values, count, outcome)
+    call read_argument(self, index, 0_int32, values, count, outcome)
     if (outcome == neml2_ok) then
       if (allocated(tensors)) deallocate (tensors)
       allocate (tensors(count))
@@ -1616,34 +1616,19 @@ contains
     end if
   end function try_get_list_tensors
 
-  ! A list of integers or, 0 or 1, of booleans.
-  integer(int32) function try_get_list_integers(self, index, list) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: list(:)
-    type(c_ptr) :: values
-    integer(int64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_integers, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [count])
-      list = numbers
-    end if
-  end function try_get_list_integers
-
-  integer(int32) function try_get_list_reals(self, index, list) result(outcome)
+  integer(int32) function try_get_list_real64(self, index, list) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), allocatable, intent(inout) :: list(:)
     type(c_ptr) :: values
     real(real64), pointer :: numbers(:)
     integer(int64) :: count
-    call read_argument(self, index, c_operator_call_get_reals, values, count, outcome)
+    call read_argument(self, index, neml2_float64, values, count, outcome)
     if (outcome == neml2_ok) then
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
-  end function try_get_list_reals
+  end function try_get_list_real64
 
   ! Give an output. Its values are copied: the tensor stays yours.
   integer(int32) function try_operator_set_output(self, index, tensor) result(outcome)
@@ -1667,6 +1652,214 @@ contains
     if (outcome == neml2_ok) call take(tensor, other, c_tensor_free)
   end subroutine share_tensor
 
+  ! begin generated: operators
+  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
+  ! contains.
+  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
+    character(*), intent(in) :: schema
+    procedure(neml2_operator) :: procedure
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_register(c_text(schema), c_funloc(call_operator), transfer(c_funloc(procedure), c_null_ptr))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_register
+
+  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
+  subroutine neml2_operator_unregister(name, stat, errmsg)
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_operator_unregister(c_text(name))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_operator_unregister
+
+  ! The position of an argument.
+  subroutine operator_find(self, name, index, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), intent(inout) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: c_index
+    outcome = c_operator_call_find(c_index, self%c, c_text(name))
+    if (outcome == neml2_ok) index = c_index + 1
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_find
+
+  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
+  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: name
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_argument_info) :: info
+    outcome = c_operator_call_inspect(info, self%c, index - 1)
+    if (outcome == neml2_ok) then
+      call read_c(info%name, name)
+      kind = info%kind
+      count = info%count
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_argument_info
+
+  ! How many arguments the schema has, and how many tensors are to be given.
+  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(inout) :: narguments, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_size(self, narguments, noutputs)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_size
+
+  ! A tensor. Its values are not to be written, and are gone when the operator returns.
+  subroutine get_tensor(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_tensor(self, index, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_tensor
+
+  integer(int32) function try_get_int64(self, index, number) result(outcome)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: number
+    integer(int64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
+  end function try_get_int64
+
+  subroutine get_real64(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_real64(self, index, number)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_real64
+
+  subroutine get_int64(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_int64(self, index, number)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_int64
+
+  subroutine get_logical(self, index, truth, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    logical, intent(inout) :: truth
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_logical(self, index, truth)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_logical
+
+  subroutine get_text(self, index, text, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_text(self, index, text)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_text
+
+  ! A list of tensors; one that is None is not set.
+  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_tensors(self, index, tensors)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_tensors
+
+  integer(int32) function try_get_list_int64(self, index, list) result(outcome)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: list(:)
+    type(c_ptr) :: values
+    integer(int64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, neml2_int64, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [count])
+      list = numbers
+    end if
+  end function try_get_list_int64
+
+  subroutine get_list_real64(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_real64(self, index, list)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_real64
+
+  subroutine get_list_int64(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_list_int64(self, index, list)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_list_int64
+
+  ! Give an output. Its values are copied: the tensor stays yours.
+  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(inout) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(in) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_operator_set_output(self, index, tensor)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine operator_set_output
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! Handles
   ! ------------------------------------------------------------------------------------------
@@ -1687,48 +1880,6 @@ contains
     type(object), intent(inout) :: self
     call release(self%shared)
   end subroutine object_final
-
-  impure elemental subroutine model_assign(left, right)
-    class(neml2_model), intent(inout) :: left
-    class(neml2_model), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine model_assign
-
-  impure elemental subroutine tensor_assign(left, right)
-    class(neml2_tensor), intent(inout) :: left
-    class(neml2_tensor), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine tensor_assign
-
-  impure elemental subroutine report_assign(left, right)
-    class(neml2_report), intent(inout) :: left
-    class(neml2_report), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine report_assign
-
-  impure elemental subroutine graph_assign(left, right)
-    class(neml2_graph), intent(inout) :: left
-    class(neml2_graph), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine graph_assign
-
-  impure elemental subroutine call_assign(left, right)
-    class(neml2_call), intent(inout) :: left
-    class(neml2_call), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine call_assign
-
-  impure elemental subroutine solve_assign(left, right)
-    class(neml2_solve), intent(inout) :: left
-    class(neml2_solve), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine solve_assign
-
-  impure elemental subroutine scheduler_assign(left, right)
-    class(neml2_scheduler), intent(inout) :: left
-    class(neml2_scheduler), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine scheduler_assign
 
   ! Own a handle of the library, in place of what was there; NULL sets nothing.
   subroutine take(self, handle, free)
@@ -1770,6 +1921,50 @@ contains
     if (associated(self%shared)) handle = self%shared%c
   end function c_handle
 
+  ! begin generated: handles
+  impure elemental subroutine model_assign(left, right)
+    class(neml2_model), intent(inout) :: left
+    class(neml2_model), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine model_assign
+
+  impure elemental subroutine tensor_assign(left, right)
+    class(neml2_tensor), intent(inout) :: left
+    class(neml2_tensor), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine tensor_assign
+
+  impure elemental subroutine report_assign(left, right)
+    class(neml2_report), intent(inout) :: left
+    class(neml2_report), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine report_assign
+
+  impure elemental subroutine graph_assign(left, right)
+    class(neml2_graph), intent(inout) :: left
+    class(neml2_graph), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine graph_assign
+
+  impure elemental subroutine call_assign(left, right)
+    class(neml2_call), intent(inout) :: left
+    class(neml2_call), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine call_assign
+
+  impure elemental subroutine solve_assign(left, right)
+    class(neml2_solve), intent(inout) :: left
+    class(neml2_solve), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine solve_assign
+
+  impure elemental subroutine scheduler_assign(left, right)
+    class(neml2_scheduler), intent(inout) :: left
+    class(neml2_scheduler), intent(in) :: right
+    call share(left%shared, right%shared)
+  end subroutine scheduler_assign
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! Models
   !
@@ -1777,88 +1972,22 @@ contains
   ! there is none; and all with neml2_error_argument where no model is loaded.
   ! ------------------------------------------------------------------------------------------
 
-  ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
-  ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
-  ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
-  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
-  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
-  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
-  integer(int32) function try_model_load(self, path, name, dtype, device, device_index, runtime, scheduler) &
-    result(outcome)
-    class(neml2_model), intent(inout) :: self
-    character(*), intent(in) :: path
-    character(*), intent(in), optional :: name
-    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
-    type(neml2_scheduler), intent(in), optional :: scheduler
-    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
-    type(c_source) :: source
-    type(c_ptr) :: loaded
-    loaded = c_null_ptr
-    c_path = c_text(path)
-    call terminate(name, c_name)
-    source%path = c_loc(c_path)
-    if (allocated(c_name)) source%name = c_loc(c_name)
-    call choose(source, dtype, device, device_index, runtime)
-    if (present(scheduler)) then
-      source%scheduler = c_handle(scheduler)
-      if (.not. scheduler%is_set()) then
-        outcome = raised(neml2_error_argument, "scheduler", "The scheduler was not created: call create first.")
-        return
-      end if
-    end if
-    outcome = c_model_open(loaded, source)
-    if (outcome == neml2_ok) call take(self, loaded, c_model_free)
-  end function try_model_load
-
-  ! The numbers of a source that are given.
-  subroutine choose(source, dtype, device, device_index, runtime)
+  ! Open what is on the devices of a scheduler.
+  subroutine choose(source, scheduler, outcome)
     type(c_source), intent(inout) :: source
-    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
-    if (present(dtype)) source%dtype = dtype
-    if (present(device)) source%device = device
-    if (present(device_index)) source%device_index = device_index
-    if (present(runtime)) source%runtime = runtime
+    type(neml2_scheduler), intent(in), optional :: scheduler
+    integer(int32), intent(inout) :: outcome
+    if (.not. present(scheduler)) return
+    source%scheduler = c_handle(scheduler)
+    if (.not. scheduler%is_set()) &
+      outcome = raised(neml2_error_argument, "scheduler", "The scheduler was not created: call create first.")
   end subroutine choose
-
-  ! How many points a device of the model's scheduler has evaluated since it was loaded.
-  integer(int32) function try_model_points_evaluated(self, index, count) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: count
-    outcome = c_model_points(count, c_handle(self), index - 1)
-  end function try_model_points_evaluated
-
-  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
-  integer(int32) function try_model_runtime(self, runtime) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: runtime
-    type(c_model_info) :: info
-    outcome = c_model_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) runtime = info%runtime
-  end function try_model_runtime
 
   ! Whether a model has been loaded, and not been freed.
   pure logical function model_is_loaded(self)
     class(neml2_model), intent(in) :: self
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
-
-  ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
-  integer(int32) function try_model_dtype(self, dtype) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: dtype
-    type(c_model_info) :: info
-    outcome = c_model_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) dtype = info%dtype
-  end function try_model_dtype
-
-  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
-  integer(int32) function try_model_variable_count(self, kind, count) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(inout) :: count
-    outcome = c_model_variable_count(count, c_handle(self), kind)
-  end function try_model_variable_count
 
   ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
   integer(int32) function try_model_variable_find(self, kind, name, index) result(outcome)
@@ -1870,147 +1999,6 @@ contains
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
   end function try_model_variable_find
-
-  ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
-  subroutine model_variable_name(self, kind, index, name, stat, errmsg, type)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: name
-    character(:), allocatable, intent(inout), optional :: type
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_variable_info) :: info
-    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
-    if (outcome == neml2_ok) then
-      call read_c(info%name, name)
-      if (present(type)) call read_c(info%type, type)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_name
-
-  ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
-  ! axes; empty for a scalar.
-  integer(int32) function try_model_variable_shape(self, kind, index, shape, sub_ndim) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: shape(:)
-    integer(int64), intent(inout), optional :: sub_ndim
-    type(c_variable_info) :: info
-    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
-    if (outcome == neml2_ok) then
-      shape = reversed(info%shape, info%ndim)
-      if (present(sub_ndim)) sub_ndim = info%sub_ndim
-    end if
-  end function try_model_variable_shape
-
-  ! The element type of a variable, one of neml2_float64 and the others.
-  integer(int32) function try_model_variable_dtype(self, kind, index, dtype) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: dtype
-    type(c_variable_info) :: info
-    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
-    if (outcome == neml2_ok) dtype = info%dtype
-  end function try_model_variable_dtype
-
-  ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
-  integer(int32) function try_model_derivative_count(self, kind, count) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(inout) :: count
-    outcome = c_model_derivative_count(count, c_handle(self), kind)
-  end function try_model_derivative_count
-
-  ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
-  ! output...); and whether each point has its own, else one is that of all.
-  integer(int32) function try_model_derivative_info(self, kind, index, output, variable, shape, batched) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: output, variable
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    logical, intent(inout), optional :: batched
-    type(c_derivative_info) :: info
-    outcome = c_model_derivative_inspect(info, c_handle(self), kind, index - 1)
-    if (outcome == neml2_ok) then
-      output = info%output + 1
-      variable = info%variable + 1
-      if (present(shape)) shape = reversed(info%shape, info%ndim)
-      if (present(batched)) batched = info%batched /= 0
-    end if
-  end function try_model_derivative_info
-
-  ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
-  integer(int32) function try_model_history_count(self, count) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    outcome = c_model_history_count(count, c_handle(self))
-  end function try_model_history_count
-
-  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
-  integer(int32) function try_model_history_info(self, index, input, age, output, current) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: input
-    integer(int64), intent(inout), optional :: age, output, current
-    type(c_history_info) :: info
-    outcome = c_model_history_inspect(info, c_handle(self), index - 1)
-    if (outcome == neml2_ok) then
-      input = info%input + 1
-      if (present(age)) age = info%age
-      if (present(output)) output = info%output + 1
-      if (present(current)) current = info%current + 1
-    end if
-  end function try_model_history_info
-
-  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
-  integer(int32) function try_model_describe(self, text) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(:), allocatable, intent(inout) :: text
-    character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer
-    integer(int64) :: needed
-    needed = 1
-    outcome = c_model_describe(nothing, 0_int64, needed, c_handle(self))
-    allocate (character(kind=c_char, len=needed) :: buffer)
-    if (outcome == neml2_ok) outcome = c_model_describe(buffer, needed, needed, c_handle(self))
-    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-  end function try_model_describe
-
-  ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
-  integer(int32) function try_neml2_source_describe(path, text, name, dtype, device, device_index) result(outcome)
-    character(*), intent(in) :: path
-    character(:), allocatable, intent(inout) :: text
-    character(*), intent(in), optional :: name
-    integer(int32), intent(in), optional :: dtype, device, device_index
-    character(kind=c_char) :: nothing(1)
-    character(kind=c_char, len=:), allocatable :: buffer
-    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
-    type(c_source) :: source
-    integer(int64) :: needed
-    needed = 1
-    c_path = c_text(path)
-    call terminate(name, c_name)
-    source%path = c_loc(c_path)
-    if (allocated(c_name)) source%name = c_loc(c_name)
-    call choose(source, dtype, device, device_index)
-    outcome = c_source_describe(nothing, 0_int64, needed, source)
-    allocate (character(kind=c_char, len=needed) :: buffer)
-    if (outcome == neml2_ok) outcome = c_source_describe(buffer, needed, needed, source)
-    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-  end function try_neml2_source_describe
-
-  ! How many options there are; neml2_capi.h lists them under "Options".
-  integer(int32) function try_model_option_count(self, count) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    outcome = c_model_option_count(count, c_handle(self))
-  end function try_model_option_count
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
   ! blanks, or "*" for any text; it is empty for a number.
@@ -2035,36 +2023,428 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_option_info
 
+  ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
+  ! points, one value each. Calls that already run keep the value they began with.
+  integer(int32) function try_set_parameter_real64(self, name, value) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), target, intent(in) :: value(..)
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, layout_of(value))
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
+  end function try_set_parameter_real64
+
+  ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
+  integer(int32) function try_get_parameter_real64(self, name, values, shape) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+  end function try_get_parameter_real64
+
+  ! begin generated: models
+  ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
+  ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
+  ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
+  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
+  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
+  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
+  subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
+    class(neml2_model), intent(inout) :: self
+    character(*), intent(in) :: path
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
+    type(neml2_scheduler), intent(in), optional :: scheduler
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_self
+    type(c_source) :: source
+    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
+    c_self = c_null_ptr
+    c_path = c_text(path)
+    source%path = c_loc(c_path)
+    if (present(name)) then
+      c_name = c_text(name)
+      source%name = c_loc(c_name)
+    end if
+    if (present(dtype)) source%dtype = dtype
+    if (present(device)) source%device = device
+    if (present(device_index)) source%device_index = device_index
+    if (present(runtime)) source%runtime = runtime
+    outcome = neml2_ok
+    call choose(source, scheduler, outcome)
+    if (outcome == neml2_ok) outcome = c_model_open(c_self, source)
+    if (outcome == neml2_ok) call take(self, c_self, c_model_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_load
+
+  ! How many points a device of the model's scheduler has evaluated since it was loaded.
+  subroutine model_points_evaluated(self, index, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_points(count, c_handle(self), index - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_points_evaluated
+
+  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
+  subroutine model_runtime(self, runtime, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) runtime = info%runtime
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_runtime
+
+  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
+  ! CUDA devices.
+  subroutine model_device(self, type, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      type = info%device
+      index = info%device_index
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_device
+
+  ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
+  subroutine model_dtype(self, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_model_info) :: info
+    outcome = c_model_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) dtype = info%dtype
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_dtype
+
+  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
+  subroutine model_variable_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_variable_count(count, c_handle(self), kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_count
+
+  ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
+  subroutine model_variable_name(self, kind, index, name, stat, errmsg, type)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: name
+    character(:), allocatable, intent(inout), optional :: type
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      call read_c(info%name, name)
+      if (present(type)) call read_c(info%type, type)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_name
+
+  ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
+  ! axes; empty for a scalar.
+  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), intent(inout), optional :: sub_ndim
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      shape = reversed(info%shape, info%ndim)
+      if (present(sub_ndim)) sub_ndim = info%sub_ndim
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_shape
+
+  ! The element type of a variable, one of neml2_float64 and the others.
+  subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_variable_info) :: info
+    outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) dtype = info%dtype
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_dtype
+
+  ! Count the derivatives that were compiled with respect to inputs (`kind` neml2_input) or parameters
+  ! (neml2_parameter).
+  subroutine model_derivative_count(self, kind, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_derivative_count(count, c_handle(self), kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_derivative_count
+
+  ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
+  ! output...); and whether each point has its own, else one is that of all.
+  subroutine model_derivative_info(self, kind, index, output, variable, stat, errmsg, shape, batched)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: output, variable
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    logical, intent(inout), optional :: batched
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_derivative_info) :: info
+    outcome = c_model_derivative_inspect(info, c_handle(self), kind, index - 1)
+    if (outcome == neml2_ok) then
+      output = info%output + 1
+      variable = info%variable + 1
+      if (present(shape)) shape = reversed(info%shape, info%ndim)
+      if (present(batched)) batched = info%batched /= 0
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_derivative_info
+
+  ! Count the inputs that are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
+  subroutine model_history_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_history_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_history_count
+
+  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
+  subroutine model_history_info(self, index, input, stat, errmsg, age, output, current)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: input
+    integer(int64), intent(inout), optional :: age, output, current
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_history_info) :: info
+    outcome = c_model_history_inspect(info, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      input = info%input + 1
+      if (present(age)) age = info%age
+      if (present(output)) output = info%output + 1
+      if (present(current)) current = info%current + 1
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_history_info
+
+  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
+  subroutine model_describe(self, text, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: needed
+    needed = 1
+    outcome = c_model_describe(nothing, 0_int64, needed, c_handle(self))
+    if (outcome == neml2_ok) then
+      allocate (character(kind=c_char, len=needed) :: buffer)
+      outcome = c_model_describe(buffer, needed, needed, c_handle(self))
+    end if
+    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_describe
+
+  ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
+  subroutine neml2_source_describe(path, text, stat, errmsg, name, dtype, device, device_index)
+    character(*), intent(in) :: path
+    character(:), allocatable, intent(inout) :: text
+    character(*), intent(in), optional :: name
+    integer(int32), intent(in), optional :: dtype, device, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: needed
+    type(c_source) :: source
+    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
+    needed = 1
+    c_path = c_text(path)
+    source%path = c_loc(c_path)
+    if (present(name)) then
+      c_name = c_text(name)
+      source%name = c_loc(c_name)
+    end if
+    if (present(dtype)) source%dtype = dtype
+    if (present(device)) source%device = device
+    if (present(device_index)) source%device_index = device_index
+    outcome = c_source_describe(nothing, 0_int64, needed, source)
+    if (outcome == neml2_ok) then
+      allocate (character(kind=c_char, len=needed) :: buffer)
+      outcome = c_source_describe(buffer, needed, needed, source)
+    end if
+    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine neml2_source_describe
+
+  ! How many options there are; neml2_capi.h lists them under "Options".
+  subroutine model_option_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_option_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_option_count
+
   ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
-  integer(int32) function try_set_option_number(self, name, value) result(outcome)
+  subroutine set_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(in) :: value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_model_option_set_number(c_handle(self), c_text(name), value)
-  end function try_set_option_number
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_option_number
 
-  integer(int32) function try_set_option_text(self, name, value) result(outcome)
+  ! Set a text to one of its choices; anything else is ARGUMENT. A text that may be anything is copied, and kept as long
+  ! as the process lives.
+  subroutine set_option_text(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name, value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_model_option_set_text(c_handle(self), c_text(name), c_text(value))
-  end function try_set_option_text
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_option_text
 
   ! Read an option.
-  integer(int32) function try_get_option_number(self, name, value) result(outcome)
+  subroutine get_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), intent(inout) :: value
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_model_option_get_number(value, c_handle(self), c_text(name))
-  end function try_get_option_number
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_option_number
 
-  integer(int32) function try_get_option_text(self, name, value) result(outcome)
+  ! Read a text. Borrowed, never freed.
+  subroutine get_option_text(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     character(:), allocatable, intent(inout) :: value
-    type(c_ptr) :: text
-    outcome = c_model_option_get_text(text, c_handle(self), c_text(name))
-    if (outcome == neml2_ok) call read_c(text, value)
-  end function try_get_option_text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_value
+    c_value = c_null_ptr
+    outcome = c_model_option_get_text(c_value, c_handle(self), c_text(name))
+    if (outcome == neml2_ok) call read_c(c_value, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_option_text
+
+  ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
+  ! takes effect from the next evaluation on, and must not coincide with one on another thread.
+  subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_tensor
+    c_tensor = c_null_ptr
+    outcome = c_model_parameter_get(c_tensor, c_handle(self), c_text(name))
+    if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_parameter_tensor
+
+  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    character(*), intent(in) :: name
+    integer(int64), intent(out) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_model_variable_find(self, kind, name, index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_variable_find
+
+  integer(int32) function try_set_parameter_real32(self, name, value) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), target, intent(in) :: value(..)
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, layout_of(value))
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
+  end function try_set_parameter_real32
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
   ! points, one value each. Calls that already run keep the value they began with.
@@ -2075,10 +2455,33 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = set_parameter(self, name, layout_of(value))
+    outcome = try_set_parameter_real64(self, name, value)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine set_parameter_real64
+
+  subroutine set_parameter_real32(self, name, value, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), target, intent(in) :: value(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_set_parameter_real32(self, name, value)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine set_parameter_real32
+
+  integer(int32) function try_get_parameter_real32(self, name, values, shape) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+  end function try_get_parameter_real32
 
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
   subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
@@ -2089,34 +2492,24 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    outcome = try_get_parameter_real64(self, name, values, shape)
     if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine get_parameter_real64
 
-  ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
-  ! takes effect from the next evaluation on, and must not coincide with one on another thread.
-  integer(int32) function try_model_parameter_tensor(self, name, tensor) result(outcome)
+  subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
-    type(neml2_tensor), intent(inout) :: tensor
-    type(c_ptr) :: handle
-    handle = c_null_ptr
-    outcome = c_model_parameter_get(handle, c_handle(self), c_text(name))
-    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-  end function try_model_parameter_tensor
-
-  integer(int32) function set_parameter(self, name, value) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    type(layout), intent(in) :: value
-    type(neml2_tensor) :: tensor
-    outcome = wrap(tensor, value)
-    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
-  end function set_parameter
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_get_parameter_real32(self, name, values, shape)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine get_parameter_real32
+  ! end generated
 
   ! ------------------------------------------------------------------------------------------
   ! Calls
@@ -2124,7 +2517,9 @@ contains
   ! Where an array is bound, and where a binding is taken back: neml2_error_name where the model has no such variable;
   ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one
   ! fits, or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less
-  ! than 1. The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation.
+  ! than 1. The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation. Once a
+  ! binding is taken back, an input is missing, an output or a derivative is not written, a parameter is the stored one,
+  ! and a direction is zero.
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
@@ -2140,231 +2535,7 @@ contains
     end if
   end function try_call_create
 
-  ! Bind an input. Every input must be bound when the call runs.
-  subroutine bind_input_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_real64
-
-  ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
-  ! bound is not written; a stride of 0 is an error.
-  subroutine bind_output_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_real64
-
-  ! Bind a parameter to values that replace the stored one in this call.
-  subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_real64
-
-  ! Bind the tangent of an input. One that is not bound is zero.
-  subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_tangent_real64
-
-  ! Bind the derivative of an output along the tangents.
-  subroutine bind_jvp_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_jvp_real64
-
-  ! Bind the cotangent of an output. One that is not bound is zero.
-  subroutine bind_cotangent_real64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_cotangent_real64
-
-  ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
-  ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported where it was not
-  ! compiled.
-  subroutine bind_derivative_real64(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real64), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
-                   layout_of(array), stride, first, variable)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_derivative_real64
-
-  ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
-  ! scalar, the sum over all points that did not fail.
-  subroutine bind_adjoint_real64(self, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real64), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
-                   layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_adjoint_real64
-
-  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
-  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
-  integer(int32) function try_call_set_block_order(self, order) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: order
-    outcome = c_call_block_order_set(c_handle(self), order)
-  end function try_call_set_block_order
-
-  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
-  ! neml2_singular.
-  integer(int32) function try_call_bind_status(self, array) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), &
-                   kind=neml2_report_status)
-  end function try_call_bind_status
-
-  ! Bind the array that receives the Newton steps made at each point.
-  integer(int32) function try_call_bind_iterations(self, array) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), &
-                   kind=neml2_report_iterations)
-  end function try_call_bind_iterations
-
-  ! Bind the array that receives the last residual norm of each point.
-  integer(int32) function try_call_bind_residual_norm(self, array) result(outcome)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
-                   kind=neml2_report_residual_norm)
-  end function try_call_bind_residual_norm
-
-  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
-  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
-  integer(int32) function try_call_bind_residual_history(self, array) result(outcome)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, contiguous, intent(in) :: array(:, :)
-    outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
-                   kind=neml2_report_residual_history)
-  end function try_call_bind_residual_history
-
-  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
-  ! converged.
-  integer(int32) function try_call_bind_suggested_cut(self, array) result(outcome)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
-                   kind=neml2_report_suggested_cut)
-  end function try_call_bind_suggested_cut
-
-  ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
-  ! one, a direction is zero.
-  integer(int32) function try_call_unbind_input(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_input, name, layout())
-  end function try_call_unbind_input
-
-  integer(int32) function try_call_unbind_output(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_output, name, layout())
-  end function try_call_unbind_output
-
-  integer(int32) function try_call_unbind_parameter(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_parameter, name, layout())
-  end function try_call_unbind_parameter
-
-  integer(int32) function try_call_unbind_tangent(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_tangent, name, layout())
-  end function try_call_unbind_tangent
-
-  integer(int32) function try_call_unbind_jvp(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_jvp, name, layout())
-  end function try_call_unbind_jvp
-
-  integer(int32) function try_call_unbind_cotangent(self, name) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    outcome = bind(self, neml2_cotangent, name, layout())
-  end function try_call_unbind_cotangent
-
-  integer(int32) function try_call_unbind_derivative(self, output, variable, of_parameter) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    logical, intent(in), optional :: of_parameter
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
-                   layout(), variable=variable)
-  end function try_call_unbind_derivative
-
-  integer(int32) function try_call_unbind_adjoint(self, variable, of_parameter) result(outcome)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    logical, intent(in), optional :: of_parameter
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, layout())
-  end function try_call_unbind_adjoint
-
-  ! The same of an array of the report, neml2_report_status and the others.
+  ! Take the binding of an array of the report back, neml2_report_status and the others.
   integer(int32) function try_call_unbind_report(self, kind) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -2372,22 +2543,11 @@ contains
     if (outcome == neml2_ok) call remember(self, extent_index(self, report, report_names(kind)), huge(0_int64))
   end function try_call_unbind_report
 
-  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
-  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points,
-  ! neml2_error_argument where arrays overlap. The outputs of points that are neml2_not_converged or neml2_singular are
-  ! left as they were.
-  integer(int32) function try_run_int32(self, npoints) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: npoints
-    outcome = check_points(self, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-  end function try_run_int32
-
   integer(int32) function try_run_int64(self, npoints) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
-    outcome = check_points(self, npoints)
-    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), npoints)
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
   end function try_run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
@@ -2657,6 +2817,537 @@ contains
     end do
   end subroutine find_full_name
 
+  ! begin generated: calls
+  ! Bind an input. Every input must be bound when the call runs.
+  subroutine bind_input_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_real64
+
+  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_real32
+
+  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int64
+
+  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_input_int32
+
+  subroutine call_unbind_input(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_input, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_input
+
+  ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
+  ! bound is not written; a stride of 0 is an error.
+  subroutine bind_output_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_real64
+
+  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_real32
+
+  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int64
+
+  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_output_int32
+
+  subroutine call_unbind_output(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_output, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_output
+
+  ! Bind a parameter to values that replace the stored one in this call.
+  subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_real64
+
+  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_real32
+
+  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int64
+
+  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_parameter_int32
+
+  subroutine call_unbind_parameter(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_parameter, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_parameter
+
+  ! Bind the tangent of an input. One that is not bound is zero.
+  subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_tangent_real64
+
+  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_tangent_real32
+
+  subroutine call_unbind_tangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_tangent, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_tangent
+
+  ! Bind the derivative of an output along the tangents.
+  subroutine bind_jvp_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_jvp_real64
+
+  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_jvp_real32
+
+  subroutine call_unbind_jvp(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_jvp, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_jvp
+
+  ! Bind the cotangent of an output. One that is not bound is zero.
+  subroutine bind_cotangent_real64(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_cotangent_real64
+
+  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(in) :: array(..)
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_cotangent_real32
+
+  subroutine call_unbind_cotangent(self, name, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, neml2_cotangent, name, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_cotangent
+
+  ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
+  ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported where it was not
+  ! compiled.
+  subroutine bind_derivative_real64(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real64), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
+      stride, first, variable=variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_derivative_real64
+
+  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
+      stride, first, variable=variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_derivative_real32
+
+  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: output, variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout(), &
+      variable=variable)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_derivative
+
+  ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
+  ! scalar, the sum over all points that did not fail.
+  subroutine bind_adjoint_real64(self, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real64), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
+      layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_adjoint_real64
+
+  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    real(real32), pointer, intent(in) :: array(..)
+    logical, intent(in), optional :: of_parameter
+    integer, intent(in), optional :: stride, first
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
+      layout_of(array), stride, first)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine bind_adjoint_real32
+
+  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: variable
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, layout())
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_adjoint
+
+  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
+  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
+  subroutine call_set_block_order(self, order, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: order
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_call_block_order_set(c_handle(self), order)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_set_block_order
+
+  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
+  ! neml2_singular.
+  subroutine call_bind_status(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), kind=neml2_report_status)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_status
+
+  ! Bind the array that receives the Newton steps made at each point.
+  subroutine call_bind_iterations(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), kind=neml2_report_iterations)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_iterations
+
+  ! Bind the array that receives the last residual norm of each point.
+  subroutine call_bind_residual_norm(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
+      kind=neml2_report_residual_norm)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_residual_norm
+
+  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
+  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
+  subroutine call_bind_residual_history(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, contiguous, intent(in) :: array(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
+      kind=neml2_report_residual_history)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_residual_history
+
+  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
+  ! converged.
+  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    real(real64), pointer, intent(in) :: array(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
+      kind=neml2_report_suggested_cut)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_bind_suggested_cut
+
+  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
+  subroutine call_create(self, model, stat, errmsg)
+    class(neml2_call), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_create(self, model)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_create
+
+  ! Take the binding of an array of the report back, neml2_report_status and the others.
+  subroutine call_unbind_report(self, kind, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_call_unbind_report(self, kind)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine call_unbind_report
+
+  integer(int32) function try_run_int32(self, npoints) result(outcome)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
+  end function try_run_int32
+
+  subroutine run_int64(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_run_int64(self, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine run_int64
+
+  subroutine run_int32(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_run_int32(self, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine run_int32
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! How an array lies in memory
   ! ------------------------------------------------------------------------------------------
@@ -2749,6 +3440,83 @@ contains
     end if
   end function shown
 
+  ! begin generated: layouts
+  function layout_real32(array) result(seen)
+    real(real32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_float32
+    if (.not. associated(array)) return
+    call look(seen, neml2_float32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_real32
+
+  function layout_int64(array) result(seen)
+    integer(int64), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int64
+    if (.not. associated(array)) return
+    call look(seen, neml2_int64, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int64
+
+  function layout_int32(array) result(seen)
+    integer(int32), pointer, intent(in) :: array(..)
+    type(layout) :: seen
+    seen%dtype = neml2_int32
+    if (.not. associated(array)) return
+    call look(seen, neml2_int32, array)
+    if (seen%dense) return
+    select rank (array)
+    rank (1)
+      call measure(seen, 1, array(lbound(array, 1) + 1:))
+    rank (2)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
+    rank (3)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
+    rank (4)
+      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
+      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
+      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
+      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
+    end select
+  end function layout_int32
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! Evaluation with tensors
   !
@@ -2759,136 +3527,6 @@ contains
   ! shape is wrong, batches do not broadcast or an array has too few or too many tensors, neml2_error_dtype,
   ! neml2_error_unsupported where a derivative was not compiled.
   ! ------------------------------------------------------------------------------------------
-
-  ! Evaluate a model.
-  integer(int32) function try_model_forward(self, inputs, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report)
-  end function try_model_forward
-
-  ! The same with a solver of yours in place of the built-in one.
-  integer(int32) function try_model_forward_with(self, solver, inputs, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    procedure(neml2_solver) :: solver
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(neml2_output, self, inputs, outputs, parameters=parameters, report=report, solver=solver)
-  end function try_model_forward_with
-
-  ! The derivatives of the outputs along one direction; that of an output without any is not set.
-  integer(int32) function try_model_jvp(self, inputs, tangents, jvps, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
-    type(neml2_tensor), intent(inout) :: jvps(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(neml2_jvp, self, inputs, outputs, jvps, tangents, parameters, report)
-  end function try_model_jvp
-
-  ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
-  integer(int32) function try_model_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
-    type(neml2_tensor), intent(inout) :: adjoints(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(neml2_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
-  end function try_model_vjp
-
-  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
-  ! points have the same one.
-  integer(int32) function try_model_jacobian(self, inputs, blocks, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: blocks(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
-  end function try_model_jacobian
-
-  ! All derivatives with respect to parameters.
-  integer(int32) function try_model_param_jacobian(self, inputs, blocks, outputs, parameters, report) result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: blocks(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(parameter_derivative, self, inputs, outputs, blocks, parameters=parameters, report=report)
-  end function try_model_param_jacobian
-
-  ! The adjoints of the parameters, which have the shapes of the parameters.
-  integer(int32) function try_model_param_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report) &
-    result(outcome)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
-    type(neml2_tensor), intent(inout) :: adjoints(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    outcome = evaluate(neml2_parameter_adjoint, self, inputs, outputs, adjoints, cotangents, parameters, report)
-  end function try_model_param_vjp
-
-  ! Call the function of the library that finds what has the role `what`.
-  integer(int32) function evaluate(what, self, inputs, outputs, results, directions, parameters, report, solver) &
-    result(outcome)
-    integer(int32), intent(in) :: what
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:), results(:)
-    type(neml2_tensor), intent(in), optional :: directions(:), parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    procedure(neml2_solver), optional :: solver
-    type(c_ptr), allocatable :: given(:), along(:), overrides(:), values(:), found(:)
-    type(solver_context), target :: context
-    type(c_ptr), allocatable :: reported
-    type(c_ptr) :: c
-
-    outcome = neml2_ok
-    call list_handles(self, neml2_input, inputs, given, outcome)
-    call list_handles(self, merge(neml2_tangent, neml2_cotangent, what == neml2_jvp), directions, along, outcome)
-    call list_handles(self, neml2_parameter, parameters, overrides, outcome)
-    call list_handles(self, neml2_output, outputs, values, outcome)
-    call list_handles(self, what, results, found, outcome)
-    if (outcome /= neml2_ok) return
-
-    if (allocated(values)) values = c_null_ptr
-    if (allocated(found)) found = c_null_ptr
-    if (present(report)) reported = c_null_ptr
-    c = c_handle(self)
-    select case (what)
-    case (neml2_jvp)
-      outcome = c_model_jvp(values, found, reported, c, given, along, overrides)
-    case (neml2_adjoint)
-      outcome = c_model_vjp(values, found, reported, c, neml2_input, given, along, overrides)
-    case (neml2_parameter_adjoint)
-      outcome = c_model_vjp(values, found, reported, c, neml2_parameter, given, along, overrides)
-    case (derivative)
-      outcome = c_model_jacobian(values, found, reported, c, neml2_input, given, overrides)
-    case (parameter_derivative)
-      outcome = c_model_jacobian(values, found, reported, c, neml2_parameter, given, overrides)
-    case default
-      if (present(solver)) then
-        context%solver => solver
-        outcome = c_solve_run(values, reported, c, given, overrides, c_funloc(call_solver), c_loc(context))
-      else
-        outcome = c_model_forward(values, reported, c, given, overrides)
-      end if
-    end select
-    if (outcome < neml2_ok) return
-    call take_handles(outputs, values)
-    call take_handles(results, found)
-    if (present(report)) call take(report, reported, c_report_free)
-  end function evaluate
 
   ! The handles of an array of tensors, if it is there, which must have one for each of a role.
   subroutine list_handles(model, role, tensors, handles, outcome)
@@ -2965,16 +3603,11 @@ contains
 
   ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
   ! to 4 axes, keep them.
-  subroutine wrap_real64(self, array, stat, errmsg)
+  integer(int32) function try_wrap_real64(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
     real(real64), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_real64
+  end function try_wrap_real64
 
   integer(int32) function wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
@@ -2996,37 +3629,12 @@ contains
     end if
   end function wrap
 
-  ! The shape in Fortran's order, and the strides in elements.
-  integer(int32) function try_tensor_shape(self, shape, strides) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: shape(:)
-    integer(int64), allocatable, intent(inout), optional :: strides(:)
-    type(c_tensor_info) :: info
-    outcome = c_tensor_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) then
-      shape = reversed(info%shape, info%ndim)
-      if (present(strides)) strides = reversed(info%strides, info%ndim)
-    end if
-  end function try_tensor_shape
-
-  ! The element type, one of neml2_float64 and the others.
-  integer(int32) function try_tensor_dtype(self, dtype) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), intent(inout) :: dtype
-    type(c_tensor_info) :: info
-    outcome = c_tensor_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) dtype = info%dtype
-  end function try_tensor_dtype
-
   ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
   ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
   ! neml2_error_shape where they have gaps.
-  subroutine values_real64(self, values, stat, errmsg)
+  integer(int32) function try_values_real64(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(layout) :: array
     values => null()
     call find_values(self, neml2_float64, array, outcome)
@@ -3035,17 +3643,12 @@ contains
       values => no_real64
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_real64
+  end function try_values_real64
 
   ! A copy of the values in array element order, wherever they lie in memory.
-  subroutine copy_real64(self, values, stat, errmsg)
+  integer(int32) function try_copy_real64(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(layout) :: array
     integer(int64), allocatable :: positions(:)
     real(real64), pointer :: all(:)
@@ -3056,9 +3659,7 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_real64
+  end function try_copy_real64
 
   ! Where the values of a tensor lie, and how: as an array of the host does.
   subroutine find_values(self, dtype, array, outcome)
@@ -3111,114 +3712,560 @@ contains
     end do
   end subroutine find_positions
 
-  ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
-  integer(int32) function try_report_get(self, kind, tensor) result(outcome)
-    class(neml2_report), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    type(neml2_tensor), intent(inout) :: tensor
-    type(c_ptr) :: handle
-    handle = c_null_ptr
-    outcome = c_report_get(handle, c_handle(self), kind)
-    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-  end function try_report_get
-
-  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
-  integer(int32) function try_report_unknown(self, index, tensor) result(outcome)
-    class(neml2_report), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    type(c_ptr) :: handle
-    handle = c_null_ptr
-    outcome = c_report_get_unknown(handle, c_handle(self), index - 1)
-    if (outcome == neml2_ok) call take(tensor, handle, c_tensor_free)
-  end function try_report_unknown
-
-  ! ------------------------------------------------------------------------------------------
-  ! Graphs
-  !
-  ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
-  ! ------------------------------------------------------------------------------------------
-
-  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
-  ! `runtime` neml2_runtime_auto.
-  integer(int32) function try_graph_load(self, path, device, device_index, runtime) result(outcome)
-    class(neml2_graph), intent(inout) :: self
-    character(*), intent(in) :: path
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    character(kind=c_char, len=:), allocatable, target :: c_path
-    type(c_source) :: source
-    c_path = c_text(path)
-    source%path = c_loc(c_path)
-    call choose(source, device=device, device_index=device_index, runtime=runtime)
-    outcome = open_graph(self, source)
-  end function try_graph_load
-
-  ! Load a package whose file has been read: its bytes, which are not needed any more then.
-  integer(int32) function try_graph_load_bytes(self, content, device, device_index, runtime) result(outcome)
-    class(neml2_graph), intent(inout) :: self
-    integer(int8), target, intent(in), contiguous :: content(:)
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    type(c_source) :: source
-    source%content = c_loc(content)
-    source%content_size = size(content, kind=int64)
-    call choose(source, device=device, device_index=device_index, runtime=runtime)
-    outcome = open_graph(self, source)
-  end function try_graph_load_bytes
-
-  integer(int32) function open_graph(self, source) result(outcome)
-    class(neml2_graph), intent(inout) :: self
-    type(c_source), intent(in) :: source
-    type(c_ptr) :: loaded
-    loaded = c_null_ptr
-    outcome = c_graph_open(loaded, source)
-    if (outcome == neml2_ok) call take(self, loaded, c_graph_free)
-  end function open_graph
-
-  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
-  integer(int32) function try_graph_runtime(self, runtime) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: runtime
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) runtime = info%runtime
-  end function try_graph_runtime
-
-  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  integer(int32) function try_graph_device(self, type, index) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) then
-      type = info%device
-      index = info%device_index
+  ! begin generated: evaluation
+  ! Evaluate a model.
+  subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_report, c_inputs(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_forward(c_outputs, c_report, c_handle(self), c_inputs, c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      if (present(report)) call take(report, c_report, c_report_free)
     end if
-  end function try_graph_device
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_forward
+
+  ! The same with a solver of yours in place of the built-in one.
+  subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
+    class(neml2_model), intent(in) :: self
+    procedure(neml2_solver) :: solver
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_report, c_inputs(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_solve_run(c_outputs, c_report, c_handle(self), c_inputs, c_parameters, &
+      c_funloc(call_solver), transfer(c_funloc(solver), c_null_ptr))
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_forward_with
+
+  ! The derivatives of the outputs along one direction; that of an output without any is not set.
+  subroutine model_jvp(self, inputs, tangents, jvps, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
+    type(neml2_tensor), intent(inout) :: jvps(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_jvps(:), c_report, c_inputs(:), c_tangents(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_tangent, tangents, c_tangents, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    call list_handles(self, neml2_jvp, jvps, c_jvps, outcome)
+    if (allocated(c_jvps)) c_jvps = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_jvp(c_outputs, c_jvps, c_report, c_handle(self), c_inputs, c_tangents, &
+      c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      call take_handles(jvps, c_jvps)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_jvp
+
+  ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
+  subroutine model_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_adjoints(:), c_report, c_inputs(:), c_cotangents(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_cotangent, cotangents, c_cotangents, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    call list_handles(self, neml2_adjoint, adjoints, c_adjoints, outcome)
+    if (allocated(c_adjoints)) c_adjoints = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_vjp(c_outputs, c_adjoints, c_report, c_handle(self), neml2_input, &
+      c_inputs, c_cotangents, c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      call take_handles(adjoints, c_adjoints)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_vjp
+
+  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
+  ! points have the same one.
+  subroutine model_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_blocks(:), c_report, c_inputs(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    call list_handles(self, derivative, blocks, c_blocks, outcome)
+    if (allocated(c_blocks)) c_blocks = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_jacobian(c_outputs, c_blocks, c_report, c_handle(self), neml2_input, &
+      c_inputs, c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      call take_handles(blocks, c_blocks)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_jacobian
+
+  ! All derivatives with respect to parameters.
+  subroutine model_param_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: blocks(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_blocks(:), c_report, c_inputs(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    call list_handles(self, parameter_derivative, blocks, c_blocks, outcome)
+    if (allocated(c_blocks)) c_blocks = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_jacobian(c_outputs, c_blocks, c_report, c_handle(self), &
+      neml2_parameter, c_inputs, c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      call take_handles(blocks, c_blocks)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_param_jacobian
+
+  ! The adjoints of the parameters, which have the shapes of the parameters.
+  subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
+    class(neml2_model), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
+    type(neml2_tensor), intent(inout) :: adjoints(:)
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr), allocatable :: c_outputs(:), c_adjoints(:), c_report, c_inputs(:), c_cotangents(:), c_parameters(:)
+    if (present(report)) c_report = c_null_ptr
+    outcome = neml2_ok
+    call list_handles(self, neml2_input, inputs, c_inputs, outcome)
+    call list_handles(self, neml2_cotangent, cotangents, c_cotangents, outcome)
+    call list_handles(self, neml2_parameter, parameters, c_parameters, outcome)
+    call list_handles(self, neml2_output, outputs, c_outputs, outcome)
+    if (allocated(c_outputs)) c_outputs = c_null_ptr
+    call list_handles(self, neml2_parameter_adjoint, adjoints, c_adjoints, outcome)
+    if (allocated(c_adjoints)) c_adjoints = c_null_ptr
+    if (outcome == neml2_ok) outcome = c_model_vjp(c_outputs, c_adjoints, c_report, c_handle(self), neml2_parameter, &
+      c_inputs, c_cotangents, c_parameters)
+    if (outcome >= neml2_ok) then
+      call take_handles(outputs, c_outputs)
+      call take_handles(adjoints, c_adjoints)
+      if (present(report)) call take(report, c_report, c_report_free)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine model_param_vjp
+
+  ! The shape in Fortran's order, and the strides in elements.
+  subroutine tensor_shape(self, shape, stat, errmsg, strides)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: shape(:)
+    integer(int64), allocatable, intent(inout), optional :: strides(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_tensor_info) :: info
+    outcome = c_tensor_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      shape = reversed(info%shape, info%ndim)
+      if (present(strides)) strides = reversed(info%strides, info%ndim)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_shape
+
+  ! The element type, one of neml2_float64 and the others.
+  subroutine tensor_dtype(self, dtype, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), intent(inout) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_tensor_info) :: info
+    outcome = c_tensor_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) dtype = info%dtype
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_dtype
 
   ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  integer(int32) function try_tensor_device(self, type, index) result(outcome)
+  subroutine tensor_device(self, type, index, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_tensor_info) :: info
     outcome = c_tensor_inspect(info, c_handle(self))
     if (outcome == neml2_ok) then
       type = info%device
       index = info%device_index
     end if
-  end function try_tensor_device
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_device
 
-  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
-  ! CUDA devices.
-  integer(int32) function try_model_device(self, type, index) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    type(c_model_info) :: info
-    outcome = c_model_inspect(info, c_handle(self))
+  ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
+  subroutine report_get(self, kind, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_tensor
+    c_tensor = c_null_ptr
+    outcome = c_report_get(c_tensor, c_handle(self), kind)
+    if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine report_get
+
+  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
+  subroutine report_unknown(self, index, tensor, stat, errmsg)
+    class(neml2_report), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_tensor
+    c_tensor = c_null_ptr
+    outcome = c_report_get_unknown(c_tensor, c_handle(self), index - 1)
+    if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine report_unknown
+
+  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), intent(in) :: shape(:)
+    integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_tensor_create(self, shape, dtype)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine tensor_create
+
+  integer(int32) function try_wrap_real32(self, array) result(outcome)
+    class(neml2_tensor), intent(inout) :: self
+    real(real32), pointer, intent(in) :: array(..)
+    outcome = wrap(self, layout_of(array))
+  end function try_wrap_real32
+
+  integer(int32) function try_wrap_int64(self, array) result(outcome)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), pointer, intent(in) :: array(..)
+    outcome = wrap(self, layout_of(array))
+  end function try_wrap_int64
+
+  integer(int32) function try_wrap_int32(self, array) result(outcome)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int32), pointer, intent(in) :: array(..)
+    outcome = wrap(self, layout_of(array))
+  end function try_wrap_int32
+
+  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
+  ! to 4 axes, keep them.
+  subroutine wrap_real64(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real64), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_wrap_real64(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_real64
+
+  subroutine wrap_real32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    real(real32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_wrap_real32(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_real32
+
+  subroutine wrap_int64(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_wrap_int64(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_int64
+
+  subroutine wrap_int32(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int32), pointer, intent(in) :: array(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_wrap_int32(self, array)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine wrap_int32
+
+  integer(int32) function try_values_real32(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), pointer, intent(out) :: values(:)
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
     if (outcome == neml2_ok) then
-      type = info%device
-      index = info%device_index
+      values => no_real32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-  end function try_model_device
+  end function try_values_real32
+
+  integer(int32) function try_values_int64(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), pointer, intent(out) :: values(:)
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+  end function try_values_int64
+
+  integer(int32) function try_values_int32(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), pointer, intent(out) :: values(:)
+    type(layout) :: array
+    values => null()
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+  end function try_values_int32
+
+  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
+  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
+  ! neml2_error_shape where they have gaps.
+  subroutine values_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_values_real64(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_real64
+
+  subroutine values_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_values_real32(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_real32
+
+  subroutine values_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_values_int64(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_int64
+
+  subroutine values_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_values_int32(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine values_int32
+
+  integer(int32) function try_copy_real32(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), allocatable, intent(inout) :: values(:)
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    real(real32), pointer :: all(:)
+    call find_values(self, neml2_float32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_real32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+  end function try_copy_real32
+
+  integer(int32) function try_copy_int64(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: values(:)
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int64), pointer :: all(:)
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+  end function try_copy_int64
+
+  integer(int32) function try_copy_int32(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), allocatable, intent(inout) :: values(:)
+    type(layout) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int32), pointer :: all(:)
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
+  end function try_copy_int32
+
+  ! A copy of the values in array element order, wherever they lie in memory.
+  subroutine copy_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_copy_real64(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_real64
+
+  subroutine copy_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_copy_real32(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_real32
+
+  subroutine copy_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_copy_int64(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_int64
+
+  subroutine copy_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_copy_int32(self, values)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine copy_int32
+  ! end generated
+
+  ! ------------------------------------------------------------------------------------------
+  ! Graphs
+  !
+  ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
+  ! ------------------------------------------------------------------------------------------
 
   ! Whether a graph has been loaded, and not been freed.
   pure logical function graph_is_loaded(self)
@@ -3233,21 +4280,6 @@ contains
     outcome = c_graph_variable_count(ninputs, c_handle(self), neml2_input)
     if (outcome == neml2_ok) outcome = c_graph_variable_count(noutputs, c_handle(self), neml2_output)
   end function try_graph_arity
-
-  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
-  integer(int32) function try_graph_input_info(self, index, dtype, least, greatest) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: dtype
-    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
-    type(c_graph_variable_info) :: info
-    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
-    if (outcome == neml2_ok) then
-      dtype = info%dtype
-      least = reversed(info%least, info%ndim)
-      greatest = reversed(info%greatest, info%ndim)
-    end if
-  end function try_graph_input_info
 
   ! The name of an input, and its axes from the outermost to the innermost one in memory, where its elements lie side by
   ! side: n, ..., 2, 1 where the array is one as Fortran has it. The name is what the author of the package gave, where
@@ -3300,18 +4332,6 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_output_info
 
-  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
-  integer(int32) function try_graph_call_spec(self, in_spec, out_spec) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    character(:), allocatable, intent(inout) :: in_spec, out_spec
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) then
-      call read_c(info%in_spec, in_spec)
-      call read_c(info%out_spec, out_spec)
-    end if
-  end function try_graph_call_spec
-
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
   ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
   ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
@@ -3337,35 +4357,6 @@ contains
     if (outcome == neml2_ok) call take_handles(outputs, results)
   end function try_graph_run
 
-  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
-  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
-  ! equal.
-  integer(int32) function try_graph_constant_count(self, count) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    outcome = c_graph_constant_count(count, c_handle(self))
-  end function try_graph_constant_count
-
-  ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
-  subroutine graph_get_constant(self, index, value, name, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: value
-    character(:), allocatable, intent(inout), optional :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: made, name_text
-    made = c_null_ptr
-    outcome = c_graph_constant_get(made, name_text, c_handle(self), index - 1)
-    if (outcome == neml2_ok) then
-      call take(value, made, c_tensor_free)
-      if (present(name)) call read_c(name_text, name)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_get_constant
-
   ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
   ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
   ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
@@ -3390,6 +4381,202 @@ contains
     outcome = c_graph_constant_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
   end function try_graph_set_constants
 
+  ! begin generated: graphs
+  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
+  ! `runtime` neml2_runtime_auto.
+  subroutine graph_load(self, path, stat, errmsg, device, device_index, runtime)
+    class(neml2_graph), intent(inout) :: self
+    character(*), intent(in) :: path
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_self
+    type(c_source) :: source
+    character(kind=c_char, len=:), allocatable, target :: c_path
+    c_self = c_null_ptr
+    c_path = c_text(path)
+    source%path = c_loc(c_path)
+    if (present(device)) source%device = device
+    if (present(device_index)) source%device_index = device_index
+    if (present(runtime)) source%runtime = runtime
+    outcome = c_graph_open(c_self, source)
+    if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_load
+
+  ! Load a package whose file has been read: its bytes, which are not needed any more then.
+  subroutine graph_load_bytes(self, content, stat, errmsg, device, device_index, runtime)
+    class(neml2_graph), intent(inout) :: self
+    integer(int8), target, intent(in), contiguous :: content(:)
+    integer(int32), intent(in), optional :: device, device_index, runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_self
+    type(c_source) :: source
+    c_self = c_null_ptr
+    source%content = c_loc(content)
+    source%content_size = size(content, kind=int64)
+    if (present(device)) source%device = device
+    if (present(device_index)) source%device_index = device_index
+    if (present(runtime)) source%runtime = runtime
+    outcome = c_graph_open(c_self, source)
+    if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_load_bytes
+
+  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
+  subroutine graph_runtime(self, runtime, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int32), intent(inout) :: runtime
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) runtime = info%runtime
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_runtime
+
+  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  subroutine graph_device(self, type, index, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int32), intent(inout) :: type, index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      type = info%device
+      index = info%device_index
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_device
+
+  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
+  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: dtype
+    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_graph_variable_info) :: info
+    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
+    if (outcome == neml2_ok) then
+      dtype = info%dtype
+      least = reversed(info%least, info%ndim)
+      greatest = reversed(info%greatest, info%ndim)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_input_info
+
+  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
+  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    character(:), allocatable, intent(inout) :: in_spec, out_spec
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_graph_info) :: info
+    outcome = c_graph_inspect(info, c_handle(self))
+    if (outcome == neml2_ok) then
+      call read_c(info%in_spec, in_spec)
+      call read_c(info%out_spec, out_spec)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_call_spec
+
+  ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all; in others,
+  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
+  ! equal.
+  subroutine graph_constant_count(self, count, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_graph_constant_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_constant_count
+
+  ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
+  subroutine graph_get_constant(self, index, value, name, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: value
+    character(:), allocatable, intent(inout), optional :: name
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_value, c_name
+    c_value = c_null_ptr
+    c_name = c_null_ptr
+    outcome = c_graph_constant_get(c_value, c_name, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      call take(value, c_value, c_tensor_free)
+      if (present(name)) call read_c(c_name, name)
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_get_constant
+
+  ! How many tensors the graph takes and returns.
+  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: ninputs, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_arity(self, ninputs, noutputs)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_arity
+
+  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
+  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
+  ! the process.
+  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
+    class(neml2_graph), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    logical, intent(in), optional :: guards
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_run(self, inputs, outputs, guards)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_run
+
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
+  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
+  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+    class(neml2_graph), intent(in) :: self
+    character(*), intent(in) :: names(:)
+    type(neml2_tensor), intent(in) :: values(:)
+    logical, intent(in), optional :: share
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_graph_set_constants(self, names, values, share)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine graph_set_constants
+  ! end generated
+
   ! ------------------------------------------------------------------------------------------
   ! Solves
   !
@@ -3397,20 +4584,15 @@ contains
   ! (n, npoints).
   ! ------------------------------------------------------------------------------------------
 
-  ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
-  ! tensors, as `forward` of the model would. What was begun before is abandoned on success and kept on failure.
-  integer(int32) function try_begin_int32(self, evaluation, npoints) result(outcome)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int32), intent(in) :: npoints
-    outcome = begin_call(self, evaluation, int(npoints, int64))
-  end function try_begin_int32
-
   integer(int32) function try_begin_int64(self, evaluation, npoints) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int64), intent(in) :: npoints
-    outcome = begin_call(self, evaluation, npoints)
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
   end function try_begin_int64
 
   integer(int32) function try_begin_tensors(self, model, inputs, parameters) result(outcome)
@@ -3431,17 +4613,6 @@ contains
     end if
   end function try_begin_tensors
 
-  integer(int32) function begin_call(self, evaluation, npoints) result(outcome)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    type(c_ptr) :: begun
-    begun = c_null_ptr
-    outcome = check_points(evaluation, npoints)
-    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), npoints)
-    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-  end function begin_call
-
   ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
   ! and on failure.
   integer(int32) function try_solve_next(self, more) result(outcome)
@@ -3453,107 +4624,6 @@ contains
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
   end function try_solve_next
-
-  ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
-  integer(int32) function try_solve_size(self, n, npoints, nunknowns) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(inout) :: n, npoints
-    integer(int64), intent(inout), optional :: nunknowns
-    type(c_system_info) :: info
-    outcome = c_system_inspect(info, c_system(self))
-    if (outcome /= neml2_ok) return
-    n = info%n
-    npoints = info%npoints
-    if (present(nunknowns)) nunknowns = info%nunknowns
-  end function try_solve_size
-
-  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
-  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
-  ! one before.
-  integer(int32) function try_solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size) &
-    result(outcome)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
-    type(c_unknown_info) :: info
-    outcome = c_system_unknown_inspect(info, c_system(self), index - 1)
-    if (outcome /= neml2_ok) return
-    unknown = info%unknown + 1
-    first = info%offset + 1
-    pieces = info%pieces
-    piece_stride = info%piece_stride
-    piece_size = info%piece_size
-  end function try_solve_layout
-
-  ! The initial guess, from the predictor of the model.
-  integer(int32) function try_solve_guess(self, u) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(inout), contiguous :: u(:, :)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
-  end function try_solve_guess
-
-  ! The residual r(u).
-  integer(int32) function try_solve_residual(self, u, r) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: r(:, :)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    call check_vector(self, shape(r, int64), "r", outcome)
-    if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
-  end function try_solve_residual
-
-  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
-  integer(int32) function try_solve_step(self, u, du, singular) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: du(:, :)
-    integer(int32), intent(inout), contiguous, optional :: singular(:)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    call check_vector(self, shape(du, int64), "du", outcome)
-    if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
-    if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
-  end function try_solve_step
-
-  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
-  ! neml2_error_unsupported where the artifact has no package for it.
-  integer(int32) function try_solve_jacobian(self, u, a) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: a(:, :, :)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    call check_vector(self, shape(a, int64), "a", outcome)
-    if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
-  end function try_solve_jacobian
-
-  ! The product y of the Jacobian at `u` with `v`.
-  integer(int32) function try_solve_matvec(self, u, v, y) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :), v(:, :)
-    real(real64), intent(inout), contiguous :: y(:, :)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    call check_vector(self, shape(v, int64), "v", outcome)
-    call check_vector(self, shape(y, int64), "y", outcome)
-    if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
-  end function try_solve_matvec
-
-  ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
-  ! it all is well but where the residual is not finite. `iterations` is for the report.
-  integer(int32) function try_solve_accept(self, u, status, iterations) result(outcome)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
-    outcome = neml2_ok
-    call check_vector(self, shape(u, int64), "u", outcome)
-    if (present(status)) call check_vector(self, shape(status, int64), "status", outcome)
-    if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
-    if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
-  end function try_solve_accept
 
   ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
   ! a solve that began with tensors gives its results, and takes `outputs`.
@@ -3610,32 +4680,242 @@ contains
                        //trim(listed(extents))//".")
   end subroutine check_vector
 
-  ! What the library calls for a solver of neml2_model%forward_with.
+  ! What the library calls for a solver of neml2_model%forward_with: the context is the subroutine.
   function call_solver(context, system) result(stat) bind(c)
     type(c_ptr), value :: context, system
     integer(int32) :: stat
-    type(solver_context), pointer :: given
+    procedure(neml2_solver), pointer :: given
     type(neml2_solve) :: view ! without a handle, it has only a system
-    call c_f_pointer(context, given)
+    call c_f_procpointer(transfer(context, c_null_funptr), given)
     allocate (view%shared)
     view%shared%system = system
-    call given%solver(view, stat)
+    call given(view, stat)
   end function call_solver
+
+  ! begin generated: solves
+  ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
+  subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(inout) :: n, npoints
+    integer(int64), intent(inout), optional :: nunknowns
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_system_info) :: info
+    outcome = c_system_inspect(info, c_system(self))
+    if (outcome == neml2_ok) then
+      n = info%n
+      npoints = info%npoints
+      if (present(nunknowns)) nunknowns = info%nunknowns
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_size
+
+  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
+  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
+  ! one before.
+  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_unknown_info) :: info
+    outcome = c_system_unknown_inspect(info, c_system(self), index - 1)
+    if (outcome == neml2_ok) then
+      unknown = info%unknown + 1
+      first = info%offset + 1
+      pieces = info%pieces
+      piece_stride = info%piece_stride
+      piece_size = info%piece_size
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_layout
+
+  ! The initial guess, from the predictor of the model.
+  subroutine solve_guess(self, u, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(inout), contiguous :: u(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_guess
+
+  ! The residual r(u).
+  subroutine solve_residual(self, u, r, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: r(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(r, int64), "r", outcome)
+    if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_residual
+
+  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
+  subroutine solve_step(self, u, du, stat, errmsg, singular)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: du(:, :)
+    integer(int32), intent(inout), contiguous, optional :: singular(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(du, int64), "du", outcome)
+    if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
+    if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_step
+
+  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
+  ! neml2_error_unsupported where the artifact has no package for it.
+  subroutine solve_jacobian(self, u, a, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    real(real64), intent(inout), contiguous :: a(:, :, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(a, int64), "a", outcome)
+    if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_jacobian
+
+  ! The product y of the Jacobian at `u` with `v`.
+  subroutine solve_matvec(self, u, v, y, stat, errmsg)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :), v(:, :)
+    real(real64), intent(inout), contiguous :: y(:, :)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    call check_vector(self, shape(v, int64), "v", outcome)
+    call check_vector(self, shape(y, int64), "y", outcome)
+    if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_matvec
+
+  ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
+  ! it all is well but where the residual is not finite. `iterations` is for the report.
+  subroutine solve_accept(self, u, stat, errmsg, status, iterations)
+    class(neml2_solve), intent(in) :: self
+    real(real64), intent(in), contiguous :: u(:, :)
+    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = neml2_ok
+    call check_vector(self, shape(u, int64), "u", outcome)
+    if (present(status)) call check_vector(self, shape(status, int64), "status", outcome)
+    if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
+    if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_accept
+
+  integer(int32) function try_begin_int32(self, evaluation, npoints) result(outcome)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
+  end function try_begin_int32
+
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_int64(self, evaluation, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_int64
+
+  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_int32(self, evaluation, npoints)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_int32
+
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_begin_tensors(self, model, inputs, parameters)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine begin_tensors
+
+  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
+  ! and on failure.
+  subroutine solve_next(self, more, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_next(self, more)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_next
+
+  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
+  ! a solve that began with tensors gives its results, and takes `outputs`.
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
+    class(neml2_solve), intent(inout) :: self
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_solve_finish(self, outputs, report)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine solve_finish
+  ! end generated
 
   ! ------------------------------------------------------------------------------------------
   ! Schedulers
   !
   ! neml2_error_argument for a number out of its bounds, and where no scheduler was created.
   ! ------------------------------------------------------------------------------------------
-
-  ! A scheduler without devices.
-  integer(int32) function try_scheduler_create(self) result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    type(c_ptr) :: created
-    created = c_null_ptr
-    outcome = c_scheduler_create(created)
-    if (outcome == neml2_ok) call take(self, created, c_scheduler_free)
-  end function try_scheduler_create
 
   ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
   ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
@@ -3660,46 +4940,6 @@ contains
     outcome = c_scheduler_add(c_handle(self), given)
   end function try_add_int64
 
-  integer(int32) function try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
-    result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device, batch_size
-    integer(int32), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    integer(int64) :: at_once
-    at_once = 0
-    if (present(capacity)) at_once = capacity
-    outcome = try_add_int64(self, device, int(batch_size, int64), at_once, priority, runtime, device_index)
-  end function try_add_int32
-
-  ! How many devices there are.
-  integer(int32) function try_scheduler_count(self, count) result(outcome)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    outcome = c_scheduler_count(count, c_handle(self))
-  end function try_scheduler_count
-
-  ! What was added, with the capacity that it has.
-  integer(int32) function try_scheduler_info(self, index, device, batch_size, capacity, priority, runtime, &
-                                             device_index) result(outcome)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: device
-    integer(int64), intent(inout), optional :: batch_size, capacity
-    real(real64), intent(inout), optional :: priority
-    integer(int32), intent(inout), optional :: runtime, device_index
-    type(c_device) :: info
-    outcome = c_scheduler_inspect(info, c_handle(self), index - 1)
-    if (outcome /= neml2_ok) return
-    device = info%device
-    if (present(batch_size)) batch_size = info%batch_size
-    if (present(capacity)) capacity = info%capacity
-    if (present(priority)) priority = info%priority
-    if (present(runtime)) runtime = info%runtime
-    if (present(device_index)) device_index = info%device_index
-  end function try_scheduler_info
-
   ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
   ! modulo their count. neml2_error_argument where there are fewer processes than devices.
   integer(int32) function try_scheduler_keep_rank(self, local_rank, local_size) result(outcome)
@@ -3707,6 +4947,123 @@ contains
     integer(int32), intent(in) :: local_rank, local_size
     outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
   end function try_scheduler_keep_rank
+
+  ! begin generated: schedulers
+  ! A scheduler without devices.
+  subroutine scheduler_create(self, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_ptr) :: c_self
+    c_self = c_null_ptr
+    outcome = c_scheduler_create(c_self)
+    if (outcome == neml2_ok) call take(self, c_self, c_scheduler_free)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_create
+
+  ! Count the devices.
+  subroutine scheduler_count(self, count, stat, errmsg)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_scheduler_count(count, c_handle(self))
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_count
+
+  ! What was added, with the capacity that it has.
+  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: device
+    integer(int64), intent(inout), optional :: batch_size, capacity
+    real(real64), intent(inout), optional :: priority
+    integer(int32), intent(inout), optional :: runtime, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_device) :: info
+    outcome = c_scheduler_inspect(info, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      device = info%device
+      if (present(batch_size)) batch_size = info%batch_size
+      if (present(capacity)) capacity = info%capacity
+      if (present(priority)) priority = info%priority
+      if (present(runtime)) runtime = info%runtime
+      if (present(device_index)) device_index = info%device_index
+    end if
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_info
+
+  integer(int32) function try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
+    result(outcome)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device
+    integer(int32), intent(in) :: batch_size
+    integer(int32), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
+  end function try_add_int32
+
+  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
+  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
+  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
+  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
+  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device
+    integer(int64), intent(in) :: batch_size
+    integer(int64), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int64
+
+  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device, batch_size
+    integer(int32), intent(in), optional :: capacity, runtime, device_index
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine add_int32
+
+  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
+  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
+  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: local_rank, local_size
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = try_scheduler_keep_rank(self, local_rank, local_size)
+    if (present(stat)) stat = outcome
+    if (present(errmsg)) call tell(outcome, errmsg)
+  end subroutine scheduler_keep_rank
+  ! end generated
 
   ! ------------------------------------------------------------------------------------------
   ! Text and shapes
@@ -3760,13 +5117,6 @@ contains
     terminated = trim(text)//c_null_char
   end function c_text
 
-  ! The same of an argument that may be absent: it is not allocated then, and C gets NULL.
-  pure subroutine terminate(text, terminated)
-    character(*), intent(in), optional :: text
-    character(kind=c_char, len=:), allocatable, intent(out) :: terminated
-    if (present(text)) terminated = trim(text)//c_null_char
-  end subroutine terminate
-
   ! The text at a C pointer; empty where it is null.
   subroutine read_c(pointer, text)
     type(c_ptr), intent(in) :: pointer
@@ -3793,1792 +5143,5 @@ contains
     call c_f_pointer(sizes, values, [n])
     extents = values(n:1:-1)
   end function reversed
-  ! ------------------------------------------------------------------------------------------
-  ! Procedures that follow from those above: of other kinds, and with `stat` and `errmsg`
-  ! ------------------------------------------------------------------------------------------
-
-  ! begin generated: procedures
-  ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
-  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
-  subroutine neml2_error_get(index, status, message, stat, errmsg, cause)
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: status
-    character(:), allocatable, intent(inout) :: message
-    integer(int32), intent(inout), optional :: cause
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_error_get(index, status, message, cause)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_error_get
-
-  ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
-  subroutine neml2_log_level_set(channel, level, stat, errmsg)
-    character(*), intent(in) :: channel
-    integer(int32), intent(in) :: level
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_log_level_set(channel, level)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_log_level_set
-
-  ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
-  subroutine neml2_log_level_get(channel, level, stat, errmsg)
-    character(*), intent(in) :: channel
-    integer(int32), intent(inout) :: level
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_log_level_get(channel, level)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_log_level_get
-
-  ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
-  subroutine neml2_libtorch_suggest(place, stat, errmsg)
-    character(*), intent(in) :: place
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_libtorch_suggest(place)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_libtorch_suggest
-
-  ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
-  ! neml2_error_unsupported where it lacks something.
-  subroutine neml2_libtorch_open(path, version, stat, errmsg)
-    character(:), allocatable, intent(inout) :: path, version
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_libtorch_open(path, version)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_libtorch_open
-
-  ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
-  subroutine neml2_operator_declare(schema, stat, errmsg)
-    character(*), intent(in) :: schema
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_operator_declare(schema)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_declare
-
-  ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
-  subroutine neml2_stream_set(index, stream, stat, errmsg)
-    integer(int32), intent(in) :: index
-    type(c_ptr), intent(in) :: stream
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_stream_set(index, stream)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_stream_set
-
-  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
-  ! contains.
-  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
-    character(*), intent(in) :: schema
-    procedure(neml2_operator) :: procedure
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_operator_register(schema, procedure)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_register
-
-  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
-  subroutine neml2_operator_unregister(name, stat, errmsg)
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_operator_unregister(name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_operator_unregister
-
-  ! How many arguments the schema has, and how many tensors are to be given.
-  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(inout) :: narguments, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_size(self, narguments, noutputs)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_size
-
-  ! The position of an argument.
-  subroutine operator_find(self, name, index, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), intent(inout) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_find(self, name, index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_find
-
-  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
-  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: name
-    integer(int32), intent(inout) :: kind
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_argument_info(self, index, name, kind, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_argument_info
-
-  ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  subroutine get_argument_tensor(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_argument_tensor(self, index, tensor)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_tensor
-
-  subroutine get_argument_integer(self, index, number, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_argument_integer(self, index, number)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_integer
-
-  subroutine get_argument_real(self, index, number, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_argument_real(self, index, number)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_real
-
-  subroutine get_argument_logical(self, index, truth, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    logical, intent(inout) :: truth
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_argument_logical(self, index, truth)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_logical
-
-  subroutine get_argument_text(self, index, text, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_argument_text(self, index, text)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_argument_text
-
-  ! A list of tensors; one that is None is not set.
-  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_tensors(self, index, tensors)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_tensors
-
-  ! A list of integers or, 0 or 1, of booleans.
-  subroutine get_list_integers(self, index, list, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_integers(self, index, list)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_integers
-
-  subroutine get_list_reals(self, index, list, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_reals(self, index, list)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_list_reals
-
-  ! Give an output. Its values are copied: the tensor stays yours.
-  subroutine operator_set_output(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(inout) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(in) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_set_output(self, index, tensor)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine operator_set_output
-
-  ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
-  ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
-  ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
-  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
-  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
-  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
-  subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
-    class(neml2_model), intent(inout) :: self
-    character(*), intent(in) :: path
-    character(*), intent(in), optional :: name
-    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
-    type(neml2_scheduler), intent(in), optional :: scheduler
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_load(self, path, name, dtype, device, device_index, runtime, scheduler)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_load
-
-  ! How many points a device of the model's scheduler has evaluated since it was loaded.
-  subroutine model_points_evaluated(self, index, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_points_evaluated(self, index, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_points_evaluated
-
-  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
-  subroutine model_runtime(self, runtime, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_runtime(self, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_runtime
-
-  ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
-  subroutine model_dtype(self, dtype, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_dtype(self, dtype)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_dtype
-
-  ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
-  subroutine model_variable_count(self, kind, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_variable_count(self, kind, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_count
-
-  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
-  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    character(*), intent(in) :: name
-    integer(int64), intent(out) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_variable_find(self, kind, name, index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_find
-
-  ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
-  ! axes; empty for a scalar.
-  subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: shape(:)
-    integer(int64), intent(inout), optional :: sub_ndim
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_variable_shape(self, kind, index, shape, sub_ndim)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_shape
-
-  ! The element type of a variable, one of neml2_float64 and the others.
-  subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_variable_dtype(self, kind, index, dtype)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_variable_dtype
-
-  ! How many derivatives were compiled with respect to inputs (kind neml2_input) or parameters (neml2_parameter).
-  subroutine model_derivative_count(self, kind, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_derivative_count(self, kind, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_derivative_count
-
-  ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
-  ! output...); and whether each point has its own, else one is that of all.
-  subroutine model_derivative_info(self, kind, index, output, variable, stat, errmsg, shape, batched)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: output, variable
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    logical, intent(inout), optional :: batched
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_derivative_info(self, kind, index, output, variable, shape, batched)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_derivative_info
-
-  ! How many inputs are history: x~1, x~2 and so on, the values of x one and two steps before.
-  subroutine model_history_count(self, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_history_count(self, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_history_count
-
-  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
-  subroutine model_history_info(self, index, input, stat, errmsg, age, output, current)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: input
-    integer(int64), intent(inout), optional :: age, output, current
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_history_info(self, index, input, age, output, current)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_history_info
-
-  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
-  subroutine model_describe(self, text, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_describe(self, text)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_describe
-
-  ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
-  subroutine neml2_source_describe(path, text, stat, errmsg, name, dtype, device, device_index)
-    character(*), intent(in) :: path
-    character(:), allocatable, intent(inout) :: text
-    character(*), intent(in), optional :: name
-    integer(int32), intent(in), optional :: dtype, device, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_neml2_source_describe(path, text, name, dtype, device, device_index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine neml2_source_describe
-
-  ! How many options there are; neml2_capi.h lists them under "Options".
-  subroutine model_option_count(self, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_option_count(self, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_option_count
-
-  ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
-  subroutine set_option_number(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(in) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_set_option_number(self, name, value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_option_number
-
-  subroutine set_option_text(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name, value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_set_option_text(self, name, value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_option_text
-
-  ! Read an option.
-  subroutine get_option_number(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), intent(inout) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_option_number(self, name, value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_option_number
-
-  subroutine get_option_text(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    character(:), allocatable, intent(inout) :: value
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_option_text(self, name, value)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_option_text
-
-  subroutine set_parameter_real32(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), target, intent(in) :: value(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = set_parameter(self, name, layout_of(value))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine set_parameter_real32
-
-  subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine get_parameter_real32
-
-  ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
-  ! takes effect from the next evaluation on, and must not coincide with one on another thread.
-  subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_parameter_tensor(self, name, tensor)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_parameter_tensor
-
-  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  subroutine call_create(self, model, stat, errmsg)
-    class(neml2_call), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_create(self, model)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_create
-
-  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_real32
-
-  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_int64
-
-  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_input_int32
-
-  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_real32
-
-  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_int64
-
-  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_output_int32
-
-  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_real32
-
-  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_int64
-
-  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_parameter_int32
-
-  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_tangent_real32
-
-  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_jvp_real32
-
-  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_cotangent_real32
-
-  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, &
-                   layout_of(array), stride, first, variable)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_derivative_real32
-
-  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
-                   layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine bind_adjoint_real32
-
-  ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
-  ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
-  subroutine call_set_block_order(self, order, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: order
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_set_block_order(self, order)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_set_block_order
-
-  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
-  ! neml2_singular.
-  subroutine call_bind_status(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_bind_status(self, array)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_status
-
-  ! Bind the array that receives the Newton steps made at each point.
-  subroutine call_bind_iterations(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_bind_iterations(self, array)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_iterations
-
-  ! Bind the array that receives the last residual norm of each point.
-  subroutine call_bind_residual_norm(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_bind_residual_norm(self, array)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_residual_norm
-
-  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
-  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
-  subroutine call_bind_residual_history(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, contiguous, intent(in) :: array(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_bind_residual_history(self, array)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_residual_history
-
-  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
-  ! converged.
-  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_bind_suggested_cut(self, array)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_bind_suggested_cut
-
-  ! Take a binding back: an input is missing then, an output or a derivative is not written, a parameter is the stored
-  ! one, a direction is zero.
-  subroutine call_unbind_input(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_input(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_input
-
-  subroutine call_unbind_output(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_output(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_output
-
-  subroutine call_unbind_parameter(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_parameter(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_parameter
-
-  subroutine call_unbind_tangent(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_tangent(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_tangent
-
-  subroutine call_unbind_jvp(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_jvp(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_jvp
-
-  subroutine call_unbind_cotangent(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_cotangent(self, name)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_cotangent
-
-  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_derivative(self, output, variable, of_parameter)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_derivative
-
-  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_adjoint(self, variable, of_parameter)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_adjoint
-
-  ! The same of an array of the report, neml2_report_status and the others.
-  subroutine call_unbind_report(self, kind, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_report(self, kind)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine call_unbind_report
-
-  ! Evaluate `npoints` material points, int32 or int64. `stat` is the greatest status of any point, or an error:
-  ! neml2_error_missing where an input is not bound, neml2_error_shape where an array holds fewer points,
-  ! neml2_error_argument where arrays overlap. The outputs of points that are neml2_not_converged or neml2_singular are
-  ! left as they were.
-  subroutine run_int32(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_run_int32(self, npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine run_int32
-
-  subroutine run_int64(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_run_int64(self, npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine run_int64
-
-  function layout_real32(array) result(seen)
-    real(real32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_float32
-    if (.not. associated(array)) return
-    call look(seen, neml2_float32, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_real32
-
-  function layout_int64(array) result(seen)
-    integer(int64), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_int64
-    if (.not. associated(array)) return
-    call look(seen, neml2_int64, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_int64
-
-  function layout_int32(array) result(seen)
-    integer(int32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
-    seen%dtype = neml2_int32
-    if (.not. associated(array)) return
-    call look(seen, neml2_int32, array)
-    if (seen%dense) return
-    select rank (array)
-    rank (1)
-      call measure(seen, 1, array(lbound(array, 1) + 1:))
-    rank (2)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:))
-    rank (3)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:))
-    rank (4)
-      call measure(seen, 1, array(lbound(array, 1) + 1:, :, :, :))
-      call measure(seen, 2, array(:, lbound(array, 2) + 1:, :, :))
-      call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
-      call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
-    end select
-  end function layout_int32
-
-  ! Evaluate a model.
-  subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_forward(self, inputs, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_forward
-
-  ! The same with a solver of yours in place of the built-in one.
-  subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
-    class(neml2_model), intent(in) :: self
-    procedure(neml2_solver) :: solver
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_forward_with(self, solver, inputs, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_forward_with
-
-  ! The derivatives of the outputs along one direction; that of an output without any is not set.
-  subroutine model_jvp(self, inputs, tangents, jvps, stat, errmsg, outputs, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
-    type(neml2_tensor), intent(inout) :: jvps(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_jvp(self, inputs, tangents, jvps, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_jvp
-
-  ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
-  subroutine model_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
-    type(neml2_tensor), intent(inout) :: adjoints(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_vjp
-
-  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
-  ! points have the same one.
-  subroutine model_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: blocks(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_jacobian(self, inputs, blocks, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_jacobian
-
-  ! All derivatives with respect to parameters.
-  subroutine model_param_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: blocks(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_param_jacobian(self, inputs, blocks, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_param_jacobian
-
-  ! The adjoints of the parameters, which have the shapes of the parameters.
-  subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
-    class(neml2_model), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
-    type(neml2_tensor), intent(inout) :: adjoints(:)
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_param_vjp(self, inputs, cotangents, adjoints, outputs, parameters, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_param_vjp
-
-  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  subroutine tensor_create(self, shape, stat, errmsg, dtype)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), intent(in) :: shape(:)
-    integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_tensor_create(self, shape, dtype)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_create
-
-  subroutine wrap_real32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_real32
-
-  subroutine wrap_int64(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_int64
-
-  subroutine wrap_int32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = wrap(self, layout_of(array))
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine wrap_int32
-
-  ! The shape in Fortran's order, and the strides in elements.
-  subroutine tensor_shape(self, shape, stat, errmsg, strides)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: shape(:)
-    integer(int64), allocatable, intent(inout), optional :: strides(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_tensor_shape(self, shape, strides)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_shape
-
-  ! The element type, one of neml2_float64 and the others.
-  subroutine tensor_dtype(self, dtype, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), intent(inout) :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_tensor_dtype(self, dtype)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_dtype
-
-  subroutine values_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_float32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_real32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_real32
-
-  subroutine values_int64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_int64
-
-  subroutine values_int32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine values_int32
-
-  subroutine copy_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    real(real32), pointer :: all(:)
-    call find_values(self, neml2_float32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_real32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_real32
-
-  subroutine copy_int64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int64), pointer :: all(:)
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int64
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_int64
-
-  subroutine copy_int32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int32), pointer :: all(:)
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine copy_int32
-
-  ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
-  subroutine report_get(self, kind, tensor, stat, errmsg)
-    class(neml2_report), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_report_get(self, kind, tensor)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine report_get
-
-  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
-  subroutine report_unknown(self, index, tensor, stat, errmsg)
-    class(neml2_report), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_report_unknown(self, index, tensor)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine report_unknown
-
-  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
-  ! `runtime` neml2_runtime_auto.
-  subroutine graph_load(self, path, stat, errmsg, device, device_index, runtime)
-    class(neml2_graph), intent(inout) :: self
-    character(*), intent(in) :: path
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_load(self, path, device, device_index, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_load
-
-  ! Load a package whose file has been read: its bytes, which are not needed any more then.
-  subroutine graph_load_bytes(self, content, stat, errmsg, device, device_index, runtime)
-    class(neml2_graph), intent(inout) :: self
-    integer(int8), target, intent(in), contiguous :: content(:)
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_load_bytes(self, content, device, device_index, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_load_bytes
-
-  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
-  subroutine graph_runtime(self, runtime, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_runtime(self, runtime)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_runtime
-
-  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine graph_device(self, type, index, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_device(self, type, index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_device
-
-  ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine tensor_device(self, type, index, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_tensor_device(self, type, index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine tensor_device
-
-  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
-  ! CUDA devices.
-  subroutine model_device(self, type, index, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_device(self, type, index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine model_device
-
-  ! How many tensors the graph takes and returns.
-  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: ninputs, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_arity(self, ninputs, noutputs)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_arity
-
-  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
-  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: dtype
-    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_input_info(self, index, dtype, least, greatest)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_input_info
-
-  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
-  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    character(:), allocatable, intent(inout) :: in_spec, out_spec
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_call_spec(self, in_spec, out_spec)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_call_spec
-
-  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
-  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
-  ! the process.
-  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
-    class(neml2_graph), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    logical, intent(in), optional :: guards
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_run(self, inputs, outputs, guards)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_run
-
-  ! How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
-  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
-  ! equal.
-  subroutine graph_constant_count(self, count, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_constant_count(self, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_constant_count
-
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
-  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
-  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
-  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
-    class(neml2_graph), intent(in) :: self
-    character(*), intent(in) :: names(:)
-    type(neml2_tensor), intent(in) :: values(:)
-    logical, intent(in), optional :: share
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_set_constants(self, names, values, share)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine graph_set_constants
-
-  ! Begin a solve of `npoints` points, int32 or int64, with what is bound in `evaluation`, as its `run` would; or, with
-  ! tensors, as `forward` of the model would. What was begun before is abandoned on success and kept on failure.
-  subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int32), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_begin_int32(self, evaluation, npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_int32
-
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_begin_int64(self, evaluation, npoints)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_int64
-
-  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_begin_tensors(self, model, inputs, parameters)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine begin_tensors
-
-  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
-  ! and on failure.
-  subroutine solve_next(self, more, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    logical, intent(out) :: more
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_next(self, more)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_next
-
-  ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
-  subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(inout) :: n, npoints
-    integer(int64), intent(inout), optional :: nunknowns
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_size(self, n, npoints, nunknowns)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_size
-
-  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
-  ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
-  ! one before.
-  subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: unknown, first, pieces, piece_stride, piece_size
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_layout
-
-  ! The initial guess, from the predictor of the model.
-  subroutine solve_guess(self, u, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(inout), contiguous :: u(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_guess(self, u)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_guess
-
-  ! The residual r(u).
-  subroutine solve_residual(self, u, r, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: r(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_residual(self, u, r)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_residual
-
-  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
-  subroutine solve_step(self, u, du, stat, errmsg, singular)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: du(:, :)
-    integer(int32), intent(inout), contiguous, optional :: singular(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_step(self, u, du, singular)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_step
-
-  ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
-  ! neml2_error_unsupported where the artifact has no package for it.
-  subroutine solve_jacobian(self, u, a, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    real(real64), intent(inout), contiguous :: a(:, :, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_jacobian(self, u, a)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_jacobian
-
-  ! The product y of the Jacobian at `u` with `v`.
-  subroutine solve_matvec(self, u, v, y, stat, errmsg)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :), v(:, :)
-    real(real64), intent(inout), contiguous :: y(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_matvec(self, u, v, y)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_matvec
-
-  ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
-  ! it all is well but where the residual is not finite. `iterations` is for the report.
-  subroutine solve_accept(self, u, stat, errmsg, status, iterations)
-    class(neml2_solve), intent(in) :: self
-    real(real64), intent(in), contiguous :: u(:, :)
-    integer(int32), intent(in), contiguous, optional :: status(:), iterations(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_accept(self, u, status, iterations)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_accept
-
-  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
-  ! a solve that began with tensors gives its results, and takes `outputs`.
-  subroutine solve_finish(self, stat, errmsg, outputs, report)
-    class(neml2_solve), intent(inout) :: self
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_finish(self, outputs, report)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine solve_finish
-
-  ! A scheduler without devices.
-  subroutine scheduler_create(self, stat, errmsg)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_scheduler_create(self)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_create
-
-  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
-  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
-  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
-  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
-  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int64), intent(in) :: batch_size
-    integer(int64), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine add_int64
-
-  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device, batch_size
-    integer(int32), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine add_int32
-
-  ! How many devices there are.
-  subroutine scheduler_count(self, count, stat, errmsg)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_scheduler_count(self, count)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_count
-
-  ! What was added, with the capacity that it has.
-  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: device
-    integer(int64), intent(inout), optional :: batch_size, capacity
-    real(real64), intent(inout), optional :: priority
-    integer(int32), intent(inout), optional :: runtime, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_scheduler_info(self, index, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_info
-
-  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
-  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
-  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: local_rank, local_size
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_scheduler_keep_rank(self, local_rank, local_size)
-    if (present(stat)) stat = outcome
-    if (present(errmsg)) call tell(outcome, errmsg)
-  end subroutine scheduler_keep_rank
-  ! end generated
 
 end module neml2_capi

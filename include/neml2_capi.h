@@ -145,7 +145,7 @@ NEML2_CAPI const char *neml2_version(void);
  * Status and errors
  * ------------------------------------------------------------------------------------------- */
 
-/** What a function returned, and, for the first four, what became of one material point. */
+/** Status of a call and, for the first four, of one material point. */
 enum {
   NEML2_OK = 0,
 
@@ -168,7 +168,7 @@ enum {
   NEML2_ERROR_INTERNAL = -11    /**< a defect of this library */
 };
 
-/** Why a call failed, where a program may want to cure it and the status alone does not tell. */
+/** Cause of a failure that a program may cure, where the status alone does not tell it. */
 enum {
   NEML2_CAUSE_NONE = 0,             /**< the status says it all */
   NEML2_CAUSE_LIBTORCH_MISSING = 1, /**< UNSUPPORTED: libtorch was not found; see neml2_libtorch_suggest() */
@@ -191,12 +191,12 @@ NEML2_CAPI int32_t neml2_error_cause(void);
  *  Errors: it cannot fail. Threads: any. */
 NEML2_CAPI int32_t neml2_error_message(char *buffer, int64_t capacity, int64_t *needed);
 
-/** Like neml2_error_message(), for the name of the variable, parameter, option, segment or file that the
+/** Copy, as neml2_error_message() does, the name of the variable, parameter, option, segment or file that the
  *  error is about; empty where there is none.
  *  Errors: it cannot fail. Threads: any. */
 NEML2_CAPI int32_t neml2_error_subject(char *buffer, int64_t capacity, int64_t *needed);
 
-/** How many errors this thread's last failed call met: 1, or more where a scheduler's devices failed side by side; 0
+/** Count the errors of this thread's last failed call: 1, or more where a scheduler's devices failed side by side; 0
  *  where none failed yet. They are in the order of their points.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_error_count(int64_t *out);
@@ -207,8 +207,8 @@ NEML2_CAPI int32_t neml2_error_count(int64_t *out);
 NEML2_CAPI int32_t neml2_error_get(int32_t *status, int32_t *cause, char *buffer, int64_t capacity, int64_t *needed,
                                    int64_t index);
 
-/** For those who write a face in another language, or a solver: record an error of this thread that was found outside
- *  of the library, so that it is read like the others. `cause` is one of NEML2_CAUSE_*, or a number of
+/** Record an error of this thread that was found outside of the library, in a solver or in the face of another
+ *  language, so that it is read like the others. `cause` is one of NEML2_CAUSE_*, or a number of
  *  yours from NEML2_CAUSE_OF_HOST on, by which you find what you know of the error again when the library has passed
  *  it on. `subject` and `message` are copied, and NULL is empty. Returns `status`, which must not be NEML2_OK.
  *  Errors: none more. Threads: any. */
@@ -228,7 +228,7 @@ typedef struct neml2_call neml2_call;
  *  is counted and may be shared by several handles. */
 typedef struct neml2_tensor neml2_tensor;
 
-/** What one evaluation over tensors has to say about each point. */
+/** Statuses, iterations and norms of the points of one evaluation over tensors. */
 typedef struct neml2_report neml2_report;
 
 /** An evaluation whose nonlinear systems the caller solves. */
@@ -246,7 +246,7 @@ typedef struct neml2_operator_call neml2_operator_call;
 /** Devices over which a model spreads its points. */
 typedef struct neml2_scheduler neml2_scheduler;
 
-/** Element types; 0 is the one that is usual. */
+/** Element types; 0 is the usual one. */
 enum {
   NEML2_FLOAT64 = 1,
   NEML2_FLOAT32 = 2,
@@ -260,10 +260,10 @@ enum {
   NEML2_BFLOAT16 = 10
 };
 
-/** Where memory is, by the numbers of DLPack; 0 is the one that is usual. */
+/** Kind of memory, by the numbers of DLPack; 0 is the usual one. */
 enum { NEML2_DEVICE_CPU = 1, NEML2_DEVICE_CUDA = 2 };
 
-/** What packages run on. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
+/** Runtime of packages. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
  *  AUTO is the built-in runtime for each package of which it has all that is called, else libtorch. TENSORS is
  *  libtorch, and Newton's method and the chain rule by its operators, too: what a model on CUDA always has, on the CPU
  *  to try it (experimental). */
@@ -288,7 +288,7 @@ enum { NEML2_INPUT = 0, NEML2_OUTPUT = 1, NEML2_PARAMETER = 2, NEML2_UNKNOWN = 3
  * where `size` is none of its sizes, or where a field is given that the library does not know.
  * ------------------------------------------------------------------------------------------- */
 
-/** What to open, and for what. Texts and bytes are borrowed for the length of the call. */
+/** Model or graph to open, its device and element type. Texts and bytes are borrowed for the length of the call. */
 typedef struct neml2_source {
   int64_t size;         /**< sizeof(neml2_source) */
   const char *path;     /**< an artifact, a HIT stub or a package (.pt2): see neml2_model_open(), neml2_graph_open() */
@@ -337,7 +337,7 @@ typedef struct neml2_model_info {
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_inspect(neml2_model_info *out, const neml2_model *model);
 
-/** How many variables of a kind there are.
+/** Count the variables of a kind.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_variable_count(int64_t *out, const neml2_model *model, int32_t kind);
 
@@ -363,7 +363,7 @@ typedef struct neml2_variable_info {
 NEML2_CAPI int32_t neml2_model_variable_inspect(neml2_variable_info *out, const neml2_model *model, int32_t kind,
                                                 int64_t index);
 
-/** How many derivatives were compiled with respect to inputs (`kind` NEML2_INPUT) or parameters (NEML2_PARAMETER).
+/** Count the derivatives that were compiled with respect to inputs (`kind` NEML2_INPUT) or parameters (NEML2_PARAMETER).
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_derivative_count(int64_t *out, const neml2_model *model, int32_t kind);
 
@@ -386,7 +386,7 @@ typedef struct neml2_derivative_info {
 NEML2_CAPI int32_t neml2_model_derivative_inspect(neml2_derivative_info *out, const neml2_model *model, int32_t kind,
                                                   int64_t index);
 
-/** How many inputs are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
+/** Count the inputs that are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_history_count(int64_t *out, const neml2_model *model);
 
@@ -403,12 +403,12 @@ typedef struct neml2_history_info {
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_history_inspect(neml2_history_info *out, const neml2_model *model, int64_t index);
 
-/** What the model holds, as neml2_source_describe() says it. `buffer`, `capacity` and `needed` as in
+/** Describe a model, as neml2_source_describe() does. `buffer`, `capacity` and `needed` as in
  *  neml2_error_message().
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_describe(char *buffer, int64_t capacity, int64_t *needed, const neml2_model *model);
 
-/** What an artifact holds, as a JSON document: inputs, outputs, parameters, segments with their packages, the pairs
+/** Describe an artifact by a JSON document: inputs, outputs, parameters, segments with their packages, the pairs
  *  that derivatives were compiled for, solver settings. The document has the same form for every schema of NEML2. No
  *  package is loaded, and `runtime` does not count. `buffer`, `capacity` and `needed` as in neml2_error_message().
  *  Errors: NAME, DTYPE, FILE, ARTIFACT, UNSUPPORTED. Threads: any. */
@@ -431,7 +431,7 @@ NEML2_CAPI int32_t neml2_source_describe(char *buffer, int64_t capacity, int64_t
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model);
 
-/** What an array is in a call: a variable, by its kind NEML2_INPUT, NEML2_OUTPUT or NEML2_PARAMETER, or one of these.
+/** Role of an array in a call: a variable, by its kind NEML2_INPUT, NEML2_OUTPUT or NEML2_PARAMETER, or one of these.
  *
  *  NEML2_INPUT       read; every input must be bound when the call runs
  *  NEML2_OUTPUT      written, if it is bound. It may be the very array of an input, with the same stride, or one that
@@ -489,7 +489,7 @@ enum { NEML2_OUTPUT_FIRST = 0, NEML2_INPUT_FIRST = 1 };
  *  Errors: none more. Threads: one. */
 NEML2_CAPI int32_t neml2_call_block_order_set(neml2_call *call, int32_t order);
 
-/** What an evaluation can report of each material point. */
+/** Quantities that an evaluation can report of each material point. */
 enum {
   NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
   NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
@@ -683,7 +683,7 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  * What keeps a capsule from being written is told to the log, and changes no result.
  * ------------------------------------------------------------------------------------------- */
 
-/** How many options there are.
+/** Count the options.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_option_count(int64_t *out, const neml2_model *model);
 
@@ -787,7 +787,7 @@ typedef struct neml2_system_info {
  *  Errors: none more. Threads: one. */
 NEML2_CAPI int32_t neml2_system_inspect(neml2_system_info *out, const neml2_system *system);
 
-/** Where an unknown stands in the vector of a point. Its values in row-major order are `pieces` pieces of `piece_size`
+/** Place of an unknown in the vector of a point. Its values in row-major order are `pieces` pieces of `piece_size`
  *  numbers, the first at `offset` and each `piece_stride` after the one before: one piece in a dense group, and one per
  *  sub-batch site in a block group, where the unknowns interleave. A residual belongs to each place in the same way. */
 typedef struct neml2_unknown_info {
@@ -834,7 +834,7 @@ NEML2_CAPI int32_t neml2_system_matvec(double y[], neml2_system *system, const d
 NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double u[], const int32_t status[],
                                        const int32_t iterations[]);
 
-/** neml2_model_forward() with a solver of yours in place of the built-in one: it is called for each system, and must
+/** Evaluate a model, as neml2_model_forward() does, with a solver of yours: it is called for each system, and must
  *  accept it; what neml2_system_accept() is told counts. Where it returns a negative status, the evaluation ends with
  *  that status. The functions of this library may be called inside; the floating-point environment is the default one
  *  there. `solver` is called on the calling thread.
@@ -879,11 +879,11 @@ typedef struct neml2_graph_info {
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_inspect(neml2_graph_info *out, const neml2_graph *graph);
 
-/** How many tensors the graph takes (NEML2_INPUT) or returns (NEML2_OUTPUT).
+/** Count the tensors that the graph takes (NEML2_INPUT) or returns (NEML2_OUTPUT).
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_variable_count(int64_t *out, const neml2_graph *graph, int32_t kind);
 
-/** What a graph was compiled for, of one input or output. Names are those that the author of the package gave, where
+/** Name, shape and element type of one input or output that a graph was compiled for. Names are those that the author of the package gave, where
  *  the package tells them: of arguments in one of neml2_capi.export.package(), else of keyword arguments and in
  *  dictionaries ("parts.1" is in the dictionary or list "parts"); any other has a name that torch made up, such as
  *  "arg0_1", or "output0". Of an output it tells what the package tells: what an operator outside of the package
@@ -913,14 +913,14 @@ NEML2_CAPI int32_t neml2_graph_variable_inspect(neml2_graph_variable_info *out, 
 NEML2_CAPI int32_t neml2_graph_run(neml2_tensor *outputs[], int64_t noutputs, const neml2_graph *graph,
                                    neml2_tensor *const inputs[], int64_t ninputs);
 
-/** neml2_graph_run() without its checks and copies, but for the numbers of tensors: for inputs that are known to be
+/** Run the graph without the checks and copies of neml2_graph_run(), but for the numbers of tensors: the inputs must be
  *  what the package was compiled for, in element type, sizes and order in memory. Others are read as if they were,
  *  beyond their ends if they are too small. `outputs` receives owned handles.
  *  Errors: RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_run_unguarded(neml2_tensor *outputs[], int64_t noutputs, const neml2_graph *graph,
                                              neml2_tensor *const inputs[], int64_t ninputs);
 
-/** How many constants (weights, buffers) the graph has. A package of neml2_capi.export.package() has all; in others,
+/** Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all; in others,
  *  the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
  *  equal.
  *  Errors: RUNTIME. Threads: any. */
@@ -951,7 +951,7 @@ NEML2_CAPI int32_t neml2_graph_constant_set(neml2_graph *graph, int64_t count, c
  * Python package torch), else the one that was suggested.
  * ------------------------------------------------------------------------------------------- */
 
-/** Where libtorch is where nothing else says so; `place` as in NEML2_CAPI_LIBTORCH. It is not looked at before it is
+/** Suggest the place of libtorch, for where nothing else tells it; `place` as in NEML2_CAPI_LIBTORCH. It is not looked at before it is
  *  needed, and does nothing once libtorch was opened.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_libtorch_suggest(const char *place);
@@ -1008,7 +1008,7 @@ NEML2_CAPI int32_t neml2_operator_declare(const char *schema);
  * "auto", one that is registered lets the built-in runtime be taken.
  * ------------------------------------------------------------------------------------------- */
 
-/** What an argument is; a list of integers is INTEGER. NONE: it was not given. */
+/** Kind of an argument; a list of integers is INTEGER. NONE: it was not given. */
 enum {
   NEML2_ARGUMENT_NONE = 0,
   NEML2_ARGUMENT_TENSOR = 1,
@@ -1034,7 +1034,7 @@ NEML2_CAPI int32_t neml2_operator_register(const char *schema, neml2_operator_fn
  *  Errors: NAME. Threads: any. */
 NEML2_CAPI int32_t neml2_operator_unregister(const char *name);
 
-/** How many arguments the schema has (NEML2_INPUT), or outputs (NEML2_OUTPUT).
+/** Count the arguments of the schema (NEML2_INPUT), or its outputs (NEML2_OUTPUT).
  *  Errors: none more. Threads: one. */
 NEML2_CAPI int32_t neml2_operator_call_count(int64_t *out, const neml2_operator_call *call, int32_t kind);
 
@@ -1168,7 +1168,7 @@ typedef struct neml2_device {
  *  Errors: UNSUPPORTED. Threads: one. */
 NEML2_CAPI int32_t neml2_scheduler_add(neml2_scheduler *scheduler, const neml2_device *device);
 
-/** How many devices there are.
+/** Count the devices.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_scheduler_count(int64_t *out, const neml2_scheduler *scheduler);
 
@@ -1176,7 +1176,7 @@ NEML2_CAPI int32_t neml2_scheduler_count(int64_t *out, const neml2_scheduler *sc
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_scheduler_inspect(neml2_device *out, const neml2_scheduler *scheduler, int64_t index);
 
-/** For a process of many on one node, as MPI's: keep one device, that of number `local_rank` modulo their count.
+/** Keep one device, for a process of many on one node, as MPI's: that of number `local_rank` modulo their count.
  *  `local_rank` counts the `local_size` processes of this node from 0. Several processes may share a device; ARGUMENT
  *  where there are fewer processes than devices, since some would be idle: start more, or add fewer devices. Nothing
  *  here is linked with MPI; neml2_capi_mpi.h and neml2_capi_mpi.f90, and neml2_capi.mpi in Python, ask it for both
@@ -1188,8 +1188,8 @@ NEML2_CAPI int32_t neml2_scheduler_keep_rank(neml2_scheduler *scheduler, int64_t
  *  Errors: it cannot fail. Threads: one. */
 NEML2_CAPI void neml2_scheduler_free(neml2_scheduler **scheduler);
 
-/** How many points device `index` of a model's scheduler has evaluated since the model was opened: what a batch size or
- *  a priority is worth. ARGUMENT where the model has no such device.
+/** Count the points that device `index` of a model's scheduler has evaluated since the model was opened: what a batch
+ *  size or a priority is worth. ARGUMENT where the model has no such device.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_points(int64_t *out, const neml2_model *model, int64_t index);
 
@@ -1232,7 +1232,7 @@ NEML2_CAPI int32_t neml2_log_level_set(const char *channel, int32_t level);
  *  Errors: NAME. Threads: any. */
 NEML2_CAPI int32_t neml2_log_level_get(int32_t *out, const char *channel);
 
-/** How many records wait.
+/** Count the records that wait.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_log_count(int64_t *out);
 

@@ -189,9 +189,8 @@ inline std::vector<Error> last_errors() {
   static_cast<void>(neml2_error_count(&count));
   for (int64_t i = 0; count > 1 && i < count; ++i) {
     int32_t status = NEML2_OK, cause = NEML2_CAUSE_NONE;
-    const std::string message = text([&](char* buffer, int64_t capacity, int64_t* needed) {
-      static_cast<void>(neml2_error_get(&status, &cause, buffer, capacity, needed, i));
-    });
+    const std::string message =
+        text([&](auto... to) { static_cast<void>(neml2_error_get(&status, &cause, to..., i)); });
     errors.emplace_back(status, "", message, cause);
   }
   return errors;
@@ -262,7 +261,8 @@ inline int64_t multiply_add(int64_t a, int64_t b, int64_t c) {
 }
 
 /* How many elements there are; less than 0 where a size is. */
-inline int64_t product(const Shape& shape) {
+template <class Sizes>
+int64_t product(const Sizes& shape) {
   int64_t count = 1;
   for (const int64_t size : shape) {
     if (size <= 0) return size;
@@ -274,25 +274,13 @@ inline int64_t product(const Shape& shape) {
 /* NEML2_FLOAT64 and so on, of a C++ type. */
 template <class T>
 constexpr int32_t dtype_of() {
-  constexpr bool is_signed = std::is_integral_v<T> && std::is_signed_v<T>;
-  if constexpr (std::is_same_v<T, double>)
-    return NEML2_FLOAT64;
-  else if constexpr (std::is_same_v<T, float>)
-    return NEML2_FLOAT32;
-  else if constexpr (std::is_same_v<T, bool>)
-    return NEML2_BOOL;
-  else if constexpr (std::is_same_v<T, uint8_t>)
-    return NEML2_UINT8;
-  else if constexpr (is_signed && sizeof(T) == 8)
-    return NEML2_INT64;
-  else if constexpr (is_signed && sizeof(T) == 4)
-    return NEML2_INT32;
-  else if constexpr (is_signed && sizeof(T) == 2)
-    return NEML2_INT16;
-  else {
-    static_assert(is_signed && sizeof(T) == 1, "the library has no such element type");
-    return NEML2_INT8;
-  }
+  constexpr bool is_signed = std::is_integral_v<T> && std::is_signed_v<T>, is_byte = std::is_same_v<T, uint8_t>;
+  constexpr bool is_real = std::is_same_v<T, double> || std::is_same_v<T, float>, is_bool = std::is_same_v<T, bool>;
+  static_assert(is_signed || is_real || is_byte || is_bool, "the library has no such element type");
+  if constexpr (is_real) return sizeof(T) == 8 ? NEML2_FLOAT64 : NEML2_FLOAT32;
+  if constexpr (is_byte || is_bool) return is_bool ? NEML2_BOOL : NEML2_UINT8;
+  constexpr int32_t of_size[] = {0, NEML2_INT8, NEML2_INT16, 0, NEML2_INT32, 0, 0, 0, NEML2_INT64};
+  return of_size[sizeof(T)];
 }
 
 inline const char* name_of(int32_t dtype) {
@@ -483,6 +471,13 @@ struct Device {
 inline constexpr Device cpu{NEML2_DEVICE_CPU, 0};
 constexpr Device cuda(int32_t index = 0) { return {NEML2_DEVICE_CUDA, index}; }
 
+namespace detail {
+template <class Info>
+Device device_of(const Info& info) {
+  return {info.device, info.device_index};
+}
+}  // namespace detail
+
 /** An n-dimensional array. It owns its storage, or borrows yours; a const Tensor keeps its storage, not its values. */
 class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
  public:
@@ -540,10 +535,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   int32_t dtype() const { return inspect().dtype; }
 
   /** Where the memory is. */
-  Device device() const {
-    const neml2_tensor_info info = inspect();
-    return {info.device, info.device_index};
-  }
+  Device device() const { return detail::device_of(inspect()); }
 
   /** Sizes of the axes, borrowed from this handle. */
   Span<const int64_t> shape() const {
@@ -558,11 +550,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   }
 
   /** How many elements there are. */
-  int64_t size() const {
-    int64_t count = 1;
-    for (const int64_t length : shape()) count *= length;
-    return count;
-  }
+  int64_t size() const { return detail::product(shape()); }
 
   /** The first element, of any type; for those that are not row-major, see strides(). */
   void* data() const { return inspect().data; }
@@ -863,10 +851,7 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
   int32_t runtime() const { return inspect().runtime; }
 
   /** Where its inputs and outputs are. */
-  Device device() const {
-    const neml2_graph_info info = inspect();
-    return {info.device, info.device_index};
-  }
+  Device device() const { return detail::device_of(inspect()); }
 
   int64_t input_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_INPUT); }
   int64_t output_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_OUTPUT); }
@@ -1028,19 +1013,14 @@ class Model {
   int32_t runtime() const { return inspect().runtime; }
 
   /** Where its inputs, parameters and results are. */
-  Device device() const {
-    const neml2_model_info info = inspect();
-    return {info.device, info.device_index};
-  }
+  Device device() const { return detail::device_of(inspect()); }
 
   /** How many points a device of the model's scheduler has evaluated since the model was opened. */
   int64_t points_evaluated(int64_t index) const { return detail::made(neml2_model_points, get(), index); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
-    return detail::text([&](char* buffer, int64_t capacity, int64_t* needed) {
-      detail::checked(neml2_model_describe(buffer, capacity, needed, get()));
-    });
+    return detail::text([&](auto... to) { detail::checked(neml2_model_describe(to..., get())); });
   }
 
   /** The element type of the floating-point variables. */
@@ -1095,12 +1075,8 @@ class Model {
 
   /** The same for one number. */
   void set_parameter(const std::string& name, double value) {
-    const Tensor scalar = Tensor::zeros(dtype(), {});
-    if (scalar.dtype() == NEML2_FLOAT32)
-      *scalar.values<float>().data() = static_cast<float>(value);
-    else
-      *scalar.values<double>().data() = value;
-    set_parameter(name, scalar);
+    const float single = static_cast<float>(value);
+    set_parameter(name, dtype() == NEML2_FLOAT32 ? Tensor::copy(single, {}) : Tensor::copy(value, {}));
   }
 
   /** The solver options; neml2_capi.h says what they mean. */
@@ -1132,20 +1108,17 @@ class Model {
 
   /** Evaluate the model. */
   [[nodiscard]] Result forward(const Arguments& inputs, const Arguments& parameters = {}) const {
-    const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
-    return evaluate({}, [&](neml2_tensor** out, neml2_tensor**, neml2_report** report) {
-      return neml2_model_forward(out, report, get(), in.data(), replaced.data());
-    });
+    const auto forward = [](neml2_tensor** out, neml2_tensor**, const auto&... given) {
+      return neml2_model_forward(out, given...);
+    };
+    return evaluate({}, forward, tensors_of(NEML2_INPUT, inputs), tensors_of(NEML2_PARAMETER, parameters));
   }
 
   /** With the derivative along `tangents`, of inputs; those not given are zero. Result::derivatives has one tensor per
    *  output of which a derivative was compiled: at("stress"). */
   [[nodiscard]] Result jvp(const Arguments& inputs, const Arguments& tangents, const Arguments& parameters = {}) const {
-    const auto in = handles(NEML2_INPUT, inputs), along = handles(NEML2_INPUT, tangents);
-    const auto replaced = handles(NEML2_PARAMETER, parameters);
-    return evaluate(named(NEML2_OUTPUT), [&](neml2_tensor** out, neml2_tensor** jvps, neml2_report** report) {
-      return neml2_model_jvp(out, jvps, report, get(), in.data(), along.data(), replaced.data());
-    });
+    return evaluate(named(NEML2_OUTPUT), neml2_model_jvp, tensors_of(NEML2_INPUT, inputs),
+                    tensors_of(NEML2_INPUT, tangents), tensors_of(NEML2_PARAMETER, parameters));
   }
 
   /** With the transposed derivative applied to `cotangents`, of outputs; those not given are zero. Result::derivatives
@@ -1208,7 +1181,12 @@ class Model {
   }
 
   /* The handles of arguments in the order of the model's variables; NULL: not given. Never without a pointer. */
-  std::vector<neml2_tensor*> handles(int32_t kind, const Arguments& arguments) const {
+  struct Handles {
+    std::vector<neml2_tensor*> list;
+    operator neml2_tensor* const*() const noexcept { return list.data(); }
+  };
+
+  Handles tensors_of(int32_t kind, const Arguments& arguments) const {
     std::vector<neml2_tensor*> list(static_cast<std::size_t>(count(kind)) + 1);
     for (const Argument& argument : arguments) {
       neml2_tensor*& place = list[static_cast<std::size_t>(find(kind, argument.name))];
@@ -1217,18 +1195,18 @@ class Model {
         throw Error(NEML2_ERROR_ARGUMENT, argument.name, "'" + argument.name + "' is a tensor that was moved away.");
       place = argument.tensor;
     }
-    return list;
+    return {std::move(list)};
   }
 
   /* Names and room are there before the library hands tensors out: nothing is lost where memory ends. */
-  template <class Function>
-  Result evaluate(Tensors derivatives, Function&& function) const {
+  template <class Function, class... Given>
+  Result evaluate(Tensors derivatives, Function&& function, const Given&... given) const {
     Result result;
     result.outputs = named(NEML2_OUTPUT);
     result.derivatives = std::move(derivatives);
     std::vector<neml2_tensor*> out(result.outputs.size() + 1), more(result.derivatives.size() + 1);
     neml2_report* report = nullptr;
-    result.status = detail::checked(function(out.data(), more.data(), &report));
+    result.status = detail::checked(function(out.data(), more.data(), &report, get(), given...));
     result.outputs.receive(out);
     result.derivatives.receive(more);
     result.report = Report(report);
@@ -1241,20 +1219,15 @@ class Model {
 
   Result adjoint(int32_t kind, const Arguments& inputs, const Arguments& cotangents,
                  const Arguments& parameters) const {
-    const auto in = handles(NEML2_INPUT, inputs), from = handles(NEML2_OUTPUT, cotangents);
-    const auto replaced = handles(NEML2_PARAMETER, parameters);
-    return evaluate(named(kind), [&](neml2_tensor** out, neml2_tensor** adjoints, neml2_report** report) {
-      return neml2_model_vjp(out, adjoints, report, get(), kind, in.data(), from.data(), replaced.data());
-    });
+    return evaluate(named(kind), neml2_model_vjp, kind, tensors_of(NEML2_INPUT, inputs),
+                    tensors_of(NEML2_OUTPUT, cotangents), tensors_of(NEML2_PARAMETER, parameters));
   }
 
   Result blocks(int32_t kind, const Arguments& inputs, const Arguments& parameters) const {
-    const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
     Tensors pairs;
     for (const Derivative& pair : derivatives(kind)) pairs.expect(pair.output, pair.variable);
-    return evaluate(std::move(pairs), [&](neml2_tensor** out, neml2_tensor** made, neml2_report** report) {
-      return neml2_model_jacobian(out, made, report, get(), kind, in.data(), replaced.data());
-    });
+    return evaluate(std::move(pairs), neml2_model_jacobian, kind, tensors_of(NEML2_INPUT, inputs),
+                    tensors_of(NEML2_PARAMETER, parameters));
   }
 
   std::shared_ptr<neml2_model> handle_; /* shared with the calls, which ask it about the variables */
@@ -1263,9 +1236,7 @@ class Model {
 /** What an artifact holds, as a JSON document; no package is loaded. */
 inline std::string describe(const Source& source) {
   const neml2_source given = source.get();
-  return detail::text([&](char* buffer, int64_t capacity, int64_t* needed) {
-    detail::checked(neml2_source_describe(buffer, capacity, needed, &given));
-  });
+  return detail::text([&](auto... to) { detail::checked(neml2_source_describe(to..., &given)); });
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -1384,22 +1355,18 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_SUGGESTED_CUT ? names[kind] : "";
   }
 
+  /* A role's name in messages, and the kind of its variables. */
   struct Role {
     const char* name;
     int32_t kind;
   };
 
   static Role role_of(int32_t role) {
-    switch (role) {
-      case NEML2_INPUT: return {"input", NEML2_INPUT};
-      case NEML2_OUTPUT: return {"output", NEML2_OUTPUT};
-      case NEML2_PARAMETER: return {"parameter", NEML2_PARAMETER};
-      case NEML2_TANGENT: return {"tangent of", NEML2_INPUT};
-      case NEML2_JVP: return {"jvp of", NEML2_OUTPUT};
-      case NEML2_COTANGENT: return {"cotangent of", NEML2_OUTPUT};
-      case NEML2_ADJOINT: return {"adjoint of", NEML2_INPUT};
-      default: return {"adjoint of", NEML2_PARAMETER};
-    }
+    constexpr Role roles[] = {
+        {"input", NEML2_INPUT},         {"output", NEML2_OUTPUT},    {"parameter", NEML2_PARAMETER},
+        {"unknown", NEML2_UNKNOWN},     {"tangent of", NEML2_INPUT}, {"jvp of", NEML2_OUTPUT},
+        {"cotangent of", NEML2_OUTPUT}, {"adjoint of", NEML2_INPUT}, {"adjoint of", NEML2_PARAMETER}};
+    return roles[role];
   }
 
   /* What is only read is not written, whatever its type says. */
@@ -1469,11 +1436,8 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  *  borrowed from its Solve until the next step of that. Arrays of another length are NEML2_ERROR_SHAPE. */
 class System {
  public:
-  /** Where an unknown stands in the vector of a point; see neml2_unknown_info. */
-  struct Layout {
-    int64_t unknown; /**< among Model::variables(NEML2_UNKNOWN) */
-    int64_t offset, pieces, piece_stride, piece_size;
-  };
+  /** Where an unknown, counted among Model::variables(NEML2_UNKNOWN), stands in the vector of a point. */
+  using Layout = neml2_unknown_info;
 
   System() noexcept = default;
   explicit System(neml2_system* borrowed) : handle_(borrowed) {
@@ -1493,10 +1457,7 @@ class System {
   /** One per unknown of the system. */
   std::vector<Layout> layout() const {
     std::vector<Layout> list;
-    for (int64_t i = 0; i < unknowns_; ++i) {
-      const neml2_unknown_info at = detail::inspected(neml2_system_unknown_inspect, handle_, i);
-      list.push_back({at.unknown, at.offset, at.pieces, at.piece_stride, at.piece_size});
-    }
+    for (int64_t i = 0; i < unknowns_; ++i) list.push_back(detail::inspected(neml2_system_unknown_inspect, handle_, i));
     return list;
   }
 
@@ -1596,8 +1557,8 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
 
  private:
   static neml2_solve* begun(const Model& model, const Arguments& inputs, const Arguments& parameters) {
-    const auto in = model.handles(NEML2_INPUT, inputs), replaced = model.handles(NEML2_PARAMETER, parameters);
-    return detail::made(neml2_solve_begin, model.get(), in.data(), replaced.data());
+    const auto in = model.tensors_of(NEML2_INPUT, inputs), replaced = model.tensors_of(NEML2_PARAMETER, parameters);
+    return detail::made(neml2_solve_begin, model.get(), in.list.data(), replaced.list.data());
   }
 
   static neml2_solve* begun(const Call& call, int64_t npoints) {
@@ -1628,12 +1589,12 @@ Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Argum
     }
   };
   Context context{solver, nullptr};
-  const auto in = handles(NEML2_INPUT, inputs), replaced = handles(NEML2_PARAMETER, parameters);
-  return evaluate({}, [&](neml2_tensor** out, neml2_tensor**, neml2_report** report) {
-    const int32_t status = neml2_solve_run(out, report, get(), in.data(), replaced.data(), callback, &context);
+  const auto run = [&](neml2_tensor** out, neml2_tensor**, const auto&... given) {
+    const int32_t status = neml2_solve_run(out, given..., callback, &context);
     if (context.thrown) std::rethrow_exception(context.thrown);
     return status;
-  });
+  };
+  return evaluate({}, run, tensors_of(NEML2_INPUT, inputs), tensors_of(NEML2_PARAMETER, parameters));
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -1754,26 +1715,22 @@ class Operator {
    *  What it throws fails the run: an Error with its status, which must not be NEML2_NON_FINITE, all else with
    *  NEML2_ERROR_RUNTIME. */
   Operator(const std::string& schema, std::function<void(OperatorCall&)> function)
-      : function_(std::make_unique<Function>(std::move(function))), schema_(schema) {
+      : function_(new Function(std::move(function)), Unregister{schema}) {
     detail::checked(neml2_operator_register(schema.c_str(), &call, function_.get()));
-  }
-  ~Operator() { unregister(); }
-  Operator(Operator&&) noexcept = default;
-  Operator& operator=(Operator&& other) noexcept {
-    if (this != &other) {
-      unregister();
-      function_ = std::move(other.function_);
-      schema_ = std::move(other.schema_);
-    }
-    return *this;
+    function_.get_deleter().registered = true;
   }
 
  private:
   using Function = std::function<void(OperatorCall&)>;
 
-  void unregister() noexcept {
-    if (function_) static_cast<void>(neml2_operator_unregister(schema_.c_str()));
-  }
+  struct Unregister {
+    void operator()(const Function* function) const noexcept {
+      if (registered) static_cast<void>(neml2_operator_unregister(schema.c_str()));
+      delete function;
+    }
+    std::string schema;
+    bool registered = false;
+  };
 
   /* An exception must not pass through C. */
   static int32_t call(void* context, neml2_operator_call* borrowed) noexcept {
@@ -1790,8 +1747,7 @@ class Operator {
     }
   }
 
-  std::unique_ptr<Function> function_;
-  std::string schema_;
+  std::unique_ptr<Function, Unregister> function_;
 };
 
 /* ---------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def models(examples: bool) -> int:
 def _check_environment() -> Environment:
     if sys.version_info < (3, 11):
         found = ".".join(map(str, sys.version_info[:2]))
-        raise Failure(f"Python {found}; expected 3.11 or later, as griffe-sphinx. Run build.py with it.")
+        raise Failure(f"Python {found}; griffe needs 3.11. Run build.py with 3.11 or later.")
     return prepare("check", requirements("check"), ["check"])
 
 

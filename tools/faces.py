@@ -17,6 +17,7 @@ _CPP: Callers = {
     "neml2_model_variable_count": ["Model::variables"],
     "neml2_model_variable_find": ["Model::variable"],
     "neml2_model_variable_inspect": ["Model::variables"],
+    "neml2_operator_unregister": ["Operator::~Operator"],
 }
 _FORTRAN: Callers = {
     "neml2_call_bind": [

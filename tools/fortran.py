@@ -1,28 +1,32 @@
-"""What neml2_capi.f90 has from the header, and from its own procedures.
+"""What neml2_capi.f90 has from the header, from fortran_procedures.txt and from its own procedures.
 
-Four regions are generated: constants; structures; interfaces of the C functions; and procedures
-that follow from one by hand. A procedure of the kind real64 has siblings of other kinds, as far as
-a generic name lists them. A function `try_x`, which returns a status, has the subroutine `x`, with
-`stat` and `errmsg`.
+Generated are constants; structures; interfaces of the C functions; in each section the procedures
+that follow from a function of the header, or from one by hand; and the procedures that a type has.
+A function by hand `try_x`, which returns a status, has the subroutine `x`, with `stat` and
+`errmsg`; a procedure `x_real64` has siblings of other kinds, where the row `x: also(...)` says so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 
+from tools.fortran_procedures import (
+    NUMBERS,
+    Row,
+    bindings,
+    commented,
+    procedure,
+    rows_of,
+    subroutine,
+    wrapped,
+)
 from tools.header import Part, Variable
-from tools.regions import by_hand, fill
+from tools.regions import by_hand, fill, sections
 
-_NUMBERS = {
-    "int32_t": "integer(int32)",
-    "int64_t": "integer(int64)",
-    "double": "real(real64)",
-    "char": "character(kind=c_char)",
-}
-_KINDS = ("real32", "int64", "int32")
+TABLE = Path(__file__).with_name("fortran_procedures.txt")
 
 
 def with_generated(source: str, parts: Iterable[Part]) -> str:
@@ -31,14 +35,25 @@ def with_generated(source: str, parts: Iterable[Part]) -> str:
     source = fill(source, "constants", list(_constants(parts))[1:])
     source = fill(source, "structures", list(_structures(parts))[1:])
     source = fill(source, "interfaces", list(_interfaces(parts)))
-    return fill(source, "procedures", list(_procedures(by_hand(source)))[1:])
+    types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
+    rows = list(rows_of(TABLE.read_text(encoding="utf-8")))
+    head, contains, after = source.partition("\ncontains\n")
+    for section, text in sections(after):
+        lines = list(_assignments(types)) if section == "handles" else []
+        lines += _procedures([row for row in rows if row.section == section], parts, by_hand(text))
+        after = fill(after, section, lines[1:])
+    named = re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.MULTILINE)
+    lines = wrap(", ".join(named), 106)
+    head = fill(head, "public", [f"  public :: {line.rstrip(',')}" for line in lines])
+    for type_ in [*types, "neml2_operator_call"]:
+        head = fill(head, type_, list(_members(type_, after)))
+    return head + contains + after
 
 
 def _constants(parts: list[Part]) -> Iterator[str]:
     for part in parts:
         if part.enumerators:
-            text = re.sub(r"\bNEML2_\w+", lambda found: found[0].lower(), part.text)
-            yield from ("", *(f"  ! {line}" for line in wrap(" ".join(text.split()), 116)))
+            yield from ("", *commented(part.text))
         for name, value in part.enumerators:
             yield f"  integer(int32), parameter, public :: {name.lower()} = {value}"
 
@@ -53,7 +68,7 @@ def _structures(parts: list[Part]) -> Iterator[str]:
                     yield f"    type(c_ptr) :: {field.name} = c_null_ptr"
                 else:
                     initial = part.size if field.name == "size" else 0
-                    yield f"    {_NUMBERS[field.type]} :: {field.name} = {initial}"
+                    yield f"    {NUMBERS[field.type]} :: {field.name} = {initial}"
             yield f"  end type {name}"
 
 
@@ -64,11 +79,11 @@ def _interfaces(parts: list[Part]) -> Iterator[str]:
             continue
         name = "c_" + part.title.removeprefix("neml2_")
         is_subroutine = part.returns == "void"
-        result = "type(c_ptr)" if "*" in part.returns else _NUMBERS.get(part.returns)
+        result = "type(c_ptr)" if "*" in part.returns else NUMBERS.get(part.returns)
         kind = "subroutine" if is_subroutine else "function"
         head = f"{name}({', '.join(parameter.name for parameter in part.parameters)})"
         head = kind + " " + head if is_subroutine else f"{result} {kind} {head}"
-        yield from _wrapped(f'    {head} bind(c, name="{part.title}")')
+        yield from wrapped(f'    {head} bind(c, name="{part.title}")')
         yield "      import"
         declared: dict[str, list[str]] = {}
         for parameter in part.parameters:
@@ -84,37 +99,55 @@ def _dummy(parameter: Variable, structures: set[str]) -> tuple[str, str]:
     if parameter.type == "function" or parameter.type.endswith("_fn"):
         return "type(c_funptr), value", ""
     if levels == 0:
-        return f"{_NUMBERS[parameter.type]}, value", ""
+        return f"{NUMBERS[parameter.type]}, value", ""
     if levels == 1 and parameter.base in structures:
         own = "c_" + parameter.base.removeprefix("neml2_")
         return (
             f"type({own}), intent({'in' if 'const' in parameter.type else 'inout'}), optional",
             "",
         )
-    if levels == 1 and parameter.base not in _NUMBERS:  # a handle, or memory of any type
+    if levels == 1 and parameter.base not in NUMBERS:  # a handle, or memory of any type
         return "type(c_ptr), value", ""
     is_read = parameter.type.endswith("const") if levels > 1 else "const" in parameter.type
-    type_ = "type(c_ptr)" if levels > 1 else _NUMBERS[parameter.base]
+    type_ = "type(c_ptr)" if levels > 1 else NUMBERS[parameter.base]
     is_array = parameter.is_array or (levels == 1 and parameter.base == "char")
     return f"{type_}, intent({'in' if is_read else 'inout'}), optional", "(*)" * is_array
 
 
-@dataclass(frozen=True)
-class _Procedure:
-    """A procedure of the module, by hand, with the comment before it."""
+def _assignments(types: list[str]) -> Iterator[str]:
+    """What `b = a` does: another name for the same object."""
+    for type_ in types:
+        name = f"{type_.removeprefix('neml2_')}_assign"
+        yield from ("", f"  impure elemental subroutine {name}(left, right)")
+        yield f"    class({type_}), intent(inout) :: left"
+        yield f"    class({type_}), intent(in) :: right"
+        yield from ("    call share(left%shared, right%shared)", f"  end subroutine {name}")
 
-    comment: str
-    head: str  # "integer(int32) function"
-    name: str
-    arguments: list[str]
-    body: str  # the lines after the first statement, with the last
 
-    def declarations(self) -> Iterator[tuple[str, list[str]]]:
-        """The attributes of arguments, and their names, in order."""
-        for attributes, names in re.findall(r"^    (\S.*?) :: (.+)$", self.body, re.MULTILINE):
-            declared = [name.strip() for name in re.split(r",(?![^(]*\))", names)]
-            if declared[0].partition("(")[0] in self.arguments:
-                yield attributes, declared
+def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[str]:
+    """The procedures of a section: of its rows, and those that follow from what is by hand."""
+    named = {part.title: part for part in parts}
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        if row.function == "also":
+            kinds[row.name] = row.values
+        elif row.function == "bind":
+            for lines in bindings(row):
+                yield from ("", *lines)
+        elif "neml2_" + row.function in named:
+            yield from ("", *procedure(row, named))
+        else:
+            raise ValueError(f"neml2_{row.function}, of {TABLE.name}, is not in neml2_capi.h")
+    for found in _PROCEDURE.finditer(section):
+        name = found["name"].removeprefix("try_")
+        base, _, kind = name.rpartition("_")
+        texts = [found[0]]
+        for other in kinds.get(base, []) if kind in ("real64", "int64") else []:
+            texts.append(_of_kind(found[0].removeprefix(found["comment"]), kind, other))
+            yield from ("", *texts[-1].splitlines())
+        if name != found["name"]:
+            for text in texts:
+                yield from ("", *_with_status(text))
 
 
 _PROCEDURE = re.compile(
@@ -125,57 +158,56 @@ _PROCEDURE = re.compile(
 )
 
 
-def _procedures(source: str) -> Iterator[str]:
-    """What follows from the procedures that stand after `contains`."""
-    before, _, after = source.partition("\ncontains\n")
-    named = set(re.findall(r"\w+", before))
-    for found in _PROCEDURE.finditer(after):
-        arguments = re.findall(r"\w+", found["arguments"])
-        given = _Procedure(found["comment"], found["head"], found["name"], arguments, found["body"])
-        if given.name.startswith("try_"):
-            yield from ("", *_with_status(given))
-        if given.name.endswith("_real64"):
-            for kind in _KINDS:
-                sibling = given.name.replace("real64", kind)
-                if sibling in named and not re.search(rf"(subroutine|function) {sibling}\(", after):
-                    yield from ("", *_of_kind(found[0].removeprefix(given.comment), kind))
+def _of_kind(procedure: str, kind: str, other: str) -> str:
+    """A procedure for another kind of number."""
+
+    def type_(kind: str) -> str:
+        return f"{'real' if kind.startswith('real') else 'integer'}({kind})"
+
+    def dtype(kind: str) -> str:
+        return "neml2_" + kind.replace("real", "float")
+
+    text = procedure.replace(type_(kind), type_(other)).replace(dtype(kind), dtype(other))
+    return re.sub(rf"(?<=\w_){kind}\b", other, text)
 
 
-def _of_kind(procedure: str, kind: str) -> list[str]:
-    """A procedure of the kind real64 for another one."""
-    number = f"{'real' if kind.startswith('real') else 'integer'}({kind})"
-    text = procedure.replace("real(real64)", number).replace("neml2_float64", _dtype(kind))
-    return text.replace("real64", kind).splitlines()
-
-
-def _dtype(kind: str) -> str:
-    return "neml2_" + kind.replace("real", "float")
-
-
-def _with_status(given: _Procedure) -> Iterator[str]:
+def _with_status(text: str) -> Iterator[str]:
     """The subroutine that passes its arguments on to a function that returns a status."""
-    name = given.name.removeprefix("try_")
-    declared = list(given.declarations())
-    optional = {n.partition("(")[0] for a, names in declared if "optional" in a for n in names}
-    arguments = [argument for argument in given.arguments if argument not in optional]
-    arguments += ["stat", "errmsg", *(a for a in given.arguments if a in optional)]
-    yield from given.comment.splitlines()
-    yield from _wrapped(f"  subroutine {name}({', '.join(arguments)})")
-    for attributes, names in declared:
-        yield f"    {attributes} :: {', '.join(names)}"
-    yield "    integer(int32), intent(out), optional :: stat"
-    yield "    character(:), allocatable, intent(out), optional :: errmsg"
-    yield "    integer(int32) :: outcome"
-    yield from _wrapped(f"    outcome = {given.name}({', '.join(given.arguments)})")
-    yield "    if (present(stat)) stat = outcome"
-    yield "    if (present(errmsg)) call tell(outcome, errmsg)"
-    yield f"  end subroutine {name}"
+    found = _PROCEDURE.match(text)
+    assert found, text
+    arguments = re.findall(r"\w+", found["arguments"])
+    declared = {
+        name.partition("(")[0]: (attributes, name)
+        for attributes, names in re.findall(r"^    (\S.*?) :: (.+)$", found["body"], re.MULTILINE)
+        for name in re.split(r", (?![^(]*\))", names)
+    }
+    required = [declared[name] for name in arguments if "optional" not in declared[name][0]]
+    optional = [declared[name] for name in arguments if "optional" in declared[name][0]]
+    call = f"outcome = {found['name']}({', '.join(arguments)})"
+    name = found["name"].removeprefix("try_")
+    yield from subroutine(found["comment"].splitlines(), name, required, optional, [], [call])
 
 
-def _wrapped(statement: str, width: int = 120) -> Iterator[str]:
-    """A statement, on as many lines as it needs."""
-    while len(statement) > width:
-        place = statement.rindex(" ", 0, width - 1)
-        yield statement[:place] + " &"
-        statement = "      " + statement[place + 1 :]
-    yield statement
+# What tells apart the procedures of one generic name.
+_SUFFIX = re.compile(r"_(real64|real32|int64|int32|number|text|tensors?|logical)$")
+
+
+def _members(type_: str, procedures: str) -> Iterator[str]:
+    """The procedures that a type has: `model_x` is `x`, `x_real64` is one of the generic `x`."""
+    short = type_.split("_")[1] + "_"
+    plain: list[str] = []
+    generic: dict[str, list[str]] = {}
+    head = r"^  [\w ]*(?:subroutine|function) (?!try_)(\w+)\((?:self|left)\b[^)]*\)[^\n]*\n"
+    for found in re.finditer(rf"{head}    class\({type_}\)", procedures, re.MULTILINE):
+        name = found[1]
+        if name == short + "assign":
+            generic["assignment(=)"] = [name]
+        elif name.startswith(short):
+            plain.append(name)
+        elif suffix := _SUFFIX.search(name):
+            generic.setdefault(name[: suffix.start()], []).append(name)
+    yield from (f"    procedure :: {name.removeprefix(short)} => {name}" for name in plain)
+    for name, specific in generic.items():
+        yield from wrapped(f"    generic :: {name} => {', '.join(specific)}")
+    for specific in generic.values():
+        yield from wrapped(f"    procedure, private :: {', '.join(specific)}")

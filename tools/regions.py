@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 
 def fill(source: str, name: str, lines: list[str]) -> str:
@@ -17,6 +18,15 @@ def fill(source: str, name: str, lines: list[str]) -> str:
 def by_hand(source: str) -> str:
     """The source without what is generated."""
     return _region(r"[^\n]*").sub("", source)
+
+
+def sections(source: str) -> Iterator[tuple[str, str]]:
+    """The names of the regions, and what is written by hand before each, since the one before."""
+    begin = 0
+    for region in _region(r"(?:[^\n]*)").finditer(source):
+        name = region[1].strip().removeprefix("! begin generated: ")
+        yield name, source[begin : region.start()]
+        begin = region.end()
 
 
 def _region(name: str) -> re.Pattern[str]:

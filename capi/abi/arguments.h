@@ -1,4 +1,4 @@
-// What evaluations with tensors take and return: handles in, handles out, brought to one batch.
+// Arguments and results of evaluations with tensors: handles in, handles out, brought to one batch.
 #pragma once
 
 #include <memory>
@@ -8,29 +8,29 @@
 
 namespace neml2_capi::abi {
 
-// The tensors of one kind, and their arrays once the common batch is known. One that is not there is empty.
+// Tensors of one kind, and their arrays once the common batch is known. One that is not there is empty.
 struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
   Device device = {};  // that they must be on
-  // Where it is not null, they may be on another device: they are copied, and it is told the first such device.
+  // Receives the first other device that they are on, and they are copied; null where they must not be on another.
   Device* origin = nullptr;
   Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
 
-  // Check element type and trailing shape, and widen `batch` by the batch of this argument.
+  // Checks element type and trailing shape, and widens `batch` by the batch of this argument.
   void add(const Tensor& tensor, Dims& batch);
   void skip();
-  // Those of `handles` that are there; none where it is null.
+  // Adds those of `handles` that are there; none where it is null.
   void add_present(neml2_tensor* const* handles, Dims& batch);
   void bind(const Dims& batch, std::vector<model::Points>& arrays);
-  // Does any of them have more than one value?
+  // Tells whether any of them has more than one value.
   bool vary() const;
 };
 
-// All inputs; throws NEML2_ERROR_MISSING where one is not there.
+// Returns all inputs; throws NEML2_ERROR_MISSING where one is not there.
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch, Device* origin = nullptr);
-// All parameters: those of `handles`, which may be null, and else the stored ones.
+// Returns all parameters: those of `handles`, which may be null, and else the stored ones.
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch, Device* origin = nullptr);
 
@@ -39,14 +39,14 @@ struct Results {
   neml2_tensor** out = nullptr;
   Vector<Tensor> tensors = {};
 
-  // Room for a result whose array of one point is `variable`.
+  // Makes room for a result whose array of one point is `variable`.
   void add(const Dims& batch, bool batched, const model::Variable& variable, model::Points& array);
 };
 
-// A report that the evaluation will fill; the history, which is large, on request.
+// Makes a report that the evaluation will fill; the history, which is large, on request.
 std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
                                           model::Bindings& bindings);
-// The same once it is filled.
+// Returns the report once it is filled.
 std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
                                        const Dims& batch);
 

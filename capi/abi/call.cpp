@@ -5,7 +5,7 @@
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 
-// The bindings of a call; arrays that are not bound are null.
+// Bindings of a call; arrays that are not bound are null.
 struct neml2_call {
   explicit neml2_call(const neml2_model& of)
       : model(of.value),
@@ -31,7 +31,7 @@ using model::Kind;
 using model::Points;
 using model::Variable;
 
-// The array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
+// Returns the array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
 Points checked(const Variable& variable, const void* data, std::int32_t dtype, std::int64_t stride, bool may_repeat) {
   if (!data) return {};
   if (!is_dtype(dtype) || static_cast<DType>(dtype) != variable.dtype)
@@ -47,7 +47,7 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
   return {static_cast<char*>(const_cast<void*>(data)), stride};
 }
 
-// The bindings of a call, for a change.
+// Returns the bindings of a call, for a change.
 model::Bindings& bindings_of(neml2_call* call) {
   required(call, "call").plan.reset();
   return call->bindings;
@@ -92,7 +92,7 @@ void require_compiled(const model::Model& model, std::int32_t role, Kind kind, s
     refuse_derivative(name, join("derivatives with respect to '", name, "'"), join("OUTPUT:", name));
 }
 
-// A stored parameter as an array: one value, or one per point.
+// Returns a stored parameter as an array: one value, or one per point.
 Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points) {
   const std::int64_t size = parameter.point_shape.product();
   const std::int64_t batch = value.sizes().first(value.ndim() - parameter.point_shape.size()).product();
@@ -152,7 +152,6 @@ int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
     required(out, "out");
     require_host(*required(model, "model").value, "A call is");
     *out = new neml2_call(*model);
-    return NEML2_OK;
   });
 }
 
@@ -165,7 +164,6 @@ int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* 
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
     call->plan.reset();
-    return NEML2_OK;
   });
 }
 
@@ -182,7 +180,7 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].output == o && all[i].input == v) {
         arrays[i] = checked(all[i].block, data, dtype, point_stride, false);
-        return NEML2_OK;
+        return;
       }
     const std::string pair = join(model.variables(Kind::output)[o].name, ":", model.variables(by)[v].name);
     refuse_derivative(pair, join("the derivative '", pair, "'"), pair);
@@ -196,7 +194,6 @@ int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
     call->bindings.input_first = order == NEML2_INPUT_FIRST;
-    return NEML2_OK;
   });
 }
 
@@ -210,7 +207,6 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
       throw Error(NEML2_ERROR_SHAPE, "point_stride",
                   join("The point stride of a report must be 1 or more; got ", point_stride, "."));
     report[kind] = {static_cast<char*>(data), point_stride};
-    return NEML2_OK;
   });
 }
 
@@ -232,7 +228,6 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
     call->model->take(snapshot);
     complete(*call, npoints, snapshot, bindings);
     *out = new neml2_solve(model::Solve(call->routes, std::move(bindings), snapshot.options));
-    return NEML2_OK;
   });
 }
 

@@ -9,7 +9,7 @@ namespace neml2_capi::abi {
 namespace {
 
 constexpr std::uint32_t major_version = 1;
-// What DLPack calls the kinds of elements.
+// Codes of DLPack for the kinds of elements.
 constexpr std::uint8_t integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean = 6;
 
 struct ElementType {
@@ -38,7 +38,7 @@ DLDataType to_dlpack(DType dtype) {
   throw Error(NEML2_ERROR_DTYPE, "tensor", join("DLPack has no element type for ", name_of(dtype), "."));
 }
 
-// A tensor that somebody else holds through DLPack.
+// Tensor that somebody else holds through DLPack.
 struct Exported {
   DLManagedTensorVersioned managed;
   Tensor tensor;
@@ -81,7 +81,6 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
     handle->value =
         view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed, device);
     *out = handle.release();
-    return NEML2_OK;
   });
 }
 
@@ -107,6 +106,5 @@ int32_t neml2_tensor_to_dlpack(DLManagedTensorVersioned** managed, const neml2_t
                                    exported->strides,
                                    0};
     *managed = &exported.release()->managed;
-    return NEML2_OK;
   });
 }

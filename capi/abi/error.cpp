@@ -99,10 +99,7 @@ int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
 }
 
 int32_t neml2_error_count(int64_t* out) {
-  return guarded([&] {
-    required(out, "out") = count_of(last_error());
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = count_of(last_error()); });
 }
 
 int32_t neml2_error_get(int32_t* status, int32_t* cause, char* buffer, int64_t capacity, int64_t* needed,

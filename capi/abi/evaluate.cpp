@@ -17,7 +17,7 @@ using model::Kind;
 using model::Model;
 using model::Variable;
 
-// The sum of a result over the batch axes along which its variable is one value for many points.
+// Returns the sum of a result over the batch axes along which its variable is one value for many points.
 Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
   const Dims wanted = own.then(variable.point_shape);
   if (value.sizes() == wanted) return value;
@@ -25,8 +25,7 @@ Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
   const Dims batch = value.sizes().first(value.ndim() - variable.point_shape.size());
   const std::int64_t n = variable.point_shape.product(), points = batch.product();
   const Dims strides = own.row_major();
-  with_scalar(value.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(value.dtype(), [&]<class Scalar>(Scalar*) {
     const Scalar* from = value.data_as<const Scalar>();
     for (std::int64_t p = 0; p < points; ++p) {
       std::int64_t target = 0;
@@ -48,7 +47,7 @@ void move_to(Device device, Tensors& tensors) {
     if (tensor.data()) tensor = aoti::libtorch::moved(tensor, device);
 }
 
-// What an evaluation with tensors is asked for; what is null is not.
+// Request for an evaluation with tensors, of all that is not null.
 struct Request {
   neml2_tensor** outputs = nullptr;
   neml2_report** report = nullptr;
@@ -63,7 +62,7 @@ struct Request {
   Kind kind = Kind::input;  // of what is differentiated by
 };
 
-// Room for a result of each variable that has one; none where nobody asked.
+// Makes room for a result of each variable that has one; none where nobody asked.
 template <class Has>
 Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
                     std::vector<model::Points>& arrays, Has&& has) {
@@ -76,13 +75,13 @@ Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Var
   return results;
 }
 
-// Handles over results of a device, as the caller sees it.
+// Makes handles over results of a device, as the caller sees it.
 Handles seen(Vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) tensor = tensor.as_on(tensor.device().as_seen());
   return handles_of(std::move(tensors));
 }
 
-// Where points failed, their number is worth waiting for.
+// Returns the status. It waits for the number of points that failed, if any did.
 std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_t points) {
   if (!results.any_failed) return NEML2_OK;
   const Tensor status = aoti::libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
@@ -91,7 +90,7 @@ std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_
   return conclude(tally, points);
 }
 
-// The same over tensors of a device that the processor does not read.
+// Evaluates over tensors of a device that the processor does not read.
 std::int32_t evaluate_on_device(const Request& request, const Model& target, const model::Options& options,
                                 const Dims& batch, const Arguments& given, const Arguments& promoted,
                                 const Arguments& tangents, const Arguments& cotangents) {
@@ -164,7 +163,7 @@ std::int32_t evaluate(const Request& request) {
                                  of_parameters ? bindings.parameter_adjoints : bindings.adjoints,
                                  [&](std::size_t i) { return derivatives.by_input(i); });
   Results blocks{request.blocks};
-  // What is the same for all points may still depend on a parameter that is not.
+  // Blocks that are the same for all points may still depend on a parameter that is not.
   const bool vary = of_parameters || promoted.vary();
   for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
     blocks.add(batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
@@ -273,7 +272,6 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
     *out = new neml2_tensor{tensors[static_cast<std::size_t>(kind)]};
-    return NEML2_OK;
   });
 }
 
@@ -281,14 +279,10 @@ int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report,
   return guarded([&] {
     required(out, "out");
     const auto& unknowns = required(report, "report").unknowns;
-    if (index < 0 || index >= static_cast<std::int64_t>(unknowns.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The model has ", unknowns.size(), " unknowns; there is none at ", index, "."));
-    const Tensor& unknown = unknowns[static_cast<std::size_t>(index)];
+    const Tensor& unknown = entry_of(unknowns, index, "The model", "unknowns");
     if (!unknown.data())
       throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed: the unknowns of failed points are not there.");
     *out = new neml2_tensor{unknown};
-    return NEML2_OK;
   });
 }
 

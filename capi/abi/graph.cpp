@@ -10,16 +10,7 @@ using namespace neml2_capi::abi;
 
 namespace {
 
-// The entry of one input or output.
-template <class Spec>
-const Spec& at(const std::vector<Spec>& specs, std::int64_t index, const char* what) {
-  if (index < 0 || index >= std::ssize(specs))
-    throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The graph has ", specs.size(), " ", what, "; there is none at ", index, "."));
-  return specs[static_cast<std::size_t>(index)];
-}
-
-// What a run is given, as many as it takes, and with room for what it returns.
+// Returns the tensors that a run is given. Throws unless they are as many as it takes, with room for its outputs.
 Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std::int64_t noutputs,
                            neml2_tensor* const* inputs, std::int64_t ninputs) {
   if (ninputs != std::ssize(graph.inputs()) || noutputs != std::ssize(graph.outputs()))
@@ -52,13 +43,6 @@ aoti::Wanted wanted_for(const neml2_source& source) {
   return wanted;
 }
 
-// Returns true for NEML2_INPUT, false for NEML2_OUTPUT; throws for any other kind.
-bool is_input(std::int32_t kind) {
-  if (kind == NEML2_INPUT || kind == NEML2_OUTPUT) return kind == NEML2_INPUT;
-  throw Error(NEML2_ERROR_ARGUMENT, "kind",
-              join("A graph has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, "."));
-}
-
 }  // namespace
 
 int32_t neml2_graph_check(int32_t* runtime, const neml2_source* source) {
@@ -69,7 +53,6 @@ int32_t neml2_graph_check(int32_t* runtime, const neml2_source* source) {
       throw Error(NEML2_ERROR_UNSUPPORTED, "content", "Only files are checked: give the 'path' of the package.");
     const aoti::Runtime taken = aoti::check_package(&required(given.path, "path"), wanted);
     if (runtime) *runtime = static_cast<std::int32_t>(taken);
-    return NEML2_OK;
   });
 }
 
@@ -78,38 +61,33 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted = wanted_for(given);
-    if (!given.content) {
-      *out = new neml2_graph{aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
-      return NEML2_OK;
-    }
     if (given.content_size < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "content_size",
-                  join("The size must be 0 or more; got ", given.content_size, "."));
+                  join("The field 'content_size' must be 0 or more; got ", given.content_size, "."));
     const std::string_view bytes(static_cast<const char*>(given.content), static_cast<std::size_t>(given.content_size));
-    *out = new neml2_graph{aoti::load_graph(bytes, wanted)};
-    return NEML2_OK;
+    *out =
+        new neml2_graph{given.content ? aoti::load_graph(bytes, wanted)
+                                      : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
   });
 }
 
 int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
-    neml2_graph_info info{};
-    info.in_spec = value.call_spec().in.c_str();
-    info.out_spec = value.call_spec().out.c_str();
-    info.device = static_cast<std::int32_t>(value.device().type);
-    info.device_index = value.device().index;
-    info.runtime = static_cast<std::int32_t>(value.runtime());
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .in_spec = value.call_spec().in.c_str(),
+                      .out_spec = value.call_spec().out.c_str(),
+                      .device = static_cast<std::int32_t>(value.device().type),
+                      .device_index = value.device().index,
+                      .runtime = static_cast<std::int32_t>(value.runtime()),
+                      .reserved = 0});
   });
 }
 
 int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32_t kind) {
   return guarded([&] {
     const aoti::Graph& value = *required(graph, "graph").value;
-    required(out, "out") = is_input(kind) ? std::ssize(value.inputs()) : std::ssize(value.outputs());
-    return NEML2_OK;
+    required(out, "out") = is_input(kind, "A graph") ? std::ssize(value.inputs()) : std::ssize(value.outputs());
   });
 }
 
@@ -119,8 +97,8 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
     const aoti::Graph& value = *required(graph, "graph").value;
     neml2_graph_variable_info info{};
     info.kind = kind;
-    if (is_input(kind)) {
-      const aoti::InputSpec& input = at(value.inputs(), index, "inputs");
+    if (is_input(kind, "A graph")) {
+      const aoti::InputSpec& input = entry_of(value.inputs(), index, "The graph", "inputs");
       info.name = input.name.c_str();
       info.ndim = input.least.size();
       info.least = input.least.data();
@@ -128,14 +106,13 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
       info.order = input.order.data();
       info.dtype = static_cast<std::int32_t>(input.dtype);
     } else {
-      const aoti::OutputSpec& output = at(value.outputs(), index, "outputs");
+      const aoti::OutputSpec& output = entry_of(value.outputs(), index, "The graph", "outputs");
       info.name = output.name.c_str();
       info.ndim = output.sizes ? output.sizes->size() : -1;
       info.least = info.greatest = output.sizes ? output.sizes->data() : nullptr;
       info.dtype = output.dtype ? static_cast<std::int32_t>(*output.dtype) : 0;
     }
     write_sized(out, info);
-    return NEML2_OK;
   });
 }
 
@@ -148,7 +125,6 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
     value.check(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));
-    return NEML2_OK;
   });
 }
 
@@ -158,25 +134,19 @@ int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, cons
     const aoti::Graph& value = *required(graph, "graph").value;
     const aoti::libtorch::OnStream here(value.device());
     hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_graph_constant_count(int64_t* out, const neml2_graph* graph) {
-  return guarded([&] {
-    required(out, "out");
-    *out = std::ssize(required(graph, "graph").value->constants());
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = std::ssize(required(graph, "graph").value->constants()); });
 }
 
 int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const neml2_graph* graph, int64_t index) {
   return guarded([&] {
     const auto constants = required(graph, "graph").value->constants();
-    const aoti::Constant& constant = at(constants, index, "constants");
+    const aoti::Constant& constant = entry_of(constants, index, "The graph", "constants");
     if (out) *out = new neml2_tensor{constant.value.copy()};
     if (name) *name = constant.name;
-    return NEML2_OK;
   });
 }
 
@@ -192,7 +162,6 @@ int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* 
     for (std::int64_t i = 0; i < count; ++i)
       constants.push_back({&required(names[i], "names"), required(values[i], "values").value});
     graph->value->set_constants(constants, share == 0);
-    return NEML2_OK;
   });
 }
 

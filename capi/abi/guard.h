@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include "capi/base/error.h"
@@ -11,26 +12,28 @@
 
 namespace neml2_capi::abi {
 
-// Record the exception in flight as this thread's last error, and return its status.
+// Records the exception in flight as this thread's last error, and returns its status.
 std::int32_t record_exception() noexcept;
 
-// Record that a call returned a positive status; `parts`, where several parts of it did, each with its own.
+// Records that a call returned a positive status; `parts` holds those of several parts of it, if any.
 std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
                                 const std::vector<Error>& parts = {});
 
-// How many errors this thread has recorded, and the last one.
+// Return the number of errors that this thread has recorded, and the message of the last one.
 std::int64_t errors_recorded();
 const std::string& last_message();
 
-// Copy a text as neml2_error_message() does.
+// Copies a text as neml2_error_message() does.
 std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed);
 
-// Run `body`, which returns a status, in the default floating-point environment.
+// Runs `body` in the default floating-point environment. Returns its status, or NEML2_OK after a body without one.
 template <class Body>
 std::int32_t guarded(Body&& body) noexcept {
   const DefaultFloatingPoint environment;
   try {
-    return std::forward<Body>(body)();
+    if constexpr (!std::is_void_v<decltype(body())>) return body();
+    body();
+    return NEML2_OK;
   } catch (...) {
     return record_exception();
   }
@@ -42,6 +45,23 @@ T& required(T* argument, const char* name) {
   if (!argument)
     throw Error(NEML2_ERROR_ARGUMENT, name, join("The argument '", name, "' is NULL; it must point to something."));
   return *argument;
+}
+
+// Returns an entry of a list. Throws NEML2_ERROR_ARGUMENT for another index: "The model has 3 options; there is ..."
+template <class List>
+const auto& entry_of(const List& list, std::int64_t index, const std::string& owner, const char* entries) {
+  if (index < 0 || index >= std::ssize(list))
+    throw Error(
+        NEML2_ERROR_ARGUMENT, "index",
+        join(owner, " has ", list.size(), " ", entries, "; there is none at ", index, ". Indices count from 0."));
+  return list[static_cast<std::size_t>(index)];
+}
+
+// Tells NEML2_INPUT from NEML2_OUTPUT. Throws NEML2_ERROR_ARGUMENT for any other kind.
+inline bool is_input(std::int32_t kind, const char* owner) {
+  if (kind == NEML2_INPUT || kind == NEML2_OUTPUT) return kind == NEML2_INPUT;
+  throw Error(NEML2_ERROR_ARGUMENT, "kind",
+              join(owner, " has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, ". Pass one of these."));
 }
 
 }  // namespace neml2_capi::abi

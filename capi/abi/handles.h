@@ -1,4 +1,4 @@
-// What the opaque handles of the header are.
+// Structures behind the opaque handles of the header.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ struct neml2_report {
 
 namespace neml2_capi::abi {
 
-// Delete what a handle points to and set it to NULL.
+// Deletes what a handle points to and sets it to NULL.
 template <class Handle>
 void release(Handle** handle) noexcept {
   if (!handle) return;
@@ -44,23 +44,23 @@ void release(Handle** handle) noexcept {
   *handle = nullptr;
 }
 
-// Sizes as they are given; throws where they are too many, or NULL.
+// Returns sizes as they are given; throws where they are too many, or NULL.
 Dims shape_of(std::int64_t ndim, const std::int64_t* shape);
 
-// The number of elements of a tensor; throws for sizes that none can have.
+// Returns the number of elements of a tensor; throws for sizes that none can have.
 std::int64_t count_of(const Dims& sizes);
 
-// A tensor over memory of somebody else, row-major where `strides` is NULL; throws for what cannot be one. `deleter` is
-// only called when this succeeded.
+// Returns a tensor over memory of somebody else, row-major where `strides` is NULL; throws for what cannot be one.
+// `deleter` is only called when this succeeded.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context, Device device = {});
 
-// New handles; NULL for a tensor that is not there.
+// Makes handles; NULL for a tensor that is not there.
 using Handles = std::vector<std::unique_ptr<neml2_tensor>>;
 Handles handles_of(Vector<Tensor> tensors);
 void hand_out(neml2_tensor** out, Handles handles) noexcept;
 
-// What to differentiate by; throws for what is no input or parameter.
+// Returns the kind to differentiate by; throws for what is no input or parameter.
 model::Kind differentiation_kind(std::int32_t kind);
 
 // Throws NEML2_ERROR_UNSUPPORTED where no derivative with respect to variables of this kind was compiled.
@@ -69,7 +69,7 @@ void require_derivatives(const model::Model& model, model::Kind kind);
 // Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, where the model computes over tensors of a device.
 void require_host(const model::Model& model, const char* what);
 
-// The status of an evaluation; one that is positive is recorded with a message that says what failed, and in which parts
+// Returns the status of an evaluation. Records a positive one with a message that says what failed, and in which parts
 // of it.
 std::int32_t conclude(const model::Tally& tally, std::int64_t points);
 

@@ -9,7 +9,7 @@
 namespace neml2_capi::abi {
 namespace {
 
-// The channels that a name means.
+// Returns the channels of a name.
 std::vector<log::Channel> channels_named(const char* name) {
   const std::string_view wanted = &required(name, "channel");
   if (const auto channel = log::channel_named(wanted)) return {*channel};
@@ -38,7 +38,6 @@ int32_t neml2_log_level_set(const char* channel, int32_t level) {
                   join("There is no level ", level,
                        "; expected NEML2_LOG_SILENT, NEML2_LOG_WARNING, NEML2_LOG_INFO or NEML2_LOG_DEBUG."));
     for (log::Channel each : channels) log::set_level(each, static_cast<log::Level>(level));
-    return NEML2_OK;
   });
 }
 
@@ -49,15 +48,11 @@ int32_t neml2_log_level_get(int32_t* out, const char* channel) {
     for (log::Channel each : channels_named(channel))
       greatest = std::max(greatest, static_cast<std::int32_t>(log::level_of(each)));
     *out = greatest;
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_log_count(int64_t* out) {
-  return guarded([&] {
-    required(out, "out") = log::count();
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = log::count(); });
 }
 
 int32_t neml2_log_next(int32_t* level, const char** channel, char* buffer, int64_t capacity, int64_t* needed) {

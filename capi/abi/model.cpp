@@ -14,15 +14,6 @@ model::Kind kind_of(std::int32_t kind) {
   return static_cast<model::Kind>(kind);
 }
 
-// The entry at an index of a list.
-template <class List>
-const auto& entry_of(const List& list, std::int64_t index, const char* what) {
-  if (index < 0 || index >= std::ssize(list))
-    throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The model has ", list.size(), " ", what, "; there is none at ", index, "."));
-  return list[static_cast<std::size_t>(index)];
-}
-
 }  // namespace
 
 model::Kind differentiation_kind(std::int32_t kind) {
@@ -42,77 +33,61 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
-    if (given.scheduler) {
-      *out = new neml2_model(dispatch_of(given));
-    } else {
-      *out = new neml2_model(model::Model::load(metadata_of(given, *wanted.device), wanted));
-    }
-    return NEML2_OK;
+    *out = given.scheduler ? new neml2_model(dispatch_of(given))
+                           : new neml2_model(model::Model::load(metadata_of(given, *wanted.device), wanted));
   });
 }
 
 int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
   return guarded([&] {
     const model::Model& value = *required(model, "model").value;
-    neml2_model_info info{};
-    info.dtype = static_cast<std::int32_t>(value.dtype());
-    info.device = static_cast<std::int32_t>(value.device().type);
-    info.device_index = value.device().index;
-    info.runtime = static_cast<std::int32_t>(value.runtime());
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .dtype = static_cast<std::int32_t>(value.dtype()),
+                      .device = static_cast<std::int32_t>(value.device().type),
+                      .device_index = value.device().index,
+                      .runtime = static_cast<std::int32_t>(value.runtime())});
   });
 }
 
 int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
-    required(out, "out");
     const model::Dispatch* dispatch = required(model, "model").dispatch.get();
     if (!dispatch)
       throw Error(NEML2_ERROR_ARGUMENT, "model",
                   "The model has no scheduler that counts: open it with one, neml2_source::scheduler.");
-    *out = dispatch->points_evaluated(index);
-    return NEML2_OK;
+    required(out, "out") = dispatch->points_evaluated(index);
   });
 }
 
 int32_t neml2_model_variable_count(int64_t* out, const neml2_model* model, int32_t kind) {
-  return guarded([&] {
-    required(out, "out") = static_cast<std::int64_t>(required(model, "model").value->variables(kind_of(kind)).size());
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = std::ssize(required(model, "model").value->variables(kind_of(kind))); });
 }
 
 int32_t neml2_model_variable_find(int64_t* out, const neml2_model* model, int32_t kind, const char* name) {
   return guarded([&] {
     required(out, "out") =
         static_cast<std::int64_t>(required(model, "model").value->find(kind_of(kind), &required(name, "name")));
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model* model, int32_t kind, int64_t index) {
   return guarded([&] {
     const auto& variables = required(model, "model").value->variables(kind_of(kind));
-    const model::Variable& variable = entry_of(variables, index, "variables of this kind");
-    neml2_variable_info info{};
-    info.name = variable.name.c_str();
-    info.type = variable.type.c_str();
-    info.ndim = variable.point_shape.size();
-    info.sub_ndim = variable.sub_ndim;
-    info.shape = variable.point_shape.data();
-    info.dtype = static_cast<std::int32_t>(variable.dtype);
-    info.kind = kind;
-    write_sized(out, info);
-    return NEML2_OK;
+    const model::Variable& variable = entry_of(variables, index, "The model", "variables of this kind");
+    write_sized(out, {.size = 0,
+                      .name = variable.name.c_str(),
+                      .type = variable.type.c_str(),
+                      .ndim = variable.point_shape.size(),
+                      .sub_ndim = variable.sub_ndim,
+                      .shape = variable.point_shape.data(),
+                      .dtype = static_cast<std::int32_t>(variable.dtype),
+                      .kind = kind});
   });
 }
 
 int32_t neml2_model_derivative_count(int64_t* out, const neml2_model* model, int32_t kind) {
   return guarded([&] {
-    const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
-    required(out, "out") = static_cast<std::int64_t>(all.size());
-    return NEML2_OK;
+    required(out, "out") = std::ssize(required(model, "model").value->derivatives(differentiation_kind(kind)).all());
   });
 }
 
@@ -120,32 +95,26 @@ int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_m
                                        int64_t index) {
   return guarded([&] {
     const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
-    const model::Derivative& derivative = entry_of(all, index, "derivatives of this kind");
-    neml2_derivative_info info{};
-    info.output = static_cast<std::int64_t>(derivative.output);
-    info.variable = static_cast<std::int64_t>(derivative.input);
-    info.ndim = derivative.block.point_shape.size();
-    info.shape = derivative.block.point_shape.data();
-    info.batched = derivative.batched;
-    info.kind = kind;
-    write_sized(out, info);
-    return NEML2_OK;
+    const model::Derivative& derivative = entry_of(all, index, "The model", "derivatives of this kind");
+    write_sized(out, {.size = 0,
+                      .output = static_cast<std::int64_t>(derivative.output),
+                      .variable = static_cast<std::int64_t>(derivative.input),
+                      .ndim = derivative.block.point_shape.size(),
+                      .shape = derivative.block.point_shape.data(),
+                      .batched = derivative.batched,
+                      .kind = kind});
   });
 }
 
 int32_t neml2_model_history_count(int64_t* out, const neml2_model* model) {
-  return guarded([&] {
-    required(out, "out") = static_cast<std::int64_t>(required(model, "model").value->histories().size());
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = std::ssize(required(model, "model").value->histories()); });
 }
 
 int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
     const auto all = required(model, "model").value->histories();
-    const model::Model::History& history = entry_of(all, index, "history inputs");
+    const model::Model::History& history = entry_of(all, index, "The model", "history inputs");
     write_sized(out, {0, history.input, history.age, history.output, history.current});
-    return NEML2_OK;
   });
 }
 
@@ -160,7 +129,6 @@ int32_t neml2_model_parameter_get(neml2_tensor** out, const neml2_model* model, 
     required(out, "out");
     const model::Model& value = *required(model, "model").value;
     *out = new neml2_tensor{value.parameter(value.find(model::Kind::parameter, &required(name, "name")))};
-    return NEML2_OK;
   });
 }
 
@@ -169,7 +137,6 @@ int32_t neml2_model_parameter_set(neml2_model* model, const char* name, const ne
     model::Model& target = *required(model, "model").value;
     const std::size_t index = target.find(model::Kind::parameter, &required(name, "name"));
     target.set_parameter(index, required(value, "value").value);
-    return NEML2_OK;
   });
 }
 
@@ -178,44 +145,34 @@ void neml2_model_free(neml2_model** model) { release(model); }
 int32_t neml2_model_option_count(int64_t* out, const neml2_model* model) {
   return guarded([&] {
     required(model, "model");
-    required(out, "out") = static_cast<std::int64_t>(model::Options::all().size());
-    return NEML2_OK;
+    required(out, "out") = std::ssize(model::Options::all());
   });
 }
 
 int32_t neml2_model_option_inspect(neml2_option_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
     required(model, "model");
-    const model::Options::Info& option = entry_of(model::Options::all(), index, "options");
+    const model::Options::Info& option = entry_of(model::Options::all(), index, "The model", "options");
     write_sized(out, {0, option.name, option.choices, option.least, option.greatest});
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_model_option_set_number(neml2_model* model, const char* name, double value) {
-  return guarded([&] {
-    required(model, "model").value->set_option(&required(name, "name"), value);
-    return NEML2_OK;
-  });
+  return guarded([&] { required(model, "model").value->set_option(&required(name, "name"), value); });
 }
 
 int32_t neml2_model_option_get_number(double* out, const neml2_model* model, const char* name) {
-  return guarded([&] {
-    required(out, "out") = required(model, "model").value->options().number(&required(name, "name"));
-    return NEML2_OK;
-  });
+  return guarded(
+      [&] { required(out, "out") = required(model, "model").value->options().number(&required(name, "name")); });
 }
 
 int32_t neml2_model_option_set_text(neml2_model* model, const char* name, const char* value) {
   return guarded([&] {
     required(model, "model").value->set_option(&required(name, "name"), std::string_view(&required(value, "value")));
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_model_option_get_text(const char** out, const neml2_model* model, const char* name) {
-  return guarded([&] {
-    required(out, "out") = required(model, "model").value->options().text(&required(name, "name"));
-    return NEML2_OK;
-  });
+  return guarded(
+      [&] { required(out, "out") = required(model, "model").value->options().text(&required(name, "name")); });
 }

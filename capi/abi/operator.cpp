@@ -11,18 +11,13 @@ using namespace neml2_capi::abi;
 using aoti::Invocation;
 using Kind = aoti::Argument::Kind;
 
-// What a function of the host is given, for as long as it runs.
+// Call that a function of the host is given, for as long as it runs.
 struct neml2_operator_call {
   explicit neml2_operator_call(Invocation& invocation) : value(invocation) {
     for (const Invocation::Given& given : value.arguments()) {
-      abi::Handles handles;
-      for (const Tensor& tensor : given.tensors)
-        handles.push_back(tensor.storage().data() || tensor.numel() == 0
-                              ? std::make_unique<neml2_tensor>(neml2_tensor{tensor})
-                              : nullptr);
+      owners.push_back(handles_of(given.tensors));
       pointers.emplace_back();
-      for (const auto& handle : handles) pointers.back().push_back(handle.get());
-      owners.push_back(std::move(handles));
+      for (const auto& handle : owners.back()) pointers.back().push_back(handle.get());
     }
   }
 
@@ -71,15 +66,11 @@ const aoti::Parameter& parameter_of(const Invocation& call, std::int64_t index) 
 
 const Invocation::Given& given(const neml2_operator_call* call, std::int64_t index) {
   const Invocation& value = required(call, "call").value;
-  if (index < 0 || index >= std::ssize(value.arguments()))
-    throw Error(NEML2_ERROR_ARGUMENT, "index",
-                join("The operator ", value.schema().full_name(), " has ", value.arguments().size(),
-                     " arguments; there is none at ", index, "."));
-  return value.arguments()[static_cast<std::size_t>(index)];
+  return entry_of(value.arguments(), index, value.schema().name, "arguments");
 }
 
 // Throws NEML2_ERROR_DTYPE unless the argument is of this kind, or None, which is false.
-bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other) {
+bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other = 0) {
   const std::int32_t kind = kind_of(given(call, index));
   if (kind == NEML2_ARGUMENT_NONE) return false;
   if (kind == wanted || kind == other) return true;
@@ -89,7 +80,7 @@ bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t 
                    name_of_kind(kind), ", and was read as ", name_of_kind(wanted), "."));
 }
 
-// Never null for values that are there, also where there are none.
+// Returns the values, never null for a list that is there, also an empty one.
 template <class Value>
 const Value* first(const Vector<Value>& values) {
   static const Value nothing{};
@@ -110,11 +101,11 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
       status == NEML2_NOT_CONVERGED || status == NEML2_SINGULAR || (status < 0 && status >= NEML2_ERROR_INTERNAL);
   if (!is_known)
     throw Error(NEML2_ERROR_RUNTIME, name,
-                join("the operator ", name, " returned ", status,
-                     ", which is no status for it: expected NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
-                     "NEML2_ERROR_*"));
+                join("The operator ", name, " returned ", status,
+                     ", which is no status for it. Return NEML2_OK, NEML2_NOT_CONVERGED, NEML2_SINGULAR or one of "
+                     "NEML2_ERROR_*."));
   const bool is_told = errors_recorded() != errors && neml2_error_status() == status;
-  throw Error(status, name, join("the operator ", name, " failed: ", is_told ? last_message() : "it did not say why"),
+  throw Error(status, name, join("The operator ", name, " failed: ", is_told ? last_message() : "it did not say why"),
               is_told ? neml2_error_cause() : NEML2_CAUSE_NONE);
 }
 
@@ -123,29 +114,20 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
 int32_t neml2_operator_register(const char* schema, neml2_operator_fn function, void* context) {
   return guarded([&] {
     required(schema, "schema");
-    if (!function)
-      throw Error(NEML2_ERROR_ARGUMENT, "function", "The argument 'function' is NULL; it must point to a function.");
+    required(function, "function");
     aoti::register_operator(
         schema, [function, context](Invocation& invocation) { call_function(function, context, invocation); });
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_operator_unregister(const char* name) {
-  return guarded([&] {
-    aoti::unregister_operator(&required(name, "name"));
-    return NEML2_OK;
-  });
+  return guarded([&] { aoti::unregister_operator(&required(name, "name")); });
 }
 
 int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
   return guarded([&] {
     const Invocation& value = required(call, "call").value;
-    if (kind != NEML2_INPUT && kind != NEML2_OUTPUT)
-      throw Error(NEML2_ERROR_ARGUMENT, "kind",
-                  join("An operator has NEML2_INPUT and NEML2_OUTPUT; there is no kind ", kind, "."));
-    required(out, "out") = kind == NEML2_INPUT ? std::ssize(value.arguments()) : value.num_outputs();
-    return NEML2_OK;
+    required(out, "out") = is_input(kind, "An operator") ? std::ssize(value.arguments()) : value.num_outputs();
   });
 }
 
@@ -160,7 +142,7 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
       add_name(names, known);
       if (known != wanted) continue;
       *out = i;
-      return NEML2_OK;
+      return;
     }
     throw Error(NEML2_ERROR_NAME, name,
                 join("The operator ", value.schema().full_name(), " has no argument '", name,
@@ -171,12 +153,11 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
 int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     const Invocation::Given& argument = given(call, index);
-    neml2_argument_info info{};
-    info.name = parameter_of(call->value, index).name.c_str();
-    info.count = count_of(argument);
-    info.kind = kind_of(argument);
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .name = parameter_of(call->value, index).name.c_str(),
+                      .count = count_of(argument),
+                      .kind = kind_of(argument),
+                      .reserved = 0});
   });
 }
 
@@ -184,37 +165,31 @@ int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_o
   return guarded([&] {
     required(out, "out");
     static neml2_tensor* const nothing = nullptr;
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR, NEML2_ARGUMENT_TENSOR);
+    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR);
     const auto& handles = call->pointers[static_cast<std::size_t>(index)];
     *out = !is_there ? nullptr : handles.empty() ? &nothing : handles.data();
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_operator_call_get_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
-    *out = is_there ? first(given(call, index).integers) : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN) ? first(given(call, index).integers)
+                                                                                 : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_reals(const double** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_REAL, NEML2_ARGUMENT_REAL);
-    *out = is_there ? first(given(call, index).reals) : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_REAL) ? first(given(call, index).reals) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TEXT, NEML2_ARGUMENT_TEXT);
-    *out = is_there ? given(call, index).argument.value.text.c_str() : nullptr;
-    return NEML2_OK;
+    *out = is_given(call, index, NEML2_ARGUMENT_TEXT) ? given(call, index).argument.value.text.c_str() : nullptr;
   });
 }
 
@@ -224,6 +199,5 @@ int32_t neml2_operator_call_set_output(neml2_operator_call* call, int64_t index,
     required(required(tensor, "tensor"), "tensor");
     const std::unique_ptr<neml2_tensor> consumed(std::exchange(*tensor, nullptr));
     value.set_output(index, std::move(consumed->value));
-    return NEML2_OK;
   });
 }

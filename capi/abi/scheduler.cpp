@@ -27,7 +27,8 @@ threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capaci
   return {batch_size, capacity > 0 ? capacity : batch_size > most / 2 ? most : 2 * batch_size, priority};
 }
 
-// No device twice. Of the CPU, which would contend with itself, once for each runtime that is named, to compare them.
+// Throws for a device that is there. The CPU, which would contend with itself, may be there once for each runtime that
+// is named, to compare them.
 void require_apart(const neml2_scheduler& scheduler, Device device, aoti::Runtime runtime) {
   constexpr auto automatic = aoti::Runtime::automatic;
   for (const Entry& other : scheduler.devices) {
@@ -73,7 +74,6 @@ int32_t neml2_scheduler_create(neml2_scheduler** out) {
   return guarded([&] {
     neml2_scheduler*& handle = required(out, "out");  // first: else what is made would be lost
     handle = new neml2_scheduler;
-    return NEML2_OK;
   });
 }
 
@@ -85,33 +85,25 @@ int32_t neml2_scheduler_add(neml2_scheduler* scheduler, const neml2_device* devi
                       share_of(given.batch_size, given.capacity, given.priority)};
     require_apart(*scheduler, entry.device, entry.runtime);
     devices.push_back(entry);
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_scheduler_count(int64_t* out, const neml2_scheduler* scheduler) {
-  return guarded([&] {
-    required(out, "out") = std::ssize(required(scheduler, "scheduler").devices);
-    return NEML2_OK;
-  });
+  return guarded([&] { required(out, "out") = std::ssize(required(scheduler, "scheduler").devices); });
 }
 
 int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* scheduler, int64_t index) {
   return guarded([&] {
     const auto& devices = required(scheduler, "scheduler").devices;
-    if (index < 0 || index >= std::ssize(devices))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The scheduler has ", devices.size(), " devices; there is none at ", index, "."));
-    const auto& [device, runtime, share] = devices[static_cast<std::size_t>(index)];
-    neml2_device info{};
-    info.batch_size = share.batch_size;
-    info.capacity = share.capacity;
-    info.priority = share.priority;
-    info.device = static_cast<std::int32_t>(device.type);
-    info.device_index = device.index;
-    info.runtime = static_cast<std::int32_t>(runtime);
-    write_sized(out, info);
-    return NEML2_OK;
+    const auto& [device, runtime, share] = entry_of(devices, index, "The scheduler", "devices");
+    write_sized(out, {.size = 0,
+                      .batch_size = share.batch_size,
+                      .capacity = share.capacity,
+                      .priority = share.priority,
+                      .device = static_cast<std::int32_t>(device.type),
+                      .device_index = device.index,
+                      .runtime = static_cast<std::int32_t>(runtime),
+                      .reserved = 0});
   });
 }
 
@@ -130,7 +122,6 @@ int32_t neml2_scheduler_keep_rank(neml2_scheduler* scheduler, int64_t local_rank
                   join("The scheduler has ", devices.size(), " devices and this node ", local_size,
                        " processes: some devices would be idle. Start more processes, or add fewer devices."));
     devices = {devices[static_cast<std::size_t>(local_rank % std::ssize(devices))]};
-    return NEML2_OK;
   });
 }
 

@@ -1,4 +1,4 @@
-// The devices behind the handle of a scheduler.
+// Devices behind the handle of a scheduler.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct neml2_scheduler {
 
 namespace neml2_capi::abi {
 
-// The model of a source on all devices of its scheduler.
+// Opens the model of a source on all devices of its scheduler.
 std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source);
 
 }  // namespace neml2_capi::abi

@@ -12,7 +12,7 @@ namespace neml2_capi::abi {
 // Throws NEML2_ERROR_ARGUMENT unless `size`, which the caller has set, is one that the structure has or may get.
 void require_size(std::int64_t size, std::size_t known, const char* name);
 
-// A structure that is given, as this library knows it: throws where it has more than that.
+// Returns a structure as this library knows it. Throws where a field that it does not know is set.
 template <class T>
 T read_sized(const T* given, const char* name) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -29,7 +29,7 @@ T read_sized(const T* given, const char* name) {
   return known;
 }
 
-// Fill a structure; what this library does not know of it becomes 0.
+// Fills a structure; what this library does not know of it becomes 0.
 template <class T>
 void write_sized(T* out, T value) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -83,7 +83,6 @@ int32_t neml2_solve_begin(neml2_solve** out, const neml2_model* model, neml2_ten
   return guarded([&] {
     required(out, "out");
     *out = begin(model, inputs, parameters).release();
-    return NEML2_OK;
   });
 }
 
@@ -91,7 +90,6 @@ int32_t neml2_solve_next(neml2_system** system, neml2_solve* solve) {
   return guarded([&] {
     required(system, "system");
     *system = next(required(solve, "solve"));
-    return NEML2_OK;
   });
 }
 
@@ -110,7 +108,7 @@ int32_t neml2_solve_run(neml2_tensor** outputs, neml2_report** report, const nem
                         int32_t (*solver)(void* context, neml2_system* system), void* context) {
   return guarded([&] {
     required(outputs, "outputs");
-    if (!solver) throw Error(NEML2_ERROR_ARGUMENT, "solver", "The argument 'solver' is NULL; it must be a function.");
+    required(solver, "solver");
     const auto solve = begin(model, inputs, parameters);
     solve_with(solver, context, *solve);
     return end(outputs, report, *solve);
@@ -121,61 +119,37 @@ int32_t neml2_system_inspect(neml2_system_info* out, const neml2_system* system)
   return guarded([&] {
     const FlatSystem& flat = system_of(system);
     write_sized(out, {0, flat.points(), flat.size(), std::ssize(flat.places())});
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_system_unknown_inspect(neml2_unknown_info* out, const neml2_system* system, int64_t index) {
   return guarded([&] {
-    const auto& places = system_of(system).places();
-    if (index < 0 || index >= std::ssize(places))
-      throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The system has ", places.size(), " unknowns; there is none at ", index, "."));
-    const FlatSystem::Place& place = places[static_cast<std::size_t>(index)];
-    const auto unknown = static_cast<std::int64_t>(place.unknown);
-    write_sized(out, {0, unknown, place.offset, place.pieces, place.piece_stride, place.piece_size});
-    return NEML2_OK;
+    const FlatSystem::Place& place = entry_of(system_of(system).places(), index, "The system", "unknowns");
+    write_sized(out, {0, static_cast<std::int64_t>(place.unknown), place.offset, place.pieces, place.piece_stride,
+                      place.piece_size});
   });
 }
 
 int32_t neml2_system_guess(double* u, const neml2_system* system) {
-  return guarded([&] {
-    system_of(system).guess(&required(u, "u"));
-    return NEML2_OK;
-  });
+  return guarded([&] { system_of(system).guess(&required(u, "u")); });
 }
 
 int32_t neml2_system_residual(double* r, neml2_system* system, const double* u) {
-  return guarded([&] {
-    system_of(system).residual(&required(r, "r"), &required(u, "u"));
-    return NEML2_OK;
-  });
+  return guarded([&] { system_of(system).residual(&required(r, "r"), &required(u, "u")); });
 }
 
 int32_t neml2_system_step(double* du, int32_t* singular, neml2_system* system, const double* u) {
-  return guarded([&] {
-    system_of(system).step(&required(du, "du"), singular, &required(u, "u"));
-    return NEML2_OK;
-  });
+  return guarded([&] { system_of(system).step(&required(du, "du"), singular, &required(u, "u")); });
 }
 
 int32_t neml2_system_jacobian(double* a, neml2_system* system, const double* u) {
-  return guarded([&] {
-    system_of(system).jacobian(&required(a, "a"), &required(u, "u"));
-    return NEML2_OK;
-  });
+  return guarded([&] { system_of(system).jacobian(&required(a, "a"), &required(u, "u")); });
 }
 
 int32_t neml2_system_matvec(double* y, neml2_system* system, const double* u, const double* v) {
-  return guarded([&] {
-    system_of(system).matvec(&required(y, "y"), &required(u, "u"), &required(v, "v"));
-    return NEML2_OK;
-  });
+  return guarded([&] { system_of(system).matvec(&required(y, "y"), &required(u, "u"), &required(v, "v")); });
 }
 
 int32_t neml2_system_accept(neml2_system* system, const double* u, const int32_t* status, const int32_t* iterations) {
-  return guarded([&] {
-    required(system, "system").solve.accept(&required(u, "u"), status, iterations);
-    return NEML2_OK;
-  });
+  return guarded([&] { required(system, "system").solve.accept(&required(u, "u"), status, iterations); });
 }

@@ -1,4 +1,4 @@
-// What a solve is behind its handle.
+// Structure behind the handle of a solve.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/solve.h"
 
-// The systems of a solve come one after another: one handle serves them all.
+// Handle of the systems of a solve, which come one after another.
 struct neml2_system {
   neml2_capi::model::Solve& solve;
 };
@@ -18,7 +18,7 @@ struct neml2_solve {
   neml2_capi::model::Solve value;
   neml2_system system{value};
 
-  // Of a solve with tensors: what neml2_solve_end() hands out.
+  // Results of a solve with tensors, which neml2_solve_end() hands out.
   struct Tensors {
     std::shared_ptr<const neml2_capi::model::Model> model;
     neml2_capi::Dims batch;

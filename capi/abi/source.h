@@ -7,15 +7,15 @@
 
 namespace neml2_capi::abi {
 
-// The fields `device` and `device_index` of a structure; 0 is the CPU. Throws NEML2_ERROR_ARGUMENT.
+// Returns the fields `device` and `device_index` of a structure; 0 is the CPU. Throws NEML2_ERROR_ARGUMENT.
 Device device_of(std::int32_t device, std::int32_t index);
 
-// The field `runtime` of a structure. Throws NEML2_ERROR_ARGUMENT.
+// Returns the field `runtime` of a structure. Throws NEML2_ERROR_ARGUMENT.
 aoti::Runtime runtime_of(std::int32_t runtime);
 
 const char* name_of(aoti::Runtime runtime);
 
-// The metadata of the artifact that a source names, for a device. Throws for what is no artifact's.
+// Returns the metadata of the artifact that a source names, for a device. Throws for what is no artifact's.
 artifact::Metadata metadata_of(const neml2_source& source, Device device);
 
 }  // namespace neml2_capi::abi

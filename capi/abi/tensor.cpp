@@ -41,7 +41,7 @@ Dims shape_of(std::int64_t ndim, const std::int64_t* shape) {
 }
 
 std::int64_t count_of(const Dims& sizes) {
-  // No element is larger than 8 bytes, and memory has less than 2^60.
+  // Bound for elements of 8 bytes in a memory of less than 2^60.
   constexpr std::int64_t most = std::int64_t{1} << 57;
   std::int64_t elements = 1;
   for (std::int64_t i = 0; i < sizes.size(); ++i) {
@@ -54,7 +54,7 @@ std::int64_t count_of(const Dims& sizes) {
   return sizes.product();
 }
 
-// Negative strides would reach before `data`.
+// Refuses negative strides, which would reach before `data`.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* given, Storage::Deleter deleter,
                void* context, Device device) {
   std::int64_t last = 0;
@@ -86,7 +86,6 @@ int32_t neml2_tensor_create(neml2_tensor** out, int32_t dtype, int64_t ndim, con
     const Dims sizes = shape_of(ndim, shape);
     count_of(sizes);
     *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), sizes)};
-    return NEML2_OK;
   });
 }
 
@@ -94,11 +93,9 @@ int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t
                           const int64_t* strides, void (*deleter)(void*), void* context) {
   return guarded([&] {
     required(out, "out");
-    const DType type = dtype_of(dtype);
     auto handle = std::make_unique<neml2_tensor>();
-    handle->value = view_of(data, type, shape_of(ndim, shape), strides, deleter, context);
+    handle->value = view_of(data, dtype_of(dtype), shape_of(ndim, shape), strides, deleter, context);
     *out = handle.release();
-    return NEML2_OK;
   });
 }
 
@@ -106,24 +103,21 @@ int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
   return guarded([&] {
     required(out, "out");
     *out = new neml2_tensor{required(tensor, "tensor").value};
-    return NEML2_OK;
   });
 }
 
 int32_t neml2_tensor_inspect(neml2_tensor_info* out, const neml2_tensor* tensor) {
   return guarded([&] {
     const Tensor& value = required(tensor, "tensor").value;
-    neml2_tensor_info info{};
-    info.data = value.data();
-    info.ndim = value.ndim();
-    info.shape = value.sizes().data();
-    info.strides = value.strides().data();
-    info.dtype = static_cast<std::int32_t>(value.dtype());
-    info.device = static_cast<std::int32_t>(value.device().type);
-    info.device_index = value.device().index;
-    info.row_major = value.is_row_major();
-    write_sized(out, info);
-    return NEML2_OK;
+    write_sized(out, {.size = 0,
+                      .data = value.data(),
+                      .ndim = value.ndim(),
+                      .shape = value.sizes().data(),
+                      .strides = value.strides().data(),
+                      .dtype = static_cast<std::int32_t>(value.dtype()),
+                      .device = static_cast<std::int32_t>(value.device().type),
+                      .device_index = value.device().index,
+                      .row_major = value.is_row_major()});
   });
 }
 

@@ -1,170 +1,72 @@
-// Metadata as JSON, in the same form for every schema.
+// Metadata as JSON, in the same form for every schema: an object for each structure, whose keys are its members.
 #include <nlohmann/json.hpp>
 
 #include "capi/artifact/metadata.h"
 
-namespace neml2_capi::artifact {
+template <class T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(json& out, const std::optional<T>& item) { out = item ? json(*item) : json(); }
+};
 
-namespace {
+namespace neml2_capi::artifact {
 
 using nlohmann::json;
 
-json to_json(const Group& group);
-json to_json(const Sensitivity& sensitivity);
-json to_json(const Segment& segment);
+NLOHMANN_JSON_SERIALIZE_ENUM(Krylov::Method, {{Krylov::Method::gmres, "gmres"}, {Krylov::Method::bicgstab, "bicgstab"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Krylov::Cache, {{Krylov::Cache::none, "none"},
+                                             {Krylov::Cache::chord, "chord"},
+                                             {Krylov::Cache::max_its, "max_its"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Substep::Role, {{Substep::Role::fixed, "fixed"},
+                                             {Substep::Role::old_state, "old_state"},
+                                             {Substep::Role::old_force, "old_force"},
+                                             {Substep::Role::force, "force"},
+                                             {Substep::Role::increment, "increment"}})
 
-json to_json(const Dims& shape) { return std::vector<std::int64_t>(shape.begin(), shape.end()); }
+// Defines the function by which nlohmann::json takes a structure. Older releases have no such macro for writing alone.
+#define NML2_MEMBERS(Type, ...)                                              \
+  static void to_json(json& nlohmann_json_j, const Type& nlohmann_json_t) {  \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_TO, __VA_ARGS__)) \
+  }
 
-json to_json(const Variable& variable) {
-  return {{"name", variable.name},
-          {"type", variable.type},
-          {"sub_batch_shape", to_json(variable.sub_batch_shape)},
-          {"base_shape", to_json(variable.base_shape)}};
+NML2_MEMBERS(Variable, name, type, sub_batch_shape, base_shape)
+NML2_MEMBERS(Pair, output, input, output_base_shape, input_base_shape, batch_independent, row, column, matrix)
+NML2_MEMBERS(NamedGraph, package, inputs, parameters, outputs)
+NML2_MEMBERS(Feedback, input, output, iterations, sub_batch_shape, base_shape)
+NML2_MEMBERS(Krylov, method, cache, restart, max_its, abs_tol, rel_tol, cache_max_its)
+NML2_MEMBERS(Substep, name, role, partner)
+NML2_MEMBERS(Sensitivity, operator_package, solve_package, krylov, block_package, pairs)
+NML2_MEMBERS(ForwardSegment, jacobian_package, pairs, parameter_jacobian_package, parameter_pairs)
+
+static void to_json(json& out, const Group& group) {
+  out = {{"structure", group.block ? "block" : "dense"},
+         {"sub_batch_shape", group.sub_batch_shape},
+         {"variables", group.variables}};
 }
 
-json to_json(const Pair& pair) {
-  return {{"output", pair.output},
-          {"input", pair.input},
-          {"output_base_shape", to_json(pair.output_base_shape)},
-          {"input_base_shape", to_json(pair.input_base_shape)},
-          {"batch_independent", pair.batch_independent},
-          {"row", pair.row},
-          {"column", pair.column},
-          {"matrix", pair.matrix ? json(*pair.matrix) : json()}};
+NML2_MEMBERS(ImplicitSegment, residual_package, jacobian_package, solve_package, step_package, step_is_taken,
+             matvec_package, krylov, preconditioner_setup_package, preconditioner_apply_package, parameters, unknowns,
+             givens, residuals, predictor, feedback, given_sensitivity, parameter_sensitivity, max_substepping_level,
+             substeps)
+
+static void to_json(json& out, const Segment& segment) {
+  std::visit([&](const auto& kind) { out = kind; }, segment);
+  const auto* forward = std::get_if<ForwardSegment>(&segment);
+  if (forward) out.update(json(forward->value));
+  out["kind"] = forward ? "forward" : "implicit";
 }
 
-json to_json(const NamedGraph& graph) {
-  return {{"package", graph.package},
-          {"inputs", graph.inputs},
-          {"parameters", graph.parameters},
-          {"outputs", graph.outputs}};
-}
-
-json to_json(const Feedback& feedback) {
-  return {{"input", feedback.input},
-          {"output", feedback.output},
-          {"iterations", feedback.iterations},
-          {"sub_batch_shape", to_json(feedback.sub_batch_shape)},
-          {"base_shape", to_json(feedback.base_shape)}};
-}
-
-json to_json(const Krylov& krylov) {
-  constexpr const char* methods[] = {"gmres", "bicgstab"};
-  constexpr const char* caches[] = {"none", "chord", "max_its"};
-  return {{"method", methods[static_cast<int>(krylov.method)]},
-          {"cache", caches[static_cast<int>(krylov.cache)]},
-          {"restart", krylov.restart},
-          {"max_its", krylov.max_its},
-          {"abs_tol", krylov.abs_tol},
-          {"rel_tol", krylov.rel_tol},
-          {"cache_max_its", krylov.cache_max_its}};
-}
-
-json to_json(const Substep& substep) {
-  constexpr const char* roles[] = {"fixed", "old_state", "old_force", "force", "increment"};
-  return {{"name", substep.name}, {"role", roles[static_cast<int>(substep.role)]}, {"partner", substep.partner}};
-}
-
-template <class T>
-json to_json(const std::vector<T>& items) {
-  json list = json::array();
-  for (const T& item : items) list.push_back(to_json(item));
-  return list;
-}
-
-template <class T>
-json to_json(const std::optional<T>& item) {
-  return item ? to_json(*item) : json();
-}
-
-json to_json(const Group& group) {
-  return {{"structure", group.block ? "block" : "dense"},
-          {"sub_batch_shape", to_json(group.sub_batch_shape)},
-          {"variables", to_json(group.variables)}};
-}
-
-json to_json(const Sensitivity& sensitivity) {
-  return {{"operator_package", sensitivity.operator_package},
-          {"solve_package", sensitivity.solve_package},
-          {"krylov", to_json(sensitivity.krylov)},
-          {"block_package", sensitivity.block_package},
-          {"pairs", to_json(sensitivity.pairs)}};
-}
-
-json to_json(const ForwardSegment& segment) {
-  json object = to_json(segment.value);
-  object["kind"] = "forward";
-  object["jacobian_package"] = segment.jacobian_package;
-  object["pairs"] = to_json(segment.pairs);
-  object["parameter_jacobian_package"] = segment.parameter_jacobian_package;
-  object["parameter_pairs"] = to_json(segment.parameter_pairs);
-  return object;
-}
-
-json to_json(const ImplicitSegment& segment) {
-  return {{"kind", "implicit"},
-          {"residual_package", segment.residual_package},
-          {"jacobian_package", segment.jacobian_package},
-          {"solve_package", segment.solve_package},
-          {"step_package", segment.step_package},
-          {"step_is_taken", segment.step_is_taken},
-          {"matvec_package", segment.matvec_package},
-          {"krylov", to_json(segment.krylov)},
-          {"preconditioner_setup_package", segment.preconditioner_setup_package},
-          {"preconditioner_apply_package", segment.preconditioner_apply_package},
-          {"parameters", segment.parameters},
-          {"unknowns", to_json(segment.unknowns)},
-          {"givens", to_json(segment.givens)},
-          {"residuals", to_json(segment.residuals)},
-          {"predictor", to_json(segment.predictor)},
-          {"feedback", to_json(segment.feedback)},
-          {"given_sensitivity", to_json(segment.given_sensitivity)},
-          {"parameter_sensitivity", to_json(segment.parameter_sensitivity)},
-          {"max_substepping_level", segment.max_substepping_level},
-          {"substeps", to_json(segment.substeps)}};
-}
-
-json to_json(const Segment& segment) {
-  return std::visit([](const auto& kind) { return to_json(kind); }, segment);
-}
-
-json to_json(const Parameter& parameter, DType leaf) {
-  return {{"name", parameter.name},
-          {"shape", to_json(parameter.shape)},
-          {"base_shape", to_json(parameter.base_shape)},
-          {"dtype", name_of(parameter.dtype.value_or(leaf))},
-          {"values", parameter.values}};
-}
-
-json to_json(const SolverConfig& solver) {
-  return {{"atol", solver.atol},
-          {"rtol", solver.rtol},
-          {"miters", solver.miters},
-          {"ls_type", solver.ls_type},
-          {"ls_max_iters", solver.ls_max_iters},
-          {"ls_cutback", solver.ls_cutback},
-          {"ls_c", solver.ls_c},
-          {"substep_del_tol", solver.substep_del_tol}};
-}
-
-}  // namespace
+NML2_MEMBERS(Parameter, name, shape, base_shape, values)
+NML2_MEMBERS(SolverConfig, atol, rtol, miters, ls_type, ls_max_iters, ls_cutback, ls_c, substep_del_tol)
+NML2_MEMBERS(Aliases, inputs, outputs, parameters)
+NML2_MEMBERS(Metadata, kernels_only, inputs, outputs, parameters, segments, derivatives, parameter_derivatives, solver,
+             aliases)
 
 std::string describe(const Metadata& metadata) {
-  json parameters = json::array();
-  for (const Parameter& parameter : metadata.parameters) parameters.push_back(to_json(parameter, metadata.dtype));
-  const json document = {{"leaf", metadata.leaf.string()},
-                         {"dtype", name_of(metadata.dtype)},
-                         {"inputs", to_json(metadata.inputs)},
-                         {"outputs", to_json(metadata.outputs)},
-                         {"parameters", parameters},
-                         {"segments", to_json(metadata.segments)},
-                         {"derivatives", to_json(metadata.derivatives)},
-                         {"parameter_derivatives", to_json(metadata.parameter_derivatives)},
-                         {"solver", to_json(metadata.solver)},
-                         {"aliases",
-                          {{"inputs", metadata.aliases.inputs},
-                           {"outputs", metadata.aliases.outputs},
-                           {"parameters", metadata.aliases.parameters}}}};
+  json document = metadata;
+  document["leaf"] = metadata.leaf.string();
+  document["dtype"] = name_of(metadata.dtype);
+  for (std::size_t i = 0; i < metadata.parameters.size(); ++i)
+    document["parameters"][i]["dtype"] = name_of(metadata.parameters[i].dtype.value_or(metadata.dtype));
   return document.dump();
 }
 

@@ -95,16 +95,4 @@ Dims Field::shape() const {
   return shape;
 }
 
-std::vector<std::string> Field::texts() const {
-  std::vector<std::string> values;
-  for (const Field& field : list()) values.push_back(field.text());
-  return values;
-}
-
-std::vector<double> Field::numbers() const {
-  std::vector<double> values;
-  for (const Field& field : list()) values.push_back(field.number());
-  return values;
-}
-
 }  // namespace neml2_capi::artifact

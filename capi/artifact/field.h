@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,8 +38,15 @@ class Field {
   bool boolean() const;
   // Returns the sizes of a tensor that memory could hold.
   Dims shape() const;
-  std::vector<std::string> texts() const;
-  std::vector<double> numbers() const;
+  // Returns what `read` returns for each element of a list.
+  template <class Read>
+  auto each(Read&& read) const -> std::vector<std::invoke_result_t<Read, const Field&>> {
+    std::vector<std::invoke_result_t<Read, const Field&>> values;
+    for (const Field& field : list()) values.push_back(std::invoke(read, field));
+    return values;
+  }
+  std::vector<std::string> texts() const { return each(&Field::text); }
+  std::vector<double> numbers() const { return each(&Field::number); }
 
   // Returns an error about this field. `problem` completes the sentence "<path> ..."; the remedy for
   // NEML2_ERROR_ARTIFACT follows.

@@ -111,7 +111,7 @@ fs::path find_metadata(const fs::path& path, const std::string& family) {
 fs::path choose_leaf(const fs::path& root, const std::string& family, const std::string& dtype) {
   fs::path leaf = root / family / dtype;
   std::error_code ignored;
-  if (!fs::is_directory(leaf, ignored) && kernels_of(leaf).empty())
+  if (!fs::is_directory(leaf, ignored) && !have_kernels(leaf))
     throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
                 join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
                      ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
@@ -119,11 +119,11 @@ fs::path choose_leaf(const fs::path& root, const std::string& family, const std:
   return leaf;
 }
 
-fs::path kernels_of(const fs::path& leaf) {
+bool have_kernels(const fs::path& leaf) {
   std::error_code ignored;
-  const fs::path folder = leaf.parent_path().parent_path() / "kernels" / leaf.filename();
-  const bool there = leaf.parent_path().filename() == "cpu" && fs::is_regular_file(folder / "kernels.json", ignored);
-  return there ? folder : fs::path();
+  const fs::path device = leaf.parent_path();
+  return device.filename() == device_families[0] &&
+         fs::is_regular_file(device.parent_path() / "kernels" / leaf.filename() / "kernels.json", ignored);
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {

@@ -14,14 +14,12 @@ std::string device_family(const std::string& device);
 // NEML2_ERROR_FILE, NEML2_ERROR_UNSUPPORTED (another device), NEML2_ERROR_NAME (several models in one folder).
 std::filesystem::path find_metadata(const std::filesystem::path& path, const std::string& family);
 
-// Returns the folder of the packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED where there is none, nor
-// kernels in its place.
+// Returns the folder of the packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED where there is none.
 std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::string& family,
                                   const std::string& dtype);
 
-// Returns the folder of the kernels that stand beside the packages in `leaf`, or in their place; empty where there is
-// none.
-std::filesystem::path kernels_of(const std::filesystem::path& leaf);
+// Tells whether point kernels stand beside this folder of packages; they are for the CPU.
+bool have_kernels(const std::filesystem::path& leaf);
 
 // Throws NEML2_ERROR_UNSUPPORTED where packages for this device cannot run.
 void require_runnable(const std::filesystem::path& leaf, const std::string& family);

@@ -72,8 +72,6 @@ std::vector<std::string> named(std::vector<std::string> packages) {
   return packages;
 }
 
-}  // namespace
-
 std::vector<std::string> packages_of(const Segment& segment) {
   if (const auto* forward = std::get_if<ForwardSegment>(&segment))
     return named({forward->value.package, forward->jacobian_package, forward->parameter_jacobian_package});
@@ -93,10 +91,16 @@ std::vector<std::string> packages_of(const Segment& segment) {
   return named(std::move(packages));
 }
 
-namespace {
+// Tells whether kernels are all that was written: neml2-capi compile --kernels only.
+bool has_only_kernels(const Metadata& metadata) {
+  std::error_code ignored;
+  const std::vector<std::string> packages = packages_of(metadata);
+  return have_kernels(metadata.leaf) && std::none_of(packages.begin(), packages.end(), [&](const std::string& package) {
+           return fs::exists(metadata.leaf / package, ignored);
+         });
+}
 
 void require_packages(const Metadata& metadata) {
-  if (!kernels_of(metadata.leaf).empty()) return;
   std::error_code ignored;
   for (std::size_t i = 0; i < metadata.segments.size(); ++i)
     for (const std::string& package : packages_of(metadata.segments[i]))
@@ -120,7 +124,8 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   metadata.leaf = metadata_path.filename() == "metadata.json" ? choose_leaf(folder, family, dtype)
                                                               : recorded_leaf(folder, document, family, dtype);
   require_runnable(metadata.leaf, family);
-  require_packages(metadata);
+  metadata.kernels_only = has_only_kernels(metadata);
+  if (!metadata.kernels_only) require_packages(metadata);
   metadata.file = metadata_path;
   return metadata;
 }

@@ -169,6 +169,7 @@ struct Metadata {
   std::filesystem::path file;  // the JSON document
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
+  bool kernels_only = false;  // there are point kernels in the place of packages
   std::vector<Variable> inputs;
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;
@@ -182,10 +183,10 @@ struct Metadata {
 
 // Reads the metadata of the artifact at `path`: its folder, a device folder in it, its metadata.json or
 // <model>_meta.json, or a HIT stub with one compiled model. `device` and `dtype` choose the packages; every one that a
-// segment names must exist, unless there are kernels. Throws Error: NEML2_ERROR_FILE (no such folder, no metadata, a
-// missing package), NEML2_ERROR_ARTIFACT (not JSON; a field that is missing or of the wrong type, with its path in the
-// document), NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; not for this device or type, with those
-// present; a segment that this version cannot run), NEML2_ERROR_NAME (several models).
+// segment names must exist. Throws Error: NEML2_ERROR_FILE (no such folder, no metadata, a missing package),
+// NEML2_ERROR_ARTIFACT (not JSON; a field that is missing or of the wrong type, with its path in the document),
+// NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; not for this device or type, with those present; a
+// segment that this version cannot run), NEML2_ERROR_NAME (several models).
 Metadata read_metadata(const std::filesystem::path& path, const std::string& device, const std::string& dtype);
 
 // Reads the metadata of the model `name` of a HIT stub, or of its only compiled model where `name` is empty. Throws the
@@ -193,9 +194,8 @@ Metadata read_metadata(const std::filesystem::path& path, const std::string& dev
 Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string& name, const std::string& device,
                             const std::string& dtype);
 
-// Returns the packages of the segments in their order, each once; and those of one segment.
+// Returns the packages of the segments in their order, each once.
 std::vector<std::string> packages_of(const Metadata& metadata);
-std::vector<std::string> packages_of(const Segment& segment);
 
 // Returns the metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);

@@ -95,13 +95,11 @@ Parameter read_parameter(const Field& field, bool batched) {
 }
 
 std::vector<Parameter> read_parameters(const Field& list, bool batched) {
-  std::vector<Parameter> parameters;
   std::set<std::string> names;
-  for (const Field& field : list.list()) {
-    parameters.push_back(read_parameter(field, batched));
-    require_unique(field["name"], parameters.back().name, names);
-  }
-  return parameters;
+  return list.each([&](const Field& field) {
+    require_unique(field["name"], field["name"].text(), names);
+    return read_parameter(field, batched);
+  });
 }
 
 }  // namespace
@@ -111,13 +109,11 @@ void require_unique(const Field& field, const std::string& name, std::set<std::s
 }
 
 std::vector<Variable> read_variables(const Field& list, ReadVariable read) {
-  std::vector<Variable> variables;
   std::set<std::string> names;
-  for (const Field& entry : list.list()) {
-    variables.push_back(read(entry));
-    require_unique(entry["name"], variables.back().name, names);
-  }
-  return variables;
+  return list.each([&](const Field& field) {
+    require_unique(field["name"], field["name"].text(), names);
+    return read(field);
+  });
 }
 
 Variable read_model_variable(const Field& field) { return read_boundary_variable(field, field["base_shape"].shape()); }
@@ -138,9 +134,7 @@ Dims base_shape_of(const Field& type) {
 }
 
 std::vector<std::string> read_names(const Field& list) {
-  std::vector<std::string> names;
-  for (const Field& entry : list.list()) names.push_back(entry["name"].text());
-  return names;
+  return list.each([](const Field& field) { return field["name"].text(); });
 }
 
 std::string read_package(const Field& field) {
@@ -157,13 +151,11 @@ std::string find_package(const Field& segment, const std::string& key) {
 }
 
 std::vector<Pair> read_derivatives(const Field& list) {
-  std::vector<Pair> pairs;
-  for (const Field& entry : list.list()) {
-    const std::vector<std::string> names = entry.texts();
-    if (names.size() != 2) throw entry.error("is not a pair of names.");
-    pairs.push_back({.output = names[0], .input = names[1]});
-  }
-  return pairs;
+  return list.each([](const Field& field) {
+    const std::vector<std::string> names = field.texts();
+    if (names.size() != 2) throw field.error("is not a pair of names.");
+    return Pair{.output = names[0], .input = names[1]};
+  });
 }
 
 std::vector<Parameter> read_parameters(const Field& list) { return read_parameters(list, true); }
@@ -197,6 +189,14 @@ ForwardSegment read_forward(const Field& field) {
   segment.parameter_jacobian_package = find_package(field, "param_jacobian_package");
   if (!segment.parameter_jacobian_package.empty())
     segment.parameter_pairs = read_pairs(field, "param_jacobian_pairs", "param");
+  return segment;
+}
+
+ImplicitSegment read_stepping(const Field& field) {
+  ImplicitSegment segment;
+  segment.residual_package = read_package(field["rhs_package"]);
+  segment.step_package = read_package(field["step_package"]);
+  read_call(field, segment);
   return segment;
 }
 

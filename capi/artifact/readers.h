@@ -70,6 +70,8 @@ std::vector<Pair> read_pairs(const Field& segment, const std::string& key, const
 // Reads a forward segment (schema 3 and later).
 ForwardSegment read_forward(const Field& field);
 
+// Reads an implicit segment without its packing, whose residual and step come from one package (before schema 12).
+ImplicitSegment read_stepping(const Field& field);
 // Reads parameters and predictor of an implicit segment.
 void read_call(const Field& field, ImplicitSegment& segment);
 // Reads how an implicit segment packs its variables (schema 3 and later).

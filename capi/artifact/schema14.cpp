@@ -62,8 +62,7 @@ std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* op
 }
 
 std::vector<Substep> read_substeps(const Field& segment) {
-  std::vector<Substep> substeps;
-  for (const Field& field : segment["givens"].list()) {
+  return segment["givens"].each([](const Field& field) {
     Substep substep;
     substep.name = field["name"].text();
     substep.role = read_choice<Substep::Role>(field["role"], {{"static", Substep::Role::fixed},
@@ -74,9 +73,8 @@ std::vector<Substep> read_substeps(const Field& segment) {
                                                               {"incremental", Substep::Role::increment}});
     if (substep.role != Substep::Role::fixed && substep.role != Substep::Role::increment)
       substep.partner = field["pair"].text();
-    substeps.push_back(std::move(substep));
-  }
-  return substeps;
+    return substep;
+  });
 }
 
 ImplicitSegment read_implicit(const Field& field, const std::optional<Krylov>& krylov) {

@@ -35,11 +35,8 @@ Variable read_flat_variable(const Field& field) {
 }
 
 ImplicitSegment read_implicit(const Field& field) {
-  ImplicitSegment segment;
-  segment.residual_package = read_package(field["rhs_package"]);
-  segment.step_package = read_package(field["step_package"]);
+  ImplicitSegment segment = read_stepping(field);
   segment.step_is_taken = true;
-  read_call(field, segment);
   const std::vector<Variable> unknowns = read_variables(field["unknowns"], read_flat_variable);
   const std::vector<Variable> givens = read_variables(field["givens"], read_flat_variable);
   if (unknowns.empty()) throw field["unknowns"].error("is empty: there is nothing to solve for.");

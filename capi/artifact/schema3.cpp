@@ -25,10 +25,7 @@ std::optional<Sensitivity> read_sensitivity(const Field& field, const ImplicitSe
 }
 
 ImplicitSegment read_implicit(const Field& field) {
-  ImplicitSegment segment;
-  segment.residual_package = read_package(field["rhs_package"]);
-  segment.step_package = read_package(field["step_package"]);
-  read_call(field, segment);
+  ImplicitSegment segment = read_stepping(field);
   read_packing(field, segment);
   segment.given_sensitivity = read_sensitivity(field, segment);
   return segment;

@@ -16,10 +16,7 @@ std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* pa
 }
 
 ImplicitSegment read_implicit(const Field& field) {
-  ImplicitSegment segment;
-  segment.residual_package = read_package(field["rhs_package"]);
-  segment.step_package = read_package(field["step_package"]);
-  read_call(field, segment);
+  ImplicitSegment segment = read_stepping(field);
   read_packing(field, segment);
   segment.given_sensitivity = read_sensitivity(field, "ift_package", "jacobian_pairs", "in_var");
   segment.parameter_sensitivity = read_sensitivity(field, "param_ift_package", "param_jacobian_pairs", "param");

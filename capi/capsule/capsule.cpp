@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Of a process in a folder: enough to look into; a run that goes wrong must not fill a disk.
+// Bounds for a process in a folder: a run that goes wrong must not fill a disk.
 constexpr std::int64_t most_files = 16;
 constexpr std::int64_t most_points = 10000;
 
@@ -53,7 +53,7 @@ std::string processor() {
   return ::uname(&system) == 0 ? system.machine : "";
 }
 
-// What may stand in the name of a file on any system.
+// Returns a text that may stand in the name of a file on any system.
 std::string plain(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
@@ -66,7 +66,7 @@ std::string hexadecimal(std::uint32_t value) {
   return text;
 }
 
-// Size and CRC-32 of a file as it is now.
+// Returns size and CRC-32 of a file as it is now.
 json fingerprint(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -101,7 +101,7 @@ json names_of(const std::vector<Points>& arrays, Name&& name) {
   return names;
 }
 
-// What the evaluation was asked for, by name.
+// Returns what the evaluation was asked for, by name.
 json operation_of(const Model& model, const Bindings& bindings) {
   const auto variable = [&model](Kind kind) {
     return [&all = model.variables(kind)](std::size_t i) { return all[i].name; };
@@ -117,7 +117,7 @@ json operation_of(const Model& model, const Bindings& bindings) {
           {"parameter_adjoints", names_of(bindings.parameter_adjoints, variable(Kind::parameter))}};
 }
 
-// As the header names them.
+// Reports under the names that the header gives them.
 constexpr std::pair<int, const char*> reported[] = {{NEML2_REPORT_STATUS, "status"},
                                                     {NEML2_REPORT_ITERATIONS, "iterations"},
                                                     {NEML2_REPORT_RESIDUAL_NORM, "residual_norm"},
@@ -128,7 +128,7 @@ Variable report_variable(int kind, const char* name) {
   return {name, "", whole ? DType::int32 : DType::float64, Dims(), 0};
 }
 
-// Not what was asked wrongly, nor what has no memory to be written.
+// Tells failures from what was asked wrongly, or has no memory to be written.
 bool is_failure(std::int32_t status) {
   return status == NEML2_ERROR_RUNTIME || status == NEML2_ERROR_UNSUPPORTED || status == NEML2_ERROR_INTERNAL;
 }
@@ -179,7 +179,7 @@ void Capsule::end(const Error& error) noexcept {
   }
 }
 
-// The values of these points; of one value for all, that value.
+// Returns the values of these points; of one value for all, that value.
 Tensor Capsule::rows(const Points& array, const Variable& variable, const std::vector<std::int64_t>& points) const {
   const std::int64_t item = itemsize(variable.dtype);
   const auto bytes = static_cast<std::size_t>(variable.point_shape.product() * item);

@@ -14,7 +14,7 @@ namespace neml2_capi::model {
 
 class Capsule {
  public:
-  // Of an evaluation that is about to begin. Inputs that it will write over are copied now.
+  // Watches an evaluation that is about to begin. Inputs that it will write over are copied now.
   Capsule(const Model& model, const Bindings& bindings, const Options& options);
 
   // The same, which also reports what the capsule tells of the points.
@@ -36,7 +36,7 @@ class Capsule {
   Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty where the caller has an array
 };
 
-// What `run` returns for the evaluation, watched where the options name a folder for capsules.
+// Returns what `run` returns for the evaluation, which a capsule watches where the options name a folder.
 template <class Run>
 Tally with_capsule(const Model& model, const Bindings& bindings, const Options& options, Run&& run) {
   if (!options.capsule()) return run(bindings);

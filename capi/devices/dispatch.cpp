@@ -18,7 +18,7 @@ std::vector<threads::Scheduler::Device> shares_of(const std::vector<Dispatch::De
   return shares;
 }
 
-// What two models of the same arrays must have in common is whatever an array depends on.
+// Tells whether two variables have the same arrays: all that an array depends on.
 bool same_variable(const Variable& a, const Variable& b) {
   return a.name == b.name && a.dtype == b.dtype && a.point_shape == b.point_shape;
 }
@@ -95,7 +95,7 @@ std::int64_t Dispatch::points_evaluated(std::int64_t device) const {
   return evaluated_[static_cast<std::size_t>(device)];
 }
 
-// One evaluation, in sub-batches of several threads.
+// Evaluation in sub-batches of several threads.
 class Dispatch::Spread {
  public:
   Spread(const Dispatch& dispatch, const Bindings& bindings, const Options& options)
@@ -124,7 +124,7 @@ class Dispatch::Spread {
     tally_.add(tally);
   }
 
-  // What became of all, where nothing was thrown but this.
+  // Returns the tally of all points, or throws what the sub-batches threw.
   Tally finish(const std::vector<threads::Scheduler::Failure>& failures, const Bindings& bindings) {
     if (failures.size() == 1 && failed_.empty()) std::rethrow_exception(failures.front().error);
     for (const auto& failure : failures) failed_.push_back({failure.of, error_of(failure.error)});
@@ -154,7 +154,7 @@ class Dispatch::Spread {
             error.cause()};
   }
 
-  // Sums over all points are made in the end, of a value for each.
+  // Makes room for a value per point in the place of each sum, which is made in the end.
   void make_room(std::vector<Points>& adjoints, Kind kind) {
     for (std::size_t i = 0; i < adjoints.size(); ++i) {
       if (!is_one_value(adjoints[i])) continue;
@@ -163,7 +163,7 @@ class Dispatch::Spread {
       adjoints[i] = {sums_.back().data_as<char>(), variable.point_shape.product()};
     }
   }
-  // In the order of the points, as one device does it. A point that failed is there as zero, or NaN.
+  // Sums in the order of the points, as one device does it. A point that failed is there as zero, or NaN.
   void write_sums(const std::vector<Points>& rows, const std::vector<Points>& sums, Kind kind) const {
     const Vector<std::int32_t> good(static_cast<std::size_t>(whole_.points), NEML2_OK);
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -174,8 +174,8 @@ class Dispatch::Spread {
     }
   }
 
-  // The arrays of some points. A block that is one for all points is that of the last ones, as on one device, which
-  // writes it point after point; the others get `scratch`, for two devices must not write the same.
+  // Returns the arrays of some points. A block that is one for all points is that of the last ones, as on one device,
+  // which writes it point after point; the others get `scratch`, for two devices must not write the same.
   Bindings slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
     Bindings part = whole_;
     part.points = of.count;
@@ -207,7 +207,7 @@ class Dispatch::Spread {
     if (array.data) array.data = point(array, begin, itemsize(dtype));
   }
 
-  // The last iterates of failed points, among those of all.
+  // Writes the last iterates of failed points among those of all.
   void gather_unknowns(const Vector<Tensor>& unknowns, const threads::Scheduler::SubBatch& of) const {
     for (std::size_t i = 0; i < unknowns.size(); ++i) {
       if (!unknowns[i].data()) continue;

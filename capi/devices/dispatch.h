@@ -1,4 +1,4 @@
-// The route of a model whose points a scheduler spreads over devices.
+// Route of a model whose points a scheduler spreads over devices.
 #pragma once
 
 #include <atomic>
@@ -37,12 +37,12 @@ class Dispatch final : public Route {
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 
-  // How many points a device has evaluated; throws NEML2_ERROR_ARGUMENT where there is none.
+  // Returns how many points a device has evaluated. Throws NEML2_ERROR_ARGUMENT where there is none.
   std::int64_t points_evaluated(std::int64_t device) const;
 
  private:
   class Spread;
-  // Whether one device evaluates this many points as they are, all at once: they are neither split nor moved.
+  // Tells whether one device evaluates this many points as they are, all at once: they are neither split nor moved.
   bool takes_whole(std::int64_t points) const;
   std::int64_t most_points(const Device& device, std::int64_t points) const;
 

@@ -19,12 +19,12 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64 || tensor.dtype() == DType::float32; }
 
-// A value of every point, one row each.
+// Returns a value of every point, one row each.
 Tensor rows_of(const Tensor& given, const Dims& batch, const Dims& point_shape) {
   return shaped(expanded(given, batch.then(point_shape)), Dims{batch.product()}.then(point_shape));
 }
 
-// (points, size) of those that are there.
+// Returns (points, size) of those that are there.
 Vector<Tensor> vectors_of(const Vector<Tensor>& given, const Dims& batch, const std::vector<Variable>& variables) {
   Vector<Tensor> vectors(given.size());
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -34,7 +34,7 @@ Vector<Tensor> vectors_of(const Vector<Tensor>& given, const Dims& batch, const 
   return vectors;
 }
 
-// The sum over the batch axes along which something is one value for many points.
+// Returns the sum over the batch axes along which something is one value for many points.
 Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
   const std::int64_t leading = batch.size() - own.size();
   Dims axes;
@@ -44,7 +44,7 @@ Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
   return shaped(total, own.then(value.sizes().last(value.ndim() - batch.size())));
 }
 
-// The shapes that the caller sees, and memory of their own; what is of points that failed becomes NaN.
+// Shapes that the caller sees, and memory of their own; what is of points that failed becomes NaN.
 struct Shaping {
   const Dims& batch;
   const std::int64_t points;
@@ -70,7 +70,7 @@ struct Shaping {
   }
 };
 
-// As ImplicitSegment::run() does; `all` is what became of the points so far.
+// Solves as ImplicitSegment::run() does, and adds the outcome to `all`.
 Vector<Block> solve(const ImplicitSegment& segment, Chunk& chunk, DeviceOutcome& all) {
   Operands at = segment.prepare(chunk);
   const DeviceOutcome outcome = solve_on_device(*segment.system(at, false), at.unknowns, chunk.newton);
@@ -86,7 +86,7 @@ Vector<Block> solve(const ImplicitSegment& segment, Chunk& chunk, DeviceOutcome&
   return blocks;
 }
 
-// False where the memory of a value is that of an input, a parameter or another value, too.
+// Returns false where the memory of a value is that of an input, a parameter or another value, too.
 bool owns_memory(const Model& model, const Chunk& chunk, std::size_t value) {
   const Tensor& own = chunk.values[value];
   const auto& inputs = model.values_of(Kind::input);

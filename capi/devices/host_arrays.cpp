@@ -13,7 +13,7 @@ namespace {
 
 namespace libtorch = aoti::libtorch;
 
-// A request for what an evaluation asks for, with respect to the inputs or to the parameters.
+// Request of an evaluation over arrays of the host, with respect to the inputs or to the parameters.
 class Transfer {
  public:
   Transfer(const Model& model, const Bindings& bindings)
@@ -41,7 +41,7 @@ class Transfer {
   }
 
  private:
-  // One value per point, or one for all; empty where nothing is bound.
+  // Returns one value per point, or one for all; empty where nothing is bound.
   Tensor taken(const Points& array, const Variable& variable, bool one) const {
     if (!array.data) return {};
     const Tensor rows = gather(array, variable, 0, one ? 1 : bindings_.points, true);
@@ -54,7 +54,7 @@ class Transfer {
       tensors.push_back(taken(arrays[i], model_.variables(kind)[i], arrays[i].stride == 0));
     return tensors;
   }
-  // There a package that takes one value for all points of a run takes all points in one run.
+  // Returns one value where all points have the same: some packages take one for all points of a run.
   Vector<Tensor> parameters() const {
     Vector<Tensor> tensors;
     for (std::size_t i = 0; i < bindings_.parameters.size(); ++i) {
@@ -96,14 +96,14 @@ class Writer {
       write(turned ? transposed(block, derivative.rows, derivative.columns) : block, derivative.block, arrays[i]);
     }
   }
-  // Reports are of all points, failed ones too.
+  // Writes a report, which is of all points, failed ones too.
   void write_report(int kind, const Tensor& values) const {
     const Points& array = bindings_.report[kind];
     if (!array.data || !values.data()) return;
     const Variable variable{"", "", values.dtype(), values.sizes().last(values.ndim() - 1), 0};
     scatter(here(values), variable, array, 0, Vector<std::int32_t>(status_.size(), NEML2_OK), false);
   }
-  // They are NaN at points that did not fail already.
+  // Writes unknowns, which are NaN already at points that did not fail.
   void write_unknowns(const Vector<Tensor>& unknowns) const {
     for (std::size_t i = 0; i < unknowns.size(); ++i) bindings_.unknowns->at(i) = here(unknowns[i]);
   }

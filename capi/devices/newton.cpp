@@ -5,6 +5,7 @@
 
 #include "capi/libtorch/algebra.h"
 #include "capi/newton/verdict.h"
+#include "capi/segments/operands.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -14,19 +15,18 @@ using namespace aoti::libtorch;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// A value of each point, (points,), as a factor or a mask of rows.
+// Returns a value of each point, (points,), as a factor or a mask of rows.
 Tensor beside(const Tensor& per_point, const Tensor& rows) {
   Dims sizes = per_point.sizes();
   while (sizes.size() < rows.ndim()) sizes.push_back(1);
   return shaped(per_point, sizes);
 }
 
-// a . b, row by row.
+// Returns a . b, row by row.
 Tensor dot(const Groups& a, const Groups& b) {
   Tensor total;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::int64_t points = a[i].sizes()[0], size = a[i].sizes().last(a[i].ndim() - 1).product();
-    const Tensor products = sum(shaped(multiply(a[i], b[i]), {points, size}), {1}, false);
+    const Tensor products = sum(shaped(multiply(a[i], b[i]), {a[i].sizes()[0], row_size(a[i])}), {1}, false);
     total = total.data() ? add(total, products) : products;
   }
   return converted(total, DType::float64);
@@ -34,7 +34,7 @@ Tensor dot(const Groups& a, const Groups& b) {
 
 Tensor norm(const Groups& rows) { return square_root(dot(rows, rows)); }
 
-// One value or mask for each point, or a number for all, with the operators of a number: see newton/verdict.h.
+// Value or mask for each point, or a number for all, with the operators of a number: see newton/verdict.h.
 struct PerPoint {
   PerPoint(Tensor each) : values(std::move(each)) {}
   PerPoint(double one) : number(one) {}
@@ -93,7 +93,7 @@ class Iteration {
  private:
   bool line_search() const { return settings_.ls_max_iters > 1; }
 
-  // Where every iterate is accepted as it is, the residual comes with the operator for the next step, in one run.
+  // Finds the residual. It comes with the operator for the next step where every iterate is accepted as it is.
   void evaluate() {
     residual_ = line_search() ? system_.residual(u_) : system_.linearize(u_);
     norm_ = norm(residual_);
@@ -115,7 +115,7 @@ class Iteration {
     for (std::size_t i = 0; i < u_.size(); ++i) u_[i] = choose(beside(left_, next[i]), next[i], u_[i]).row_major();
   }
 
-  // Solves have one matrix per point, or several one beside the other.
+  // Notes the points of singular matrices. A solve has one per point, or several one beside the other.
   void note_singular() {
     singular_ = equal(open_, 0.0);
     for (const Tensor& info : system_.singular_on_device()) {
@@ -126,7 +126,7 @@ class Iteration {
     }
   }
 
-  // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
+  // Cuts the step of each point until its residual has decreased enough. The last trial is taken in any case.
   void search_along(const Groups& du) {
     const Tensor slope = dot(residual_, du), before = norm_;
     Tensor alpha = filled(DType::float64, {points_}, 1.0, device_);
@@ -143,12 +143,7 @@ class Iteration {
     }
   }
 
-  static Groups row_major(Groups groups) {
-    for (Tensor& group : groups) group.make_row_major();
-    return groups;
-  }
-
-  // Note where each point stands after iteration `i`; those that are done are left alone.
+  // Notes where each point stands after iteration `i`; those that are done are left alone.
   void record(std::int64_t i) {
     const PerPoint converged = newton::has_converged<PerPoint>(norm_, outcome_.initial_norm, settings_);
     const Tensor found = newton::verdict<PerPoint, PerPoint, PerPoint>(norm_, singular_, converged, open_).values;

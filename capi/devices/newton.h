@@ -8,7 +8,7 @@
 
 namespace neml2_capi::model {
 
-// What became of each point: tensors of (points,) on the device.
+// Outcome of each point: tensors of (points,) on the device.
 struct DeviceOutcome {
   Tensor status, iterations;           // int32
   Tensor residual_norm;                // float64
@@ -16,18 +16,18 @@ struct DeviceOutcome {
   Tensor history;                      // float64, (points, miters); empty unless it was kept
   bool any_failed = false;
 
-  // That of points which nothing has become of yet.
+  // Returns the outcome of points before any segment.
   static DeviceOutcome none(std::int64_t points, Device device);
-  // Which points failed.
+  // Returns the mask of the points that failed.
   Tensor failed() const;
-  // What became of them in a later segment.
+  // Adds the outcome of a later segment.
   void add(const DeviceOutcome& later);
 };
 
-// Solve for `u`, which holds the initial guess, as newton::solve() does.
+// Solves for `u`, which holds the initial guess, as newton::solve() does.
 DeviceOutcome solve_on_device(newton::System& system, Groups& u, const newton::Settings& settings);
 
-// The rows where the mask, (points,), is as wanted; NaN elsewhere.
+// Returns the rows where the mask, (points,), is as wanted, with NaN elsewhere.
 Tensor select(const Tensor& rows, const Tensor& mask, bool wanted);
 Groups select(const Groups& groups, const Tensor& mask, bool wanted);
 

@@ -1,4 +1,4 @@
-// An evaluation of a model over tensors of a device that the processor does not read: what is asked for, and what comes.
+// Request and results of an evaluation over tensors of a device that the processor does not read.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct DeviceRequest {
   bool blocks_vary = false;             // those that are the same for all points are wanted for each
 };
 
-// Of shapes (*batch, *point shape); empty where there is none. A point that failed is NaN.
+// Results of shapes (*batch, *point shape); empty where there is none. A point that failed is NaN.
 struct DeviceResults {
   Vector<Tensor> outputs;
   Vector<Tensor> jvps;           // by output

@@ -25,7 +25,6 @@ class Rows {
     return {reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(rows.data()) - before), size};
   }
   const Tensor& operator[](std::size_t i) const { return rows_[i]; }
-  bool empty() const { return rows_.empty(); }
 
  private:
   const Range& range_;
@@ -44,7 +43,7 @@ class Sums {
 
   // In the order of the points. One that failed is there as zero, or NaN.
   void write(std::int64_t points) const {
-    if (rows_.empty()) return;
+    if (sums_.empty()) return;
     const Vector<std::int32_t> good(static_cast<std::size_t>(points), NEML2_OK);
     for (std::size_t i = 0, k = 0; i < sums_.size(); ++i)
       if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
@@ -108,7 +107,7 @@ bool Lanes::gives(const Request& request, const Options& options) const {
 }
 
 Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& request) const {
-  return {request.points, options.chunk() ? options.chunk() : 256};
+  return {request.points, options.chunk()};
 }
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace&, Tally& tally) const {

@@ -28,14 +28,16 @@ Plan::Plan(const Routes& routes, const Options& options, const Request& request)
   route_.check(options_, request_.points);
 }
 
-// Several threads get several chunks each, of an amount of work beside which it is little to begin and end one.
+// Several threads get several chunks each, of an amount of work beside which it is little to begin and end one, and of
+// whole vectors.
 std::int64_t Plan::chunk_size() const {
   if (threads_ == 1) return chunk_.most;
   if (chunk_.shared != 0) return chunk_.shared;
   constexpr double worthwhile = 200e-6;  // seconds
   const auto worthwhile_points = static_cast<std::int64_t>(std::min(worthwhile / routes_.seconds_per_point(), 2048.0));
   const std::int64_t shared = std::max(request_.points / (4 * threads_), worthwhile_points);
-  return std::min(chunk_.most, std::max<std::int64_t>(shared, 4));
+  constexpr std::int64_t vector = 16;
+  return std::min(chunk_.most, (shared / vector + 1) * vector);
 }
 
 Tally Plan::run(const Bindings& bindings, Workspace& workspace) const {

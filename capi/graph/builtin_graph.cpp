@@ -132,7 +132,7 @@ class BuiltinGraph final : public LoadedGraph {
     return singular.empty() && have_equal_values(by_package.front(), solved);
   }
 
-  // For a caller who does not ask which matrices are singular.
+  // Throws for a caller who does not ask which matrices are singular.
   [[noreturn]] void throw_singular(const SingularInfo& info) const {
     const auto first = std::find_if(info.begin(), info.end(), [](std::int32_t i) { return i != 0; });
     throw Error(NEML2_ERROR_RUNTIME, package(),

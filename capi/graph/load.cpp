@@ -129,17 +129,16 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
   Contents contents;
   Metadata metadata;
   CollectedErrors errors(package);
-  errors.collect([&] { metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json")); });
-  errors.raise_if_any();
   const Target& target = metadata.target;
   // A package for another device or machine ends the checks: it may have no code.
-  errors.collect([&] { check_machine(target); });
-  errors.raise_if_any();
-  errors.collect([&] { contents.device = device_for(target, wanted); });
+  errors.collect([&] {
+    metadata = read_metadata(entry_of(archive, ".wrapper_metadata.json"));
+    check_machine(target);
+    contents.device = device_for(target, wanted);
+    require_libtorch(contents.device);
+  });
   errors.raise_if_any();
   const Runtime runtime = runtime_for(contents.device, wanted.runtime);
-  errors.collect([&] { require_libtorch(contents.device); });
-  errors.raise_if_any();
   errors.collect([&] {
     const std::string_view source = entry_of(archive, ".wrapper.cpp");
     contents.signature = read_signature(source);

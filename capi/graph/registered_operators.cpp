@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/loader/image.h"
+#include "capi/tensor/layout.h"
 
 namespace neml2_capi::aoti {
 class RegisteredOperator {
@@ -123,20 +123,8 @@ Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64
   if (value.storage().is_own() && value.storage().is_unique() && is_as_wanted(value))
     return Tensor(value.storage(), value.dtype(), value.sizes(), strides, value.offset());
 
-  // The copy is row-major with the axes in the order of their strides, and seen with the axes as they were.
-  Dims order = value.sizes();
-  std::iota(&order[0], &order[0] + order.size(), std::int64_t{0});
-  std::stable_sort(&order[0], &order[0] + order.size(),
-                   [&](std::int64_t a, std::int64_t b) { return strides[a] > strides[b]; });
-  Dims permuted_sizes = value.sizes(), permuted_strides = value.strides();
-  for (std::int64_t k = 0; k < order.size(); ++k) {
-    permuted_sizes[k] = value.sizes()[order[k]];
-    permuted_strides[k] = value.strides()[order[k]];
-  }
-  const Tensor copy = Tensor(value.storage(), value.dtype(), permuted_sizes, permuted_strides, value.offset()).copy();
-  Dims copied = value.strides();
-  for (std::int64_t k = 0; k < order.size(); ++k) copied[order[k]] = copy.strides()[k];
-  const Tensor made(copy.storage(), copy.dtype(), value.sizes(), copied);
+  const Tensor wanted(value.storage(), value.dtype(), value.sizes(), strides);
+  const Tensor made = copied_in_order(value, order_of(wanted));
   if (made.numel() > 0 && !is_as_wanted(made))
     throw Error(
         NEML2_ERROR_UNSUPPORTED, name(),

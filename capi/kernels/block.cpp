@@ -41,6 +41,12 @@ class Block {
   static T* at(const Bound<T>& array, std::int64_t point) { return array.data + point * array.stride; }
 
   // Lanes without a point of their own repeat the last one.
+  template <class X>
+  void rows(const Bound<T>& array, X* (&row)[lanes]) const {
+    X* const first = at(array, begin_);
+    for (int l = 0; l < lanes; ++l) row[l] = first + (l < used_ ? l : used_ - 1) * array.stride;
+  }
+
   void gather() {
     for (std::int64_t i = 0; i < walk_.inputs.count; ++i) {
       const Bound<T>& array = walk_.inputs.items[i];
@@ -51,7 +57,7 @@ class Block {
         continue;
       }
       const T* from[lanes];
-      for (int l = 0; l < lanes; ++l) from[l] = at(array, begin_ + (l < used_ ? l : used_ - 1));
+      rows(array, from);
       rows_to_vectors<T>(from, array.scratch, array.components);
     }
   }
@@ -183,7 +189,7 @@ class Block {
     if (!array.data) return;
     if (all) {
       T* to[lanes];
-      for (int l = 0; l < lanes; ++l) to[l] = at(array, begin_ + l);
+      rows(array, to);
       return vectors_to_rows<T>(array.scratch, to, array.components);
     }
     for (int l = 0; l < used_; ++l)

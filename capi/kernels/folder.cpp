@@ -9,7 +9,6 @@
 
 #include "capi/archive/archive.h"
 #include "capi/artifact/field.h"
-#include "capi/artifact/locate.h"
 #include "capi/base/error.h"
 #include "capi/kernels/block.h"
 
@@ -35,34 +34,31 @@ std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::vector<Array> arrays_of(const artifact::Field& entries) {
+  std::vector<Array> arrays;
+  for (const artifact::Field& entry : entries.list())
+    arrays.push_back({entry["name"].text(), entry["shape"].shape(), entry["per_point"].boolean()});
+  return arrays;
+}
+
+// Tells whether a kernel was made with the package that is there; one without a checksum was made without packages.
+bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
+  std::error_code ignored;
+  if (kernel["package_checksum"].is_null()) return !std::filesystem::exists(package, ignored);
+  return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
+}
+
 Error damaged(const std::filesystem::path& path, const std::string& problem) {
   return Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
                join(path.string(), " ", problem, "; compile the model again."));
 }
 
-std::vector<Slot> slots_of(const artifact::Field& arrays) {
-  std::vector<Slot> slots;
-  for (const artifact::Field& array : arrays.list())
-    slots.push_back({array["name"].text(), array["shape"].shape(), array["per_point"].boolean()});
-  return slots;
-}
-
-// Why a kernel does not stand for the package in its file; empty: it does.
-std::string misfit(const artifact::Field& checksum, const std::filesystem::path& package) {
-  const std::string name = package.filename().string();
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(package, ignored))
-    return checksum.is_null() ? "" : join("it was made beside ", name, ", which is missing: copy the whole artifact");
-  if (!checksum.is_null() && checksum.integer() == static_cast<std::int64_t>(archive::directory_checksum(package)))
-    return "";
-  return join("it was made for another ", name, ": compile the model again");
-}
-
 }  // namespace
 
 std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf) {
-  const std::filesystem::path path = artifact::kernels_of(leaf);
-  if (path.empty()) return nullptr;
+  const std::filesystem::path path = leaf.parent_path().parent_path() / "kernels" / leaf.filename();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path / "kernels.json", ignored)) return nullptr;
   std::unique_ptr<Folder> folder(new Folder(path));
   folder->read(leaf);
   return folder;
@@ -102,10 +98,12 @@ void Folder::read(const std::filesystem::path& leaf) {
     for (int i = 0; i < set.count; ++i)
       if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];
     if (!kernel) throw damaged(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
-    if (const std::string reason = misfit(entry["package_checksum"], leaf / package); !reason.empty())
-      missing_[package] = reason;
-    else
-      kernels_[package] = {kernel, slots_of(entry["inputs"]), slots_of(entry["outputs"])};
+    if (!fits(entry, leaf / package)) {
+      missing_[package] = "it was made for another " + package + ": compile the model again";
+      continue;
+    }
+    kernels_[package] = kernel;
+    arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
 }
 
@@ -121,9 +119,9 @@ const neml2_kernel_set& Folder::load(const std::string& file) const {
   return *set;
 }
 
-const Kernel& Folder::find(const std::string& package) const {
+const neml2_kernel& Folder::find(const std::string& package) const {
   const auto it = kernels_.find(package);
-  if (it != kernels_.end()) return it->second;
+  if (it != kernels_.end()) return *it->second;
   const auto reason = missing_.find(package);
   throw Error(NEML2_ERROR_UNSUPPORTED, package,
               join(package, " has no kernel: ", reason == missing_.end() ? "none was made" : reason->second, "."));

@@ -12,16 +12,14 @@
 
 namespace neml2_capi::kernels {
 
-// An input or output of a package: one value for each point, or one for all.
-struct Slot {
+// An input or output of a kernel, in the shape that its package has for it.
+struct Array {
   std::string name;
   Dims shape;
-  bool per_point = true;
+  bool per_point;
 };
-
-struct Kernel {
-  const neml2_kernel* code = nullptr;
-  std::vector<Slot> inputs, outputs;
+struct Arrays {
+  std::vector<Array> inputs, outputs;
 };
 
 class Folder {
@@ -31,12 +29,14 @@ class Folder {
   // something is not as kernels.json says.
   static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf);
 
-  // The kernel that stands for a package, by its file name; the package need not be there where it was not when the
-  // kernel was made. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the reason.
-  const Kernel& find(const std::string& package) const;
+  // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
+  // reason.
+  const neml2_kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
+  // Returns the arrays of a kernel that is there.
+  const Arrays& arrays(const std::string& package) const { return arrays_.at(package); }
 
-  // What the objects were built for: "x86-64-v3". Empty where there is no kernel at all.
+  // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
 
@@ -48,7 +48,8 @@ class Folder {
   std::filesystem::path folder_;
   std::string target_;
   DType real_ = DType::float64;
-  std::map<std::string, Kernel> kernels_;       // by package
+  std::map<std::string, const neml2_kernel*> kernels_;  // by package
+  std::map<std::string, Arrays> arrays_;
   std::map<std::string, std::string> missing_;  // why a package has none
 };
 

@@ -89,7 +89,7 @@ class Layout {
   // A kernel that is called with these arrays, where their sizes are what it takes and returns. Outputs that have no place
   // yet get one.
   Run run_of(const std::string& package, const Places& inputs, Places& outputs) {
-    const neml2_kernel& kernel = *folder_.find(package).code;
+    const neml2_kernel& kernel = folder_.find(package);
     if (kernel.lanes != functions_.lanes || kernel.real_size != static_cast<std::int32_t>(sizeof(T)))
       refuse(package, "its kernel has other lanes");
     for (auto i = static_cast<std::int32_t>(outputs.size()); i < kernel.output_count; ++i)

@@ -14,7 +14,7 @@ Tensor empty(DType dtype, const Dims& sizes, Device device) {
   if (device.is_host()) return Tensor::empty(dtype, sizes);
   Handle handle = nullptr;
   expect(torch().aoti_torch_empty_strided(sizes.size(), sizes.data(), sizes.row_major().data(), scalar_type_of(dtype),
-                                          device_type_of(device), device_index_of(device), &handle),
+                                          device_type_of(device), device.index, &handle),
          "memory for a tensor");
   return take(OwnedHandle(handle), device.by_operators);
 }
@@ -61,17 +61,10 @@ Cell list_of_integers(const Dims& values) {
 }  // namespace
 
 void require_algebra(Device device) {
-  const Functions& f = torch();
   std::string missing;
-  const auto require = [&](bool there, const char* name) {
-    if (!there) add_name(missing, name);
-  };
-  require(f.aoti_torch_get_device_index, "aoti_torch_get_device_index");
-  require(f.aoti_torch_empty_strided, "aoti_torch_empty_strided");
-  require(f.aoti_torch_copy_, "aoti_torch_copy_");
-  require(f.aoti_torch_item_bool, "aoti_torch_item_bool");
-  require(f.aoti_torch_aten_fill__Scalar, "aoti_torch_aten_fill__Scalar");
-  require(f.aoti_torch_aten_subtract_Tensor, "aoti_torch_aten_subtract_Tensor");
+#define NML2_REQUIRE(name, ...) \
+  if (!torch().name) add_name(missing, #name);
+  NML2_ALGEBRA_FUNCTIONS(NML2_REQUIRE)
   if (!missing.empty())
     throw Error(NEML2_ERROR_UNSUPPORTED, "libtorch",
                 join("libtorch ", Library::get().version(), " lacks functions that the device ", device.str(),

@@ -17,24 +17,11 @@
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-// Handles that a package takes over, or gives. The list deletes those that are left.
-class HandleList {
- public:
-  explicit HandleList(std::size_t size) : handles_(size, nullptr) {}
-  ~HandleList() {
-    for (Handle handle : handles_) OwnedHandle{handle};
-  }
-  HandleList(const HandleList&) = delete;
-  HandleList& operator=(const HandleList&) = delete;
-
-  void** data() { return reinterpret_cast<void**>(handles_.data()); }
-  std::size_t size() const { return handles_.size(); }
-  void set(std::size_t i, OwnedHandle handle) { handles_[i] = handle.release(); }
-  OwnedHandle take(std::size_t i) { return OwnedHandle(std::exchange(handles_[i], nullptr)); }
-
- private:
-  Vector<Handle> handles_;
-};
+// Returns handles as a package takes them over and gives them: it sets those that it took to null.
+void** raw(Vector<OwnedHandle>& handles) {
+  static_assert(sizeof(OwnedHandle) == sizeof(void*));
+  return reinterpret_cast<void**>(handles.data());
+}
 
 // Returns an output that keeps its memory: one in the memory of an input or a constant, which libtorch only borrows,
 // shares that storage.
@@ -126,19 +113,17 @@ class LibtorchGraph final : public LoadedGraph {
     const auto container = in_use();
     Vector<Tensor> given = inputs.take();
     naming_package(package(), [&] {
-      HandleList in(given.size()), out(outputs.size());
-      for (std::size_t i = 0; i < given.size(); ++i) in.set(i, handle_of(given[i]));
+      Vector<OwnedHandle> in, out(outputs.size());
+      for (const Tensor& tensor : given) in.push_back(handle_of(tensor));
       Run run{&calls_, singular, {}, !device().is_host()};
       const SerialRegions torch_serial(Library::get().openmp());
       const OnStream here(device());
-      container->run(in.data(), in.size(), out.data(), out.size(), &run, signature().has_integer_kernels,
-                     here.stream());
+      container->run(raw(in), in.size(), raw(out), out.size(), &run, signature().has_integer_kernels, here.stream());
       for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
-        OwnedHandle output = out.take(i);
-        if (!output.get())
+        if (!out[i].get())
           throw std::runtime_error(join("The package did not return output ", i, ". Compile the model again."));
-        outputs[i] = new Tensor(owning(libtorch::take(std::move(output), device().by_operators), given));
+        outputs[i] = new Tensor(owning(libtorch::take(std::move(out[i]), device().by_operators), given));
       }
     });
   }

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -75,6 +74,13 @@ fs::path find_library() {
               NEML2_CAUSE_LIBTORCH_MISSING);
 }
 
+// Looks a function up, and adds its name to `missing` where there is none.
+template <class Function>
+void look_up(void* library, const char* name, Function*& function, std::string& missing) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  if (!function) add_name(missing, name);
+}
+
 std::string version_text(std::uint64_t packed) {
   return join((packed >> 56) & 255, ".", (packed >> 48) & 255, ".", (packed >> 40) & 255);
 }
@@ -94,40 +100,14 @@ Library::Library(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 void Library::look_up_functions() {
-  const auto optional = [&](auto*& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library_, name));
-  };
-  std::string missing;
-  const auto required = [&](auto*& function, const char* name) {
-    optional(function, name);
-    if (!function) add_name(missing, name);
-  };
-  Functions& f = functions_;
-  required(f.aoti_torch_abi_version, "aoti_torch_abi_version");
-  required(f.aoti_torch_create_tensor_from_blob, "aoti_torch_create_tensor_from_blob");
-  required(f.aoti_torch_delete_tensor_object, "aoti_torch_delete_tensor_object");
-  required(f.aoti_torch_new_tensor_handle, "aoti_torch_new_tensor_handle");
-  required(f.aoti_torch_assign_tensors, "aoti_torch_assign_tensors");
-  required(f.aoti_torch_get_data_ptr, "aoti_torch_get_data_ptr");
-  required(f.aoti_torch_get_dim, "aoti_torch_get_dim");
-  required(f.aoti_torch_get_sizes, "aoti_torch_get_sizes");
-  required(f.aoti_torch_get_strides, "aoti_torch_get_strides");
-  required(f.aoti_torch_get_dtype, "aoti_torch_get_dtype");
-  required(f.aoti_torch_get_device_type, "aoti_torch_get_device_type");
-  required(f.aoti_torch_call_dispatcher, "aoti_torch_call_dispatcher");
-  required(f.torch_new_list_reserve_size, "torch_new_list_reserve_size");
-  required(f.torch_list_push_back, "torch_list_push_back");
-  required(f.torch_new_string_handle, "torch_new_string_handle");
-  optional(f.torch_new_stable_ivalue, "torch_new_stable_ivalue");
-  optional(f.torch_exception_get_what_without_backtrace, "torch_exception_get_what_without_backtrace");
-  optional(f.aoti_torch_get_device_index, "aoti_torch_get_device_index");
-  optional(f.aoti_torch_empty_strided, "aoti_torch_empty_strided");
-  optional(f.aoti_torch_copy_, "aoti_torch_copy_");
-  optional(f.aoti_torch_item_bool, "aoti_torch_item_bool");
-  optional(f.aoti_torch_aten_fill__Scalar, "aoti_torch_aten_fill__Scalar");
-  optional(f.aoti_torch_aten_subtract_Tensor, "aoti_torch_aten_subtract_Tensor");
+  std::string missing, ignored;
+#define NML2_REQUIRE(name, ...) look_up(library_, #name, functions_.name, missing);
+#define NML2_LOOK_UP(name, ...) look_up(library_, #name, functions_.name, ignored);
+  NML2_TORCH_FUNCTIONS(NML2_REQUIRE)
+  NML2_NEWER_FUNCTIONS(NML2_LOOK_UP)
+  NML2_ALGEBRA_FUNCTIONS(NML2_LOOK_UP)
 
-  const std::uint64_t packed = f.aoti_torch_abi_version ? f.aoti_torch_abi_version() : 0;
+  const std::uint64_t packed = functions_.aoti_torch_abi_version ? functions_.aoti_torch_abi_version() : 0;
   version_ = packed ? version_text(packed) : "of an unknown version";
   const auto refuse = [&](const std::string& what) {
     return Error(NEML2_ERROR_UNSUPPORTED, file_name,
@@ -169,15 +149,8 @@ const CudaFunctions& Library::cuda() const {
     throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "it gave no reason"));
   }
   std::string missing;
-  const auto look_up = [&](auto*& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (!function) add_name(missing, name);
-  };
-  look_up(cuda_.aoti_torch_create_cuda_guard, "aoti_torch_create_cuda_guard");
-  look_up(cuda_.aoti_torch_delete_cuda_guard, "aoti_torch_delete_cuda_guard");
-  look_up(cuda_.aoti_torch_create_cuda_stream_guard, "aoti_torch_create_cuda_stream_guard");
-  look_up(cuda_.aoti_torch_delete_cuda_stream_guard, "aoti_torch_delete_cuda_stream_guard");
-  look_up(cuda_.aoti_torch_get_current_cuda_stream, "aoti_torch_get_current_cuda_stream");
+#define NML2_REQUIRE_CUDA(name, ...) look_up(library, #name, cuda_.name, missing);
+  NML2_CUDA_FUNCTIONS(NML2_REQUIRE_CUDA)
   if (!missing.empty()) throw refuse("it lacks " + missing);
   cuda_library_.store(library, std::memory_order_release);
   return cuda_;

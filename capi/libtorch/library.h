@@ -17,49 +17,62 @@ using List = struct StableListOpaque*;
 using String = struct StringOpaque*;
 using Status = std::int32_t;  // 0: success
 
-// Functions of libtorch, under their names there.
-struct Functions {
-  std::uint64_t (*aoti_torch_abi_version)();
-  Status (*aoti_torch_create_tensor_from_blob)(void* data, std::int64_t ndim, const std::int64_t* sizes,
-                                               const std::int64_t* strides, std::int64_t offset, std::int32_t dtype,
-                                               std::int32_t device_type, std::int32_t device_index, Handle*);
-  Status (*aoti_torch_delete_tensor_object)(Handle);
-  Status (*aoti_torch_new_tensor_handle)(Handle, Handle*);
-  Status (*aoti_torch_assign_tensors)(Handle source, Handle destination);
-  Status (*aoti_torch_get_data_ptr)(Handle, void**);
-  Status (*aoti_torch_get_dim)(Handle, std::int64_t*);
-  Status (*aoti_torch_get_sizes)(Handle, std::int64_t**);
-  Status (*aoti_torch_get_strides)(Handle, std::int64_t**);
-  Status (*aoti_torch_get_dtype)(Handle, std::int32_t*);
-  Status (*aoti_torch_get_device_type)(Handle, std::int32_t*);
-  Status (*aoti_torch_call_dispatcher)(const char* name, const char* overload, Cell* stack);
-  Status (*torch_new_list_reserve_size)(std::size_t, List*);
-  Status (*torch_list_push_back)(List, Cell);
-  Status (*torch_new_string_handle)(const char*, std::size_t, String*);
+// Functions of libtorch, under their names there: FUNCTION(name, type of the result, types of the arguments).
+#define NML2_TORCH_FUNCTIONS(FUNCTION)                                                                           \
+  FUNCTION(aoti_torch_abi_version, std::uint64_t)                                                                \
+  FUNCTION(aoti_torch_create_tensor_from_blob, Status, void* data, std::int64_t ndim, const std::int64_t* sizes, \
+           const std::int64_t* strides, std::int64_t offset, std::int32_t dtype, std::int32_t device_type,       \
+           std::int32_t device_index, Handle*)                                                                   \
+  FUNCTION(aoti_torch_delete_tensor_object, Status, Handle)                                                      \
+  FUNCTION(aoti_torch_new_tensor_handle, Status, Handle, Handle*)                                                \
+  FUNCTION(aoti_torch_assign_tensors, Status, Handle source, Handle destination)                                 \
+  FUNCTION(aoti_torch_get_data_ptr, Status, Handle, void**)                                                      \
+  FUNCTION(aoti_torch_get_dim, Status, Handle, std::int64_t*)                                                    \
+  FUNCTION(aoti_torch_get_sizes, Status, Handle, std::int64_t**)                                                 \
+  FUNCTION(aoti_torch_get_strides, Status, Handle, std::int64_t**)                                               \
+  FUNCTION(aoti_torch_get_dtype, Status, Handle, std::int32_t*)                                                  \
+  FUNCTION(aoti_torch_get_device_type, Status, Handle, std::int32_t*)                                            \
+  FUNCTION(aoti_torch_call_dispatcher, Status, const char* name, const char* overload, Cell* stack)              \
+  FUNCTION(torch_new_list_reserve_size, Status, std::size_t, List*)                                              \
+  FUNCTION(torch_list_push_back, Status, List, Cell)                                                             \
+  FUNCTION(torch_new_string_handle, Status, const char*, std::size_t, String*)
 
-  // Null before torch 2.13.
-  Status (*torch_new_stable_ivalue)(Cell**);
-  const char* (*torch_exception_get_what_without_backtrace)();
+// Functions that are null before torch 2.13.
+#define NML2_NEWER_FUNCTIONS(FUNCTION)              \
+  FUNCTION(torch_new_stable_ivalue, Status, Cell**) \
+  FUNCTION(torch_exception_get_what_without_backtrace, const char*)
 
-  // Functions for algebra.h, which may be null.
-  Status (*aoti_torch_get_device_index)(Handle, std::int32_t*);
-  Status (*aoti_torch_empty_strided)(std::int64_t ndim, const std::int64_t* sizes, const std::int64_t* strides,
-                                     std::int32_t dtype, std::int32_t device_type, std::int32_t device_index, Handle*);
-  Status (*aoti_torch_copy_)(Handle destination, Handle source, std::int32_t non_blocking);
-  Status (*aoti_torch_item_bool)(Handle, bool*);
-  Status (*aoti_torch_aten_fill__Scalar)(Handle, double);
-  Status (*aoti_torch_aten_subtract_Tensor)(Handle, Handle, double alpha, Handle*);
-};
+// Functions for algebra.h, which may be null.
+#define NML2_ALGEBRA_FUNCTIONS(FUNCTION)                                                                         \
+  FUNCTION(aoti_torch_get_device_index, Status, Handle, std::int32_t*)                                           \
+  FUNCTION(aoti_torch_empty_strided, Status, std::int64_t ndim, const std::int64_t* sizes,                       \
+           const std::int64_t* strides, std::int32_t dtype, std::int32_t device_type, std::int32_t device_index, \
+           Handle*)                                                                                              \
+  FUNCTION(aoti_torch_copy_, Status, Handle destination, Handle source, std::int32_t non_blocking)               \
+  FUNCTION(aoti_torch_item_bool, Status, Handle, bool*)                                                          \
+  FUNCTION(aoti_torch_aten_fill__Scalar, Status, Handle, double)                                                 \
+  FUNCTION(aoti_torch_aten_subtract_Tensor, Status, Handle, Handle, double alpha, Handle*)
 
 // Functions of libtorch_cuda.so.
+#define NML2_CUDA_FUNCTIONS(FUNCTION)                                                                   \
+  FUNCTION(aoti_torch_create_cuda_guard, Status, std::int32_t device_index, Guard*)                     \
+  FUNCTION(aoti_torch_delete_cuda_guard, Status, Guard)                                                 \
+  FUNCTION(aoti_torch_create_cuda_stream_guard, Status, void* stream, std::int32_t index, StreamGuard*) \
+  FUNCTION(aoti_torch_delete_cuda_stream_guard, Status, StreamGuard)                                    \
+  FUNCTION(aoti_torch_get_current_cuda_stream, Status, std::int32_t device_index, void** stream)
+
+#define NML2_POINTER(name, Result, ...) Result (*name)(__VA_ARGS__);
+
+struct Functions {
+  NML2_TORCH_FUNCTIONS(NML2_POINTER)
+  NML2_NEWER_FUNCTIONS(NML2_POINTER)
+  NML2_ALGEBRA_FUNCTIONS(NML2_POINTER)
+};
+
 struct CudaFunctions {
   using Guard = struct CUDAGuardOpaque*;
   using StreamGuard = struct CUDAStreamGuardOpaque*;
-  Status (*aoti_torch_create_cuda_guard)(std::int32_t device_index, Guard*);
-  Status (*aoti_torch_delete_cuda_guard)(Guard);
-  Status (*aoti_torch_create_cuda_stream_guard)(void* stream, std::int32_t device_index, StreamGuard*);
-  Status (*aoti_torch_delete_cuda_stream_guard)(StreamGuard);
-  Status (*aoti_torch_get_current_cuda_stream)(std::int32_t device_index, void** stream);
+  NML2_CUDA_FUNCTIONS(NML2_POINTER)
 };
 
 class Library {

@@ -73,16 +73,14 @@ void expect(Status status, const char* what) {
 
 OwnedHandle handle_of(const Tensor& tensor) {
   Handle handle = nullptr;
-  expect(
-      Library::get().functions().aoti_torch_create_tensor_from_blob(
-          tensor.data(), tensor.ndim(), tensor.sizes().data(), tensor.strides().data(), 0,
-          scalar_type_of(tensor.dtype()), device_type_of(tensor.device()), device_index_of(tensor.device()), &handle),
-      "a view of a tensor");
+  expect(Library::get().functions().aoti_torch_create_tensor_from_blob(
+             tensor.data(), tensor.ndim(), tensor.sizes().data(), tensor.strides().data(), 0,
+             scalar_type_of(tensor.dtype()), device_type_of(tensor.device()), tensor.device().index, &handle),
+         "a view of a tensor");
   return OwnedHandle(handle);
 }
 
 std::int32_t device_type_of(Device device) { return device.type == Device::Type::cuda ? cuda : cpu; }
-std::int32_t device_index_of(Device device) { return device.index; }
 
 Tensor borrow(Handle handle, bool by_operators) { return wrap(handle, nullptr, by_operators); }
 

@@ -31,9 +31,8 @@ class OwnedHandle {
 // Throws std::runtime_error with libtorch's reason where the status is not 0.
 void expect(Status status, const char* what);
 
-// Return torch's numbers of a device's type and index in its C ABI.
+// Returns torch's number of a device's type in its C ABI.
 std::int32_t device_type_of(Device device);
-std::int32_t device_index_of(Device device);
 
 // Returns a view of the tensor's memory, which must outlive it.
 OwnedHandle handle_of(const Tensor& tensor);

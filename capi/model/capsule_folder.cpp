@@ -9,7 +9,7 @@
 namespace neml2_capi::model {
 
 const CapsuleFolder* CapsuleFolder::of(std::string_view path) {
-  // Never destroyed: threads may evaluate when the process ends.
+  // The map is never destroyed: threads may evaluate when the process ends.
   static auto* const folders = new std::map<std::string, std::unique_ptr<const CapsuleFolder>, std::less<>>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

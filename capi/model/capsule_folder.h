@@ -1,4 +1,4 @@
-// Where capsules go, and how many did already.
+// Folder of capsules, and how many were written to it.
 #pragma once
 
 #include <sys/types.h>

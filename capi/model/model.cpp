@@ -15,6 +15,7 @@
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
 #include "capi/segments/implicit.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -29,17 +30,15 @@ std::string boundary_name(const std::map<std::string, std::string>& aliases, con
   return it == aliases.end() ? name : it->second;
 }
 
-// What a package says of a variable, checked against the metadata: its last axes are the base axes, those before them
-// sub-batch axes, which the metadata need not list.
+// Returns a variable as packages know it, checked against the metadata: its last axes are the base axes, those before
+// them sub-batch axes, which the metadata need not list.
 Variable boundary_variable(const artifact::Variable& variable, const Value& value,
                            const std::map<std::string, std::string>& aliases) {
   const Dims shape = value.known ? value.point_shape : variable.point_shape();
   const std::int64_t sub_ndim = shape.size() - variable.base_shape.size();
   if (sub_ndim < 0 || !(shape.last(variable.base_shape.size()) == variable.base_shape))
-    throw Error(NEML2_ERROR_ARTIFACT, variable.name,
-                join("'", variable.name, "' has the base shape ", variable.base_shape.str(),
-                     " in the metadata, but the point shape ", shape.str(),
-                     " in the packages. The folder mixes files of different compilations: compile the model again."));
+    throw misfit(variable.name, "'", variable.name, "' has the base shape ", variable.base_shape.str(),
+                 " in the metadata, but the point shape ", shape.str(), " in the packages");
   return {boundary_name(aliases, variable.name), variable.type, value.dtype, shape, sub_ndim};
 }
 
@@ -65,7 +64,7 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
 
 }  // namespace
 
-// The packages run on zeros, to learn about them; nobody can retry that.
+// Runs the packages on zeros, to learn about them; nobody can retry that.
 std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aoti::Wanted& wanted) try {
   return std::shared_ptr<Model>(new Model(metadata, wanted));
 } catch (const Error& error) {
@@ -73,7 +72,7 @@ std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aot
   throw Error(NEML2_ERROR_RUNTIME, error.subject(),
               join(error.what(),
                    ". It was called with zeros, while the model was loaded: where there is no result, it "
-                   "should give NaN"));
+                   "should give NaN."));
 }
 
 std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
@@ -93,7 +92,7 @@ aoti::Runtime Model::runtime() const {
   return aoti::Runtime::builtin;
 }
 
-// What a user may want to know of a model that was loaded in `seconds`.
+// Logs what a user may want to know of a model that was loaded in `seconds`.
 void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
@@ -160,8 +159,8 @@ void Model::add_variables(Scope& scope) {
       for (const artifact::Group& group : implicit->unknowns) add(Kind::unknown, group.variables, aliases.outputs);
 }
 
-// The derivatives that were compiled, and the shapes of their blocks. A block of a model of one segment is that of the
-// segment; otherwise it is a matrix of all components of the output by all components of the input.
+// Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is that
+// of the segment; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   const std::vector<std::size_t>& outputs = values_of(Kind::output);
@@ -179,16 +178,14 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
       if (!info && !of_parameter && std::find(unknowns.begin(), unknowns.end(), dense.input) != unknowns.end())
         info = &dense;
       if (!info)
-        throw Error(NEML2_ERROR_ARTIFACT, dense.shape.name,
-                    join("The metadata lists the derivative ", dense.shape.name,
-                         ", but no package gives it. Compile the model again."));
+        throw misfit(dense.shape.name, "The metadata lists the derivative ", dense.shape.name,
+                     ", but no package gives it");
     }
     const auto position = [](const std::vector<std::size_t>& all, std::size_t value, const std::string& name) {
       const auto it = std::find(all.begin(), all.end(), value);
       if (it == all.end())
-        throw Error(NEML2_ERROR_ARTIFACT, name,
-                    join("The metadata lists a derivative of or with respect to '", name,
-                         "', which is not at the boundary of the model."));
+        throw misfit(name, "The metadata lists a derivative of or with respect to '", name,
+                     "', which is not at the boundary of the model");
       return static_cast<std::size_t>(it - all.begin());
     };
     Derivative derivative;

@@ -1,4 +1,4 @@
-// A whole artifact: named inputs, outputs and promoted parameters over a list of segments. What evaluates it is above.
+// Artifact as a whole: named inputs, outputs and promoted parameters over a list of segments. Rooms above evaluate it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace neml2_capi::model {
 
-// What an evaluation keeps of its model while it runs, whatever becomes of the model meanwhile.
+// State of a model that an evaluation keeps while it runs, whatever becomes of the model meanwhile.
 struct Snapshot {
   Options options;
   Vector<Tensor> parameters;   // copies of the stored ones
@@ -24,38 +24,38 @@ struct Snapshot {
 
 class Model {
  public:
-  // Load the packages. Throws Error as aoti::load_graph() does.
+  // Loads the packages. Throws Error as aoti::load_graph() does.
   static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
 
-  // libtorch where any package runs on it.
+  // Returns libtorch where any package runs on it.
   aoti::Runtime runtime() const;
 
-  // Where inputs, parameters and results are.
+  // Returns the device of inputs, parameters and results.
   Device device() const { return home_; }
-  // Where the packages run: another one, where a scheduler moves what they take and return.
+  // Returns the device of the packages: another one, where a scheduler moves what they take and return.
   Device compute_device() const { return device_; }
-  // What a scheduler spreads over devices is on the host. To be called before others know the model.
+  // Keeps parameters and results on the host, for a scheduler. Must be called before others know the model.
   void keep_on_host();
 
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables(Kind kind) const { return variables_[static_cast<std::size_t>(kind)]; }
-  // Throws NEML2_ERROR_NAME with the names there are.
+  // Returns the position of a variable. Throws NEML2_ERROR_NAME with the names there are.
   std::size_t find(Kind kind, std::string_view name) const;
 
-  // An input `x~age`, and the positions of the output and of the input `x`; -1 where there is none.
+  // Input `x~age`, and the positions of the output and of the input `x`; -1 where there is none.
   struct History {
     std::int64_t input, age, output, current;
   };
   std::vector<History> histories() const;
 
-  // With respect to the inputs, or to the parameters.
+  // Returns the derivatives with respect to the inputs, or to the parameters.
   const Derivatives& derivatives(Kind kind) const { return kind == Kind::parameter ? by_parameters_ : by_inputs_; }
   const artifact::Metadata& metadata() const { return metadata_; }
 
-  // The stored value of a parameter, sharing its storage.
+  // Returns the stored value of a parameter, sharing its storage.
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
-  // Memory that the snapshot has from before is used again. False where nothing but values of parameters changed since.
+  // Takes a snapshot, in the memory that it has from before. Returns false where only values of parameters changed.
   bool take(Snapshot& snapshot) const;
   Options options() const;
   template <class Value>
@@ -65,20 +65,20 @@ class Model {
     ++settings_;
   }
 
-  // In the order in which they run.
+  // Returns the segments in the order in which they run.
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
-  // How many values there are between the segments, and where variables are among them. Parameters come after them.
+  // Return the number of values between the segments, and the places of variables among them. Parameters come after.
   std::size_t num_values() const { return num_values_; }
   const std::vector<std::size_t>& values_of(Kind kind) const { return values_of_[static_cast<std::size_t>(kind)]; }
 
-  // The number of points that is compiled in, and the package that has it; 0 where any will do.
+  // Return the number of points that is compiled in, and the package that has it; 0 where any will do.
   std::int64_t baked_batch() const { return baked_batch_; }
   const std::string& limiting_package() const { return limiting_package_; }
-  // The greatest number of points of one run.
+  // Returns the greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
-  // Whether kernels may stand for its packages: for those that the built-in provider runs on the processor.
+  // Tells whether kernels may stand for its packages: for those that the built-in provider runs on the processor.
   bool takes_kernels() const { return takes_kernels_; }
-  // The parameters that a package takes as one value for all points of a run.
+  // Returns the parameters that a package takes as one value for all points of a run.
   const std::vector<std::size_t>& uniform_parameters() const { return uniform_parameters_; }
 
  private:

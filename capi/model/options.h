@@ -14,7 +14,7 @@ namespace neml2_capi::model {
 class Options {
  public:
   Options() = default;
-  // Those that the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, where it is set.
+  // Takes what the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, where it is set.
   // Throws NEML2_ERROR_ARGUMENT where that is not a number of threads.
   explicit Options(const artifact::SolverConfig& config);
 
@@ -41,14 +41,14 @@ class Options {
   bool whole_batch() const { return convergence_ == 1; }
   bool collect_history() const { return collect_history_ == 1; }
   double substep_del_tol() const { return substep_del_tol_; }
-  // Do the artifact's kernels run: where they can, never, or always?
+  // Tells whether the artifact's kernels run: where they can, never, or always.
   enum class Kernels { automatic, off, required };
   Kernels kernels() const { return static_cast<Kernels>(static_cast<int>(kernels_)); }
   // 0: chosen by the library.
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
   // 0: as many as the calling thread has processors.
   int threads() const { return static_cast<int>(threads_); }
-  // Where failed calls are written to; null: nowhere.
+  // Returns the folder that failed calls are written to; null: nowhere.
   const CapsuleFolder* capsule() const { return capsule_; }
 
  private:

@@ -15,7 +15,7 @@ using Column = Vector<double>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What both methods know of the points. A point is open until it has converged or was given up.
+// State of the points that both methods keep. A point is open until it has converged or was given up.
 template <class Scalar>
 class Batch {
  public:
@@ -58,7 +58,7 @@ class Batch {
     return false;
   }
 
-  // Close the point where its residual norm says so.
+  // Closes the point where its residual norm says so.
   void judge(std::int64_t p, double residual) {
     if (!std::isfinite(residual)) {
       given_up_[index(p)] = 1;
@@ -140,7 +140,7 @@ class Gmres : Batch<Scalar> {
     }
   }
 
-  // One more basis vector. Those of points that are done become zero, so that products with them stay finite.
+  // Adds a basis vector. Those of points that are done become zero, so that products with them stay finite.
   void extend(std::int64_t j) {
     v_.push_back(this->precondition(this->times_a(v_.back())).copy());
     r_.emplace_back(index(points_ * (j + 1)), 0.0);
@@ -185,7 +185,7 @@ class Gmres : Batch<Scalar> {
     }
   }
 
-  // Make column j of the Hessenberg matrix, `h` above `next`, a column of R. Returns the residual norm.
+  // Makes column j of the Hessenberg matrix, `h` above `next`, a column of R. Returns the residual norm.
   double rotate(double* h, double next, std::int64_t j, std::int64_t p) {
     const std::size_t at = index(p), last = index(j);
     for (std::int64_t i = 0; i < j; ++i) {
@@ -225,10 +225,10 @@ class Gmres : Batch<Scalar> {
 
   double r(std::int64_t i, std::int64_t j, std::int64_t p) const { return r_[index(j)][index(p * (j + 1) + i)]; }
 
-  // Of the cycle. By column:
+  // State of the cycle, by column:
   Vector<Tensor> v_;
   std::vector<Column> r_, cosine_, sine_, g_;  // r_[j]: (points, j + 1)
-  // By point:
+  // and by point:
   Vector<char> growing_;
   Vector<std::int64_t> width_;
   Vector<double> coefficients_;
@@ -308,8 +308,7 @@ class BiCGStab : Batch<Scalar> {
 
 LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, const Tensor& b, Tensor& x,
                            const LinearSettings& settings) {
-  return with_scalar(b.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  return with_scalar(b.dtype(), [&]<class Scalar>(Scalar*) {
     return settings.method == LinearSettings::Method::bicgstab ? BiCGStab<Scalar>(a, preconditioner, b, settings).run(x)
                                                                : Gmres<Scalar>(a, preconditioner, b, settings).run(x);
   });
@@ -317,8 +316,8 @@ LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, co
 
 namespace {
 
-// Is x with A x = `product` a solution of A x = b? Solvers may stop a little above their tolerances, where round-off
-// ends them.
+// Tells whether x with A x = `product` solves A x = b. Solvers may stop a little above their tolerances, where
+// round-off ends them.
 template <class Scalar>
 bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const LinearSettings& settings) {
   double residual = 0, size = 0;
@@ -335,8 +334,7 @@ bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const Linear
 Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings) {
   const std::int64_t rows = b.sizes()[0] * b.sizes()[1], n = b.sizes()[1], columns = b.sizes()[2];
   Tensor out = Tensor::empty(b.dtype(), b.sizes());
-  with_scalar(b.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(b.dtype(), [&]<class Scalar>(Scalar*) {
     const Operator times_a = [&](const Tensor& v) {
       Tensor product = Tensor::empty(v.dtype(), v.sizes());
       for (std::int64_t row = 0; row < rows; ++row) {

@@ -15,20 +15,13 @@ namespace {
 using log::Channel;
 using log::Level;
 
-// Index a vector by a row.
+// Indexes a vector by a row.
 template <class T>
 auto& at(T& values, std::int64_t row) {
   return values[static_cast<std::size_t>(row)];
 }
 
-template <class T>
-void select(Vector<T>& values, const Vector<std::int64_t>& rows) {
-  if (values.empty()) return;
-  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = at(values, rows[i]);
-  values.resize(rows.size());
-}
-
-// The points that are still iterated. A row is a position among them; `point` says which point of the batch it is.
+// Points that are still iterated. A row is a position among them; `point` says which point of the batch it is.
 class Iteration {
  public:
   Iteration(System& system, Groups& u, const Settings& settings, const Owner& owner)
@@ -58,7 +51,7 @@ class Iteration {
  private:
   bool line_search() const { return settings_.ls_max_iters > 1; }
 
-  // Where every iterate is accepted as it is, the residual comes with the operator for the next step, in one run.
+  // Tells whether every iterate is accepted as it is: the residual then comes with the operator for the next step.
   bool fused() const { return !line_search() && !settings_.whole_batch; }
 
   void evaluate() {
@@ -80,7 +73,7 @@ class Iteration {
 
   bool gated() const { return std::isfinite(settings_.step_tol); }
 
-  // Which of the steps were small enough for the relative criterion to count.
+  // Finds the steps that were small enough for the relative criterion to count.
   void measure_step(const Groups& before) {
     Vector<double> made, size;
     norm(advance(u_, Vector<double>(point_.size(), -1.0), before), made);
@@ -90,7 +83,7 @@ class Iteration {
       at(settled_, r) = at(made, r) < settings_.step_tol * (at(size, r) + settings_.atol);
   }
 
-  // Cut the step of each point until its residual has decreased enough. The last trial is taken in any case.
+  // Cuts the step of each point until its residual has decreased enough. The last trial is taken in any case.
   void search_along(const Groups& du, Vector<double> alpha) {
     const Vector<double> norm0 = norm_;
     Vector<double> slope;
@@ -113,8 +106,8 @@ class Iteration {
     }
   }
 
-  // Near a solution each |r| is about a constant times the square of the one before. A point that is expected to have
-  // converged needs its residual only, which takes a part of the time of the operator.
+  // Tells whether a point should have converged: near a solution each |r| is about a constant times the square of the
+  // one before. Its residual alone takes a part of the time of the operator.
   bool expected(std::int64_t row) const {
     const double ratio = at(norm_, row) / at(previous_norm_, row);
     return ratio < 1.0 &&
@@ -136,7 +129,7 @@ class Iteration {
     shrink();
   }
 
-  // Note where each point stands after iteration `i`, and retire those that are done.
+  // Notes where each point stands after iteration `i`, and retires those that are done.
   void record(std::int64_t i) {
     for (std::int64_t r = 0; r < rows(); ++r)
       if (!at(done_, r)) judge(r, i, at(norm_, r));
@@ -192,7 +185,7 @@ class Iteration {
     copy_row(u_, row, solution_, at(point_, row));
   }
 
-  // One failure fails all, and all converge together.
+  // Fails all for one failure, and retires all once all have converged.
   void settle_the_batch() {
     const bool failed = left_ < rows();
     const bool converged =
@@ -208,10 +201,10 @@ class Iteration {
     left.reserve(static_cast<std::size_t>(left_));
     for (std::int64_t r = 0; r < rows(); ++r)
       if (!at(done_, r)) left.push_back(r);
-    select(point_, left);
-    for (auto* values : {&norm_, &previous_norm_, &initial_norm_}) select(*values, left);
-    select(singular_, left);
-    select(settled_, left);
+    keep_rows(point_, left);
+    for (auto* values : {&norm_, &previous_norm_, &initial_norm_}) keep_rows(*values, left);
+    keep_rows(singular_, left);
+    keep_rows(settled_, left);
     done_.assign(left.size(), 0);
     if (left.empty()) return;
     u_ = select_rows(u_, left);

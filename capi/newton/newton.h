@@ -18,14 +18,16 @@ struct Settings {
   std::int64_t ls_max_iters = 1;  // at most ls_max_iters - 1 trials; 1: no line search
   double ls_cutback = 2.0;
   double ls_c = 1e-3;
-  // All points iterate until all have converged, and one failure fails all; the residual comes from its own package.
+  // True for all points to iterate until all have converged: one failure fails all; the residual comes from its own
+  // package.
   bool whole_batch = false;
   bool keep_history = false;
-  // The relative criterion counts only for steps |du| < step_tol (|u| + atol): far from a solution, |r0| may be huge.
+  // Bound of the steps |du| < step_tol (|u| + atol) for which the relative criterion counts: far from a solution, |r0|
+  // may be huge.
   double step_tol = std::numeric_limits<double>::infinity();
 };
 
-// Whose systems they are, for the log.
+// Owner of the systems, for the log.
 struct Owner {
   const char* name = "";               // of the segment
   std::int64_t first_point = 0;        // the points are consecutive from here on,
@@ -36,7 +38,7 @@ struct Owner {
   std::string str(std::int64_t points) const;
 };
 
-// What became of each point.
+// Outcome of each point.
 struct Outcome {
   Vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
   Vector<std::int32_t> iterations;
@@ -47,7 +49,7 @@ struct Outcome {
   Outcome(std::int64_t points, const Settings& settings);
 };
 
-// Solve for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and
+// Solves for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and
 // the last iterate elsewhere.
 //
 // A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2, or r = 0. It is then left alone: its result

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/base/error.h"
+#include "capi/package/source_text.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -28,54 +29,55 @@ std::int64_t torch_memory_format(std::int64_t exported) {
   return 0 < exported && exported < std::ssize(in_torch) ? in_torch[exported] : -1;
 }
 
+Argument::Kind kind_named(std::string_view name) {
+  using Kind = Argument::Kind;
+  constexpr std::pair<std::string_view, Kind> kinds[] = {
+      {"as_tensor", Kind::tensor},
+      {"as_int", Kind::integer},
+      {"as_sym_int", Kind::integer},
+      {"as_float", Kind::real},
+      {"as_bool", Kind::boolean},
+      {"as_string", Kind::text},
+      {"as_none", Kind::none},
+      {"as_tensors", Kind::tensors},
+      {"as_optional_tensors", Kind::optional_tensors},
+      {"as_ints", Kind::integers},
+      {"as_sym_ints", Kind::integers},
+      {"as_floats", Kind::reals},
+      {"as_bools", Kind::booleans},
+      {"as_scalar_type", Kind::scalar_type},
+      {"as_layout", Kind::layout},
+      {"as_memory_format", Kind::memory_format},
+      {"as_device", Kind::device},
+  };
+  for (const auto& [known, kind] : kinds)
+    if (name == known) return kind;
+  return Kind::unknown;
+}
+
 void parse_content(Argument& argument, const json& content) {
   using Kind = Argument::Kind;
-  const std::string& kind = argument.kind_name;
-  const auto is_list_of = [&](const char* singular) { return kind == join(singular, "s"); };
-  if (kind == "as_tensor") {
-    argument.kind = Kind::tensor;
-  } else if (kind == "as_int" || kind == "as_sym_int") {
-    argument.kind = Kind::integer;
-  } else if (kind == "as_float") {
-    argument.kind = Kind::real;
-    argument.real = content.get<double>();
-  } else if (kind == "as_bool") {
-    argument.kind = Kind::boolean;
-    argument.boolean = content.get<bool>();
-  } else if (kind == "as_string") {
-    argument.kind = Kind::text;
-    argument.text = content.get<std::string>();
-  } else if (is_list_of("as_tensor")) {
-    argument.kind = Kind::tensors;
-    argument.count = std::ssize(content);
-  } else if (is_list_of("as_optional_tensor")) {
-    argument.kind = Kind::optional_tensors;
-    for (const json& item : content) argument.booleans.push_back(item.contains("as_tensor"));
-    argument.count = std::count(argument.booleans.begin(), argument.booleans.end(), true);
-  } else if (is_list_of("as_int") || is_list_of("as_sym_int")) {
-    argument.kind = Kind::integers;
-    argument.count = std::ssize(content);
-  } else if (is_list_of("as_float")) {
-    argument.kind = Kind::reals;
-    argument.reals = content.get<std::vector<double>>();
-  } else if (is_list_of("as_bool")) {
-    argument.kind = Kind::booleans;
-    argument.booleans = content.get<std::vector<bool>>();
-  } else if (kind == "as_scalar_type") {
-    argument.kind = Kind::scalar_type;
-    argument.number = torch_scalar_type(content.get<std::int64_t>());
-  } else if (kind == "as_layout") {
-    argument.kind = Kind::layout;
-    argument.number = torch_layout(content.get<std::int64_t>());
-  } else if (kind == "as_memory_format") {
-    argument.kind = Kind::memory_format;
-    argument.number = torch_memory_format(content.get<std::int64_t>());
-  } else if (kind == "as_device") {
-    argument.kind = Kind::device;
-    argument.text = content.at("type").get<std::string>();
-    argument.number = content.at("index").is_null() ? -1 : content.at("index").get<std::int64_t>();
-  } else if (kind != "as_none") {
-    argument.kind = Kind::unknown;
+  argument.kind = kind_named(argument.kind_name);
+  switch (argument.kind) {
+    case Kind::real: content.get_to(argument.real); break;
+    case Kind::boolean: content.get_to(argument.boolean); break;
+    case Kind::text: content.get_to(argument.text); break;
+    case Kind::tensors:
+    case Kind::integers: argument.count = std::ssize(content); break;
+    case Kind::optional_tensors:
+      for (const json& item : content) argument.booleans.push_back(item.contains("as_tensor"));
+      argument.count = std::count(argument.booleans.begin(), argument.booleans.end(), true);
+      break;
+    case Kind::reals: content.get_to(argument.reals); break;
+    case Kind::booleans: content.get_to(argument.booleans); break;
+    case Kind::scalar_type: argument.number = torch_scalar_type(content.get<std::int64_t>()); break;
+    case Kind::layout: argument.number = torch_layout(content.get<std::int64_t>()); break;
+    case Kind::memory_format: argument.number = torch_memory_format(content.get<std::int64_t>()); break;
+    case Kind::device:
+      content.at("type").get_to(argument.text);
+      argument.number = content.at("index").is_null() ? -1 : content.at("index").get<std::int64_t>();
+      break;
+    default: break;
   }
 }
 
@@ -126,34 +128,14 @@ std::int64_t mentions(std::string_view source, std::string_view name) {
   return count;
 }
 
-// Returns the text from `at` to the next `after`, or an empty one where there is none.
-std::string_view piece(std::string_view text, std::size_t at, std::string_view after) {
-  const std::size_t end = text.find(after, at);
-  return end == std::string_view::npos ? std::string_view() : text.substr(at, end - at);
-}
-
-// Splits "s17, 3L" or "s17, ".
-std::vector<std::string> listed(std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(", "), text.size());
-    items.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 2, text.size()));
-  }
-  return items;
-}
-
-// Reads the layout that the code after the operator relies on, from a check that is compiled in and usually off:
-//   if (_check...()) { assert_size_stride(buf2, {s17, 3L}, {1L, s17}, "torch.ops.mylib.scale.default"); }
+// Reads the layout that the code after the operator relies on.
 void read_layout(OperatorNode::Output& output, std::string_view source) {
-  const std::string check = join("assert_size_stride(", output.name, ", {");
-  const std::size_t at = source.find(check);
-  if (at == std::string_view::npos) return;
-  const std::size_t begin = at + check.size();
-  const std::string_view sizes = piece(source, begin, "}, {");
+  const std::size_t at = source.find(join("assert_size_stride(", output.name, ", {"));
+  const auto layout = checked_layout(source.substr(std::min(at, source.size())));
+  if (!layout) return;
   output.has_layout = true;
-  output.sizes = listed(sizes);
-  output.strides = listed(piece(source, begin + sizes.size() + 4, "}"));
+  output.sizes.assign(layout->sizes.begin(), layout->sizes.end());
+  output.strides.assign(layout->strides.begin(), layout->strides.end());
 }
 
 // Returns the element type by which kernels take a variable, itself or under another name:

@@ -162,16 +162,14 @@ Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
 // Symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
 //   int64_t s35 = arg1_1_size[0];
 //   int64_t s74 = s35;
-// and states the shape of inputs that kernels read:
-//   if (_check...()) { assert_size_stride(arg1_1, {s35, 6L}, {6L, 1L}, "input"); }
+// and checks the layout of inputs that kernels read.
 class Symbols {
  public:
   Symbols(std::string_view body, const std::vector<Checks>& checks) {
     Lines lines(body);
     while (const auto line = lines.next()) {
       if (const auto declaration = between(*line, "int64_t ", ";")) declare(*declaration, checks);
-      if (const std::size_t at = line->find("assert_size_stride("); at != std::string_view::npos)
-        read_shape(line->substr(at + 19), checks);
+      if (const auto layout = checked_layout(*line)) read_sizes(*layout, checks);
     }
   }
 
@@ -218,22 +216,14 @@ class Symbols {
     }
   }
 
-  // Reads "arg1_1, {s35, 6L}, {6L, 1L}, "input"); }".
-  void read_shape(std::string_view text, const std::vector<Checks>& checks) {
-    const std::size_t comma = text.find(", {");
-    const std::size_t end = text.find('}');
-    if (comma == std::string_view::npos || end == std::string_view::npos || end < comma + 3) return;
-    const auto input = input_named(text.substr(0, comma), checks);
-    if (!input) return;
-    std::string_view sizes = text.substr(comma + 3, end - comma - 3);
-    for (std::int64_t axis = 0; !sizes.empty(); ++axis) {
-      const std::size_t next = sizes.find(", ");
-      if (const auto found = names_.find(sizes.substr(0, next)); found != names_.end()) {
-        auto& axes = axes_[found->second];
-        const auto is_this = [&](const Axis& other) { return other.input == *input && other.axis == axis; };
-        if (std::none_of(axes.begin(), axes.end(), is_this)) axes.push_back({*input, axis});
-      }
-      sizes.remove_prefix(next == std::string_view::npos ? sizes.size() : next + 2);
+  void read_sizes(const CheckedLayout& layout, const std::vector<Checks>& checks) {
+    const auto input = input_named(layout.tensor, checks);
+    for (std::int64_t axis = 0; input && axis < std::ssize(layout.sizes); ++axis) {
+      const auto found = names_.find(layout.sizes[static_cast<std::size_t>(axis)]);
+      if (found == names_.end()) continue;
+      auto& axes = axes_[found->second];
+      const auto is_this = [&](const Axis& other) { return other.input == *input && other.axis == axis; };
+      if (std::none_of(axes.begin(), axes.end(), is_this)) axes.push_back({*input, axis});
     }
   }
 

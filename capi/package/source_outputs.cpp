@@ -17,32 +17,23 @@ struct Known {
   std::optional<Dims> sizes;
 };
 
-// Parses "s35, 6L" or "6L, ", with -1 for each size that is no number.
-std::optional<Dims> to_sizes(std::string_view text) {
+// Returns sizes such as "s35" and "6L", with -1 for each that is no number.
+std::optional<Dims> to_sizes(const std::vector<std::string_view>& texts) {
   Dims sizes;
-  while (!text.empty()) {
-    if (sizes.size() == Dims::capacity) return std::nullopt;
-    const std::size_t comma = text.find(", ");
-    const auto number = between(text.substr(0, comma), "", "L");
+  if (std::ssize(texts) > Dims::capacity) return std::nullopt;
+  for (const std::string_view text : texts) {
+    const auto number = between(text, "", "L");
     sizes.push_back(number ? to_integer(*number).value_or(-1) : -1);
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
   }
   return sizes;
 }
 
 // Returns the arguments of `function` in a text such as "f(g(buf1, 2, int_array_0))".
 std::vector<std::string_view> arguments_of(std::string_view text, std::string_view function) {
-  std::vector<std::string_view> arguments;
   const std::size_t at = text.find(function);
-  if (at == std::string_view::npos) return arguments;
+  if (at == std::string_view::npos) return {};
   text.remove_prefix(at + function.size());
-  text = text.substr(0, text.find(')'));
-  while (!text.empty()) {
-    const std::size_t comma = text.find(", ");
-    arguments.push_back(text.substr(0, comma));
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
-  }
-  return arguments;
+  return listed(text.substr(0, text.find(')')));
 }
 
 // Body of run_impl, of which these lines are read:
@@ -76,8 +67,8 @@ class Body {
       read_sizes(line.substr(at + 8));
     else if (line.find("aoti_torch_empty_strided") != std::string_view::npos)
       read_made(line);
-    else if (const std::size_t asserted = line.find("assert_size_stride("); asserted != std::string_view::npos)
-      read_asserted(line.substr(asserted + 19));
+    else if (const auto layout = checked_layout(line))
+      read_checked(*layout);
     else if (line.starts_with("auto "))
       read_renamed(line.substr(5));
     else if (const auto output = between(line, "output_handles[", ".release();"))
@@ -87,7 +78,7 @@ class Body {
   void read_sizes(std::string_view text) {
     const std::size_t end = text.find("[] = {");
     if (end == std::string_view::npos || !text.ends_with("};")) return;
-    sizes_[std::string(text.substr(0, end))] = to_sizes(text.substr(end + 6, text.size() - end - 8));
+    sizes_[std::string(text.substr(0, end))] = to_sizes(listed(text.substr(end + 6, text.size() - end - 8)));
   }
 
   void read_made(std::string_view line) {
@@ -98,11 +89,9 @@ class Body {
     if (name && dtype) tensors_[std::string(*name)] = {dtype_named(*dtype), sizes_named(arguments[1])};
   }
 
-  void read_asserted(std::string_view text) {
-    const std::size_t begin = text.find(", {"), end = text.find('}');
-    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 3) return;
-    Known& known = tensors_[std::string(text.substr(0, begin))];
-    if (!known.sizes) known.sizes = to_sizes(text.substr(begin + 3, end - begin - 3));
+  void read_checked(const CheckedLayout& layout) {
+    Known& known = tensors_[std::string(layout.tensor)];
+    if (!known.sizes) known.sizes = to_sizes(layout.sizes);
   }
 
   void read_renamed(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace neml2_capi::aoti {
 
@@ -33,6 +34,38 @@ inline std::optional<std::string_view> between(std::string_view text, std::strin
   if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
     return std::nullopt;
   return text.substr(before.size(), text.size() - before.size() - after.size());
+}
+
+// Splits "s17, 3L" or "s17, ".
+inline std::vector<std::string_view> listed(std::string_view text) {
+  std::vector<std::string_view> items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(", "), text.size());
+    items.push_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 2, text.size()));
+  }
+  return items;
+}
+
+// Layout of a tensor that the code checks where it was asked to:
+//   if (_check...()) { assert_size_stride(buf2, {s17, 3L}, {1L, s17}, "torch.ops.mylib.scale.default"); }
+struct CheckedLayout {
+  std::string_view tensor;
+  std::vector<std::string_view> sizes, strides;
+};
+
+// Returns that of the first check in a text, or nullopt.
+inline std::optional<CheckedLayout> checked_layout(std::string_view text) {
+  constexpr std::string_view mark = "assert_size_stride(";
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + mark.size());
+  const std::size_t begin = text.find(", {"), end = text.find('}');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 3) return std::nullopt;
+  const std::string_view sizes = text.substr(begin + 3, end - begin - 3), rest = text.substr(end + 1);
+  const bool has_strides = rest.starts_with(", {") && rest.find('}') != std::string_view::npos;
+  return CheckedLayout{text.substr(0, begin), listed(sizes),
+                       listed(has_strides ? rest.substr(3, rest.find('}') - 3) : std::string_view())};
 }
 
 inline std::optional<std::int64_t> to_integer(std::string_view text) {

@@ -16,31 +16,28 @@ std::int64_t axis_of(const Tensor& tensor, std::int64_t axis) {
 
 }  // namespace
 
-NML2_EXPORT Status nml2_torch_get_data_ptr(Handle tensor, void** ret) {
-  *ret = tensor->data();
-  return 0;
-}
+// Defines a function that tells one thing about a tensor, `self`, and cannot fail. Packages only read what it returns.
+#define NML2_ACCESSOR(name, Type, value)                           \
+  NML2_EXPORT Status nml2_torch_##name(Handle tensor, Type* ret) { \
+    [[maybe_unused]] const Tensor& self = *tensor;                 \
+    *ret = value;                                                  \
+    return 0;                                                      \
+  }
 
-NML2_EXPORT Status nml2_torch_get_dim(Handle tensor, std::int64_t* ret) {
-  *ret = tensor->ndim();
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_numel(Handle tensor, std::int64_t* ret) {
-  *ret = tensor->numel();
-  return 0;
-}
-
-// Returns a pointer to non-const, as the ABI wants; packages only read.
-NML2_EXPORT Status nml2_torch_get_sizes(Handle tensor, std::int64_t** ret) {
-  *ret = const_cast<std::int64_t*>(tensor->sizes().data());
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_strides(Handle tensor, std::int64_t** ret) {
-  *ret = const_cast<std::int64_t*>(tensor->strides().data());
-  return 0;
-}
+NML2_ACCESSOR(get_data_ptr, void*, self.data())
+NML2_ACCESSOR(get_dim, std::int64_t, self.ndim())
+NML2_ACCESSOR(get_numel, std::int64_t, self.numel())
+NML2_ACCESSOR(get_sizes, std::int64_t*, const_cast<std::int64_t*>(self.sizes().data()))
+NML2_ACCESSOR(get_strides, std::int64_t*, const_cast<std::int64_t*>(self.strides().data()))
+NML2_ACCESSOR(get_dtype, std::int32_t, scalar_type_of(self.dtype()))
+NML2_ACCESSOR(get_device_type, std::int32_t, cpu)
+NML2_ACCESSOR(get_device_index, std::int32_t, -1)
+NML2_ACCESSOR(get_layout, std::int32_t, 0)
+NML2_ACCESSOR(get_storage_offset, std::int64_t, self.offset())
+NML2_ACCESSOR(get_storage_size, std::int64_t, self.storage().bytes())
+NML2_ACCESSOR(get_storage_numel, std::int64_t, self.storage().bytes() / self.itemsize())
+NML2_ACCESSOR(is_contiguous, bool, self.is_row_major())
+NML2_ACCESSOR(is_defined, bool, self.data() != nullptr || self.ndim() != 0)
 
 NML2_EXPORT Status nml2_torch_get_size(Handle tensor, std::int64_t axis, std::int64_t* ret) {
   return guarded([&] { *ret = tensor->sizes()[axis_of(*tensor, axis)]; });
@@ -48,51 +45,6 @@ NML2_EXPORT Status nml2_torch_get_size(Handle tensor, std::int64_t axis, std::in
 
 NML2_EXPORT Status nml2_torch_get_stride(Handle tensor, std::int64_t axis, std::int64_t* ret) {
   return guarded([&] { *ret = tensor->strides()[axis_of(*tensor, axis)]; });
-}
-
-NML2_EXPORT Status nml2_torch_get_dtype(Handle tensor, std::int32_t* ret) {
-  *ret = scalar_type_of(tensor->dtype());
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_device_type(Handle /*tensor*/, std::int32_t* ret) {
-  *ret = cpu;
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_device_index(Handle /*tensor*/, std::int32_t* ret) {
-  *ret = -1;
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_layout(Handle /*tensor*/, std::int32_t* ret) {
-  *ret = 0;
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_storage_offset(Handle tensor, std::int64_t* ret) {
-  *ret = tensor->offset();
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_storage_size(Handle tensor, std::int64_t* ret) {
-  *ret = tensor->storage().bytes();
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_get_storage_numel(Handle tensor, std::int64_t* ret) {
-  *ret = tensor->storage().bytes() / tensor->itemsize();
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_is_contiguous(Handle tensor, bool* ret) {
-  *ret = tensor->is_row_major();
-  return 0;
-}
-
-NML2_EXPORT Status nml2_torch_is_defined(Handle tensor, bool* ret) {
-  *ret = tensor->data() != nullptr || tensor->ndim() != 0;
-  return 0;
 }
 
 NML2_EXPORT Status nml2_torch_check_inf_and_nan(const char* name, Handle tensor) {

@@ -6,6 +6,7 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 namespace libtorch = aoti::libtorch;
 
-// Is the direction the same at all sites of each point?
+// Tells whether the direction is the same at all sites of each point.
 bool uniform(const Tensor& direction, const BlockShape& shape) {
   const auto bytes = static_cast<std::size_t>(direction.numel() / std::max<std::int64_t>(direction.sizes()[0], 1) /
                                               shape.input_sites * direction.itemsize());
@@ -34,8 +35,8 @@ bool uniform(const Tensor& direction, const BlockShape& shape) {
                    " Differentiate a model whose output keeps the sub-batch axes, and reduce it afterwards."));
 }
 
-// Call f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix. A
-// lumped block takes the input at its first site, where it is the same at all.
+// Calls f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix.
+// A lumped block takes the input at its first site, where it is the same at all.
 template <class Scalar, class F>
 void for_each_site(const Block& block, std::int64_t points, F&& f) {
   const BlockShape& shape = *block.shape;
@@ -49,14 +50,31 @@ void for_each_site(const Block& block, std::int64_t points, F&& f) {
         p * shape.output_size() + (shape.output_sites > 1 ? s * shape.rows : 0));
 }
 
-// Values per site, (points, any sites, size, count), as (points, sites * size, count).
+// Returns values per site, (points, any sites, size, count), as (points, sites * size, count).
 Tensor to_sites(Tensor values, std::int64_t sites) {
   const std::int64_t points = values.sizes()[0], size = values.sizes()[2], count = values.sizes()[3];
   if (sites == 1 && values.sizes()[1] != 1) values = libtorch::sum(values, {1}, true);
   return shaped(expanded(values, {points, sites, size, count}), {points, sites * size, count});
 }
 
-// The product of a block, or of its transpose, with a direction, on a device.
+// Adds the product of a block, or of its transpose, with the directions `from` to the directions `to`.
+void add_product(const Block& block, bool transposed, const Tensor& from, Tensor& to) {
+  with_scalar(to.dtype(), [&]<class Scalar>(Scalar*) {
+    const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = to.sizes()[2];
+    const Scalar* in = from.data_as<const Scalar>();
+    Scalar* out = to.data_as<Scalar>();
+    for_each_site<Scalar>(block, to.sizes()[0], [&](const Scalar* matrix, std::int64_t x, std::int64_t y) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const Scalar* source = in + (transposed ? y + r : x + c) * count;
+          Scalar* target = out + (transposed ? x + c : y + r) * count;
+          for (std::int64_t k = 0; k < count; ++k) target[k] += matrix[r * columns + c] * source[k];
+        }
+    });
+  });
+}
+
+// Returns the product of a block, or of its transpose, with a direction, on a device.
 Tensor product(const Block& block, const Tensor& direction, bool transposed) {
   const BlockShape& shape = *block.shape;
   const std::int64_t points = direction.sizes()[0], count = direction.sizes()[2];
@@ -79,9 +97,7 @@ BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output
   BlockShape shape{.name = std::move(name), .rows = rows, .columns = columns};
   const auto quotient = [&](std::int64_t size, std::int64_t base) {
     if (base < 1 || size < 1 || size % base != 0)
-      throw Error(NEML2_ERROR_ARTIFACT, shape.name,
-                  join("The derivative ", shape.name, " has ", size, " elements, not a multiple of ", base,
-                       ". The folder mixes files of different compilations: compile the model again."));
+      throw misfit(shape.name, "The derivative ", shape.name, " has ", size, " elements, not a multiple of ", base);
     return size / base;
   };
   shape.output_sites = quotient(output_size, rows);
@@ -109,8 +125,7 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
   if (!device.is_host())
     return expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
   Tensor out = Tensor::zeros(dtype, {points, size, count});
-  with_scalar(dtype, [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(dtype, [&]<class Scalar>(Scalar*) {
     for (std::int64_t p = 0; p < points; ++p)
       for (std::int64_t i = 0; i < size; ++i) out.data_as<Scalar>()[(p * size + i) * count + first + i] = 1;
   });
@@ -121,18 +136,14 @@ void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
   if (!directions.device().is_host())
     return libtorch::assign(part(directions, 2, c, 1), shaped(values, values.sizes().then({1})));
   const std::int64_t count = directions.sizes().back();
-  with_scalar(directions.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(directions.dtype(), [&]<class Scalar>(Scalar*) {
     for (std::int64_t i = 0; i < values.numel(); ++i)
       directions.data_as<Scalar>()[i * count + c] = values.data_as<const Scalar>()[i];
   });
 }
 
 Tensor columns_of(const Tensor& directions, std::int64_t first, std::int64_t width) {
-  Dims sizes = directions.sizes();
-  sizes[2] = width;
-  return Tensor(directions.storage(), directions.dtype(), sizes, directions.strides(), directions.offset() + first)
-      .row_major();
+  return part(directions, 2, first, width).row_major();
 }
 
 void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& outputs, Directions& directions) {
@@ -148,19 +159,7 @@ void push_forward(const Vector<Block>& blocks, const std::vector<std::size_t>& o
     }
     if (block.shape->lumped && !uniform(input, *block.shape))
       refuse_lumped(*block.shape, "the tangent is not the same at all of them.");
-    Tensor& output = made.at(block.output, block.shape->output_size());
-    with_scalar(directions.dtype, [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
-      const Scalar* from = input.data_as<const Scalar>();
-      Scalar* to = output.data_as<Scalar>();
-      for_each_site<Scalar>(block, directions.points, [&](const Scalar* matrix, std::int64_t x, std::int64_t y) {
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t c = 0; c < columns; ++c)
-            for (std::int64_t k = 0; k < count; ++k)
-              to[(y + r) * count + k] += matrix[r * columns + c] * from[(x + c) * count + k];
-      });
-    });
+    add_product(block, false, input, made.at(block.output, block.shape->output_size()));
   }
   directions = std::move(made);
 }
@@ -176,19 +175,7 @@ void pull_back(const Vector<Block>& blocks, const std::vector<std::size_t>& outp
       add_to(directions.of[block.input], product(block, output, true));
       continue;
     }
-    Tensor& input = directions.at(block.input, block.shape->input_size());
-    with_scalar(directions.dtype, [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      const std::int64_t rows = block.shape->rows, columns = block.shape->columns, count = directions.count;
-      const Scalar* from = output.data_as<const Scalar>();
-      Scalar* to = input.data_as<Scalar>();
-      for_each_site<Scalar>(block, directions.points, [&](const Scalar* matrix, std::int64_t x, std::int64_t y) {
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t c = 0; c < columns; ++c)
-            for (std::int64_t k = 0; k < count; ++k)
-              to[(x + c) * count + k] += matrix[r * columns + c] * from[(y + r) * count + k];
-      });
-    });
+    add_product(block, true, output, directions.at(block.input, block.shape->input_size()));
   }
 }
 

@@ -8,7 +8,7 @@
 namespace neml2_capi::model {
 namespace {
 
-// For each member, the number of its set of partners, and those sets.
+// Number of the set of partners for each member, and those sets.
 struct Distinct {
   Vector<std::int64_t> number;
   std::vector<std::vector<bool>> sets;

@@ -1,4 +1,4 @@
-// The derivatives of a model: which were compiled, and how they follow from those of its segments by the chain rule.
+// Derivatives of a model: which were compiled, and how they follow from those of its segments by the chain rule.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace neml2_capi::model {
 
-// The derivatives with respect to the inputs, or to the parameters, of a model.
+// Derivatives of a model with respect to its inputs, or to its parameters.
 class Derivatives {
  public:
   Derivatives() = default;
-  // `outputs`, `inputs`: the position of each among the values, or of a parameter after them.
+  // `outputs` and `inputs` hold the position of each among the values, or of a parameter after them.
   Derivatives(std::vector<std::size_t> outputs, std::vector<std::size_t> inputs)
       : outputs_(std::move(outputs)), inputs_(std::move(inputs)) {}
 
   void add(Derivative derivative) { all_.push_back(std::move(derivative)); }
-  // To be called after the last add().
+  // Must be called after the last add().
   void group();
 
   const std::vector<Derivative>& all() const { return all_; }
-  // Was any derivative of this output, or with respect to this input, compiled?
+  // Tell whether any derivative of this output, or with respect to this input, was compiled.
   bool of_output(std::size_t output) const { return output_set_[output] >= 0; }
   bool by_input(std::size_t input) const { return input_set_[input] >= 0; }
 
-  // What the segments found for the points of a chunk.
+  // Blocks that the segments found for the points of a chunk.
   struct Chain {
     const std::vector<std::unique_ptr<Segment>>& segments;
     const Vector<Vector<Block>>& blocks;  // by segment
@@ -41,20 +41,20 @@ class Derivatives {
     void pull_back(Directions& directions) const;
   };
 
-  // What a jvp sends through the segments, from one array per input, (points, size); empty: zero.
+  // Sets what a jvp sends through the segments, from one array per input, (points, size); empty: zero.
   void start_jvp(Directions& directions, const Vector<Tensor>& tangents) const;
-  // One array per output, from what came out; empty: no such derivative. An output sums over the inputs for which a
-  // derivative of it was compiled.
+  // Returns one array per output, from what came out; empty: no such derivative. An output sums over the inputs for
+  // which a derivative of it was compiled.
   Vector<Tensor> end_jvp(const Directions& directions) const;
-  // Both, with the blocks of the segments between them.
+  // Does both, with the blocks of the segments between them.
   Vector<Tensor> jvp(const Chain& chain, const Vector<Tensor>& tangents) const;
-  // One array per input, from one per output.
+  // Returns one array per input, from one per output.
   Vector<Tensor> vjp(const Chain& chain, const Vector<Tensor>& cotangents) const;
-  // One array per derivative, one row per point, or one row where it is not batched.
+  // Returns one array per derivative, one row per point, or one row where it is not batched.
   Vector<Tensor> blocks(const Chain& chain) const;
 
  private:
-  // Some of the values, and what each set of them is for.
+  // Sets of some of the values, and of what each is for.
   using Sets = std::vector<std::vector<bool>>;
   static void start(Directions& directions, const std::vector<std::size_t>& from, const Vector<Tensor>& given,
                     const Sets& sets);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
@@ -23,41 +24,35 @@ FlatSystem::FlatSystem(const ImplicitSegment& segment, Operands at, std::size_t 
   }
 }
 
-Groups FlatSystem::unflatten(const double* flat) const {
-  Groups groups;
+// Calls f(values, position in a flat vector, their number) for the row of each group and point.
+template <class F>
+void FlatSystem::for_each_row(const Groups& groups, F&& f) const {
   std::int64_t offset = 0;
-  for (const Tensor& like : start_.unknowns) {
-    groups.push_back(Tensor::empty(like.dtype(), like.sizes()));
-    const std::int64_t n = row_size(like);
-    with_scalar(like.dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      Scalar* to = groups.back().data_as<Scalar>();
-      for (std::int64_t p = 0; p < points(); ++p)
-        for (std::int64_t i = 0; i < n; ++i) to[p * n + i] = static_cast<Scalar>(flat[p * size_ + offset + i]);
+  for (const Tensor& group : groups) {
+    const std::int64_t n = row_size(group);
+    with_scalar(group.dtype(), [&]<class Scalar>(Scalar*) {
+      for (std::int64_t p = 0; p < points(); ++p) f(group.data_as<Scalar>() + p * n, p * size_ + offset, n);
     });
     offset += n;
   }
+}
+
+Groups FlatSystem::unflatten(const double* flat) const {
+  Groups groups;
+  for (const Tensor& like : start_.unknowns) groups.push_back(Tensor::empty(like.dtype(), like.sizes()));
+  for_each_row(groups, [&]<class Scalar>(Scalar* row, std::int64_t first, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) row[i] = static_cast<Scalar>(flat[first + i]);
+  });
   return groups;
 }
 
 void FlatSystem::flatten(const Groups& groups, double* flat, double factor) const {
   std::int64_t total = 0;
   for (const Tensor& group : groups) total += row_size(group);
-  if (total != size_)
-    throw Error(NEML2_ERROR_ARTIFACT, "residual",
-                join("A segment has ", total, " residuals for ", size_, " unknowns. Compile the model again."));
-  std::int64_t offset = 0;
-  for (const Tensor& group : groups) {
-    const std::int64_t n = row_size(group);
-    with_scalar(group.dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      const Scalar* from = group.data_as<const Scalar>();
-      for (std::int64_t p = 0; p < points(); ++p)
-        for (std::int64_t i = 0; i < n; ++i)
-          flat[p * size_ + offset + i] = factor * static_cast<double>(from[p * n + i]);
-    });
-    offset += n;
-  }
+  if (total != size_) throw misfit("residual", "A segment has ", total, " residuals for ", size_, " unknowns");
+  for_each_row(groups, [&](const auto* row, std::int64_t first, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) flat[first + i] = factor * static_cast<double>(row[i]);
+  });
 }
 
 // The packages return -r.
@@ -85,8 +80,7 @@ void FlatSystem::jacobian(double* a, const double* u) const {
       const Tensor& block = blocks[i + j];
       rows = block.sizes()[1];
       const std::int64_t width = block.sizes()[2];
-      with_scalar(block.dtype(), [&](auto* type) {
-        using Scalar = std::remove_pointer_t<decltype(type)>;
+      with_scalar(block.dtype(), [&]<class Scalar>(Scalar*) {
         const Scalar* from = block.data_as<const Scalar>();
         for (std::int64_t p = 0; p < points(); ++p)
           for (std::int64_t r = 0; r < rows; ++r)

@@ -1,5 +1,5 @@
-// The nonlinear systems of an implicit segment as a caller sees them: one flat vector of float64 per point, and the
-// true residual r.
+// Nonlinear systems of an implicit segment as a caller sees them: one flat vector of float64 per point, and the true
+// residual r.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace neml2_capi::model {
 // Vectors are row-major (points, size): the groups of unknowns side by side. Input and output may be one array.
 class FlatSystem {
  public:
-  // Where an unknown stands: see neml2_unknown_info.
+  // Place of an unknown: see neml2_unknown_info.
   struct Place {
     std::size_t unknown;
     std::int64_t offset, pieces, piece_stride, piece_size;
@@ -32,17 +32,19 @@ class FlatSystem {
   void residual(double* r, const double* u);
   // `singular` may be null.
   void step(double* du, std::int32_t* singular, const double* u);
-  // These two throw NEML2_ERROR_UNSUPPORTED where the packages do not tell.
+  // Throw NEML2_ERROR_UNSUPPORTED where the packages do not tell.
   void jacobian(double* a, const double* u) const;
   void matvec(double* y, const double* u, const double* v) const;
 
-  // What the packages are called with at `u`.
+  // Returns what the packages are called with at `u`.
   Operands operands(const double* u) const;
-  // |r| of each point.
+  // Returns |r| of each point.
   Vector<double> norms(const Groups& u);
   const Groups& start() const { return start_.unknowns; }
 
  private:
+  template <class F>
+  void for_each_row(const Groups& groups, F&& f) const;
   Groups unflatten(const double* flat) const;
   void flatten(const Groups& groups, double* flat, double factor) const;
 

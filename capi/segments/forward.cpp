@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "capi/base/error.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -40,9 +40,8 @@ std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artif
     const auto& known = of_parameters ? graph.parameters : graph.inputs;
     if (std::find(made.begin(), made.end(), pair.output) == made.end() ||
         std::find(known.begin(), known.end(), pair.input) == known.end())
-      throw Error(NEML2_ERROR_ARTIFACT, pair.output,
-                  join("The metadata lists the derivative ", pair.output, ":", pair.input, " of ", graph.package,
-                       ", which is not of an output with respect to an input. Compile the model again."));
+      throw misfit(pair.output, "The metadata lists the derivative ", pair.output, ":", pair.input, " of ",
+                   graph.package, ", which is not of an output with respect to an input");
   }
   derivative.pairs = placed_pairs(pairs, &derivative.graph.package(), graph.outputs.size(), of_parameters, scope);
   return derivative;

@@ -1,4 +1,4 @@
-// A forward segment: one graph, and the graphs of its derivatives.
+// Forward segment: one graph, and the graphs of its derivatives.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ class ForwardSegment : public Segment {
   std::vector<std::size_t> uniform_parameters() const override;
 
  private:
-  // A graph that returns blocks.
+  // Graph that returns blocks.
   struct Derivative {
     GraphCall graph;
     std::vector<PlacedPair> pairs;
@@ -31,7 +31,7 @@ class ForwardSegment : public Segment {
     void run(Chunk& chunk, Vector<Block>& blocks) const;
   };
 
-  // `made`: the outputs of the segment.
+  // Loads one; `made` holds the outputs of the segment.
   static std::optional<Derivative> derivative(const artifact::NamedGraph& graph, const std::vector<std::string>& made,
                                               const std::vector<artifact::Pair>& pairs, bool of_parameters,
                                               Scope& scope);

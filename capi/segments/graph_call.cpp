@@ -1,15 +1,13 @@
 #include "capi/segments/graph_call.h"
 
-#include "capi/base/error.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
 
 void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs) {
   if (package.num_inputs() != inputs || package.num_outputs() != outputs)
-    throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                join(package.name(), " takes ", package.num_inputs(), " tensors and returns ", package.num_outputs(),
-                     "; the metadata says ", inputs, " and ", outputs,
-                     ". The folder mixes files of different compilations: compile the model again."));
+    throw misfit(package.name(), package.name(), " takes ", package.num_inputs(), " tensors and returns ",
+                 package.num_outputs(), "; the metadata says ", inputs, " and ", outputs);
 }
 
 ParameterTail::ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first,
@@ -19,9 +17,8 @@ ParameterTail::ParameterTail(const std::vector<std::string>& names, const Packag
     const Dims& base = scope.parameters()[parameter].base_shape;
     const Dims& wanted = package.input_shape(first + i);
     if (!(wanted == base))
-      throw Error(NEML2_ERROR_ARTIFACT, names[i],
-                  join(package.name(), " takes the parameter '", names[i], "' with the shape ", wanted.str(),
-                       "; the metadata says ", base.str(), "."));
+      throw misfit(names[i], package.name(), " takes the parameter '", names[i], "' with the shape ", wanted.str(),
+                   "; the metadata says ", base.str());
     parameters_.push_back(parameter);
     batched_.push_back(package.batched_input(first + i));
     if (!batched_.back()) uniform_.push_back(parameter);

@@ -1,4 +1,4 @@
-// A package that is called with named values, then with promoted parameters: a graph of a forward segment, or a
+// Package that is called with named values, then with promoted parameters: a graph of a forward segment, or a
 // predictor.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace neml2_capi::model {
 
-// The promoted parameters at the end of a package's inputs.
+// Promoted parameters at the end of a package's inputs.
 class ParameterTail {
  public:
   ParameterTail() = default;
   // `first`: the position of the first parameter among the inputs of `package`.
   ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first, const Scope& scope);
 
-  // The `i`th as the package takes it, of the parameters of the model, which have one row per point.
+  // Returns the `i`th as the package takes it, of the parameters of the model, which have one row per point.
   Tensor taken(std::size_t i, const Vector<Tensor>& parameters) const;
   void append_to(Vector<Tensor>& inputs, const Vector<Tensor>& parameters) const;
   std::size_t size() const { return parameters_.size(); }
-  // Which parameters of the model they are.
+  // Return their positions among the parameters of the model, and those that are one value for all points.
   const std::vector<std::size_t>& positions() const { return parameters_; }
   const std::vector<std::size_t>& uniform() const { return uniform_; }
 
@@ -36,7 +36,7 @@ class GraphCall {
   // `unnamed`: how many tensors the package returns after its named outputs.
   GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_t unnamed = 0);
 
-  // Make the named outputs, and return the others.
+  // Makes the named outputs, and returns the others.
   Vector<Tensor> run(Chunk& chunk) const;
   const std::vector<std::size_t>& inputs() const { return inputs_; }
   const std::vector<std::size_t>& outputs() const { return outputs_; }

@@ -45,18 +45,14 @@ Tensor ValueGroup::pack(const Chunk& chunk, DType dtype) const {
   return packed;
 }
 
+// Each value gets memory of its own.
 void ValueGroup::unpack(const Tensor& group, Chunk& chunk) const {
-  if (!chunk.device.is_host()) return unpack_on_device(group, chunk);
-  const std::int64_t item = group.itemsize(), total = row_shape_.back() * item;
+  const Tensor rows = shaped(group, {chunk.points, outer_, row_shape_.back()});
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    Tensor value = Tensor::empty(group.dtype(), Dims{chunk.points}.then(point_shapes_[i]));
-    const std::int64_t piece = sizes_[i] * item;
-    for (std::int64_t k = 0; k < chunk.points * outer_; ++k)
-      std::memcpy(value.data_as<char>() + k * piece, group.data_as<const char>() + k * total + offset,
-                  static_cast<std::size_t>(piece));
-    chunk.values[values_[i]] = std::move(value);
-    offset += piece;
+    const Tensor value = part(rows, 2, offset, sizes_[i]).copy();
+    chunk.values[values_[i]] = shaped(value, Dims{chunk.points}.then(point_shapes_[i]));
+    offset += sizes_[i];
   }
 }
 
@@ -65,15 +61,6 @@ Tensor ValueGroup::pack_on_device(const Chunk& chunk) const {
   for (std::size_t i = 0; i < values_.size(); ++i)
     pieces.push_back(shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
   return shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
-}
-
-void ValueGroup::unpack_on_device(const Tensor& group, Chunk& chunk) const {
-  const Tensor rows = shaped(group, {chunk.points, outer_, row_shape_.back()});
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    chunk.values[values_[i]] = shaped(part(rows, 2, offset, sizes_[i]), Dims{chunk.points}.then(point_shapes_[i]));
-    offset += sizes_[i];
-  }
 }
 
 }  // namespace neml2_capi::model

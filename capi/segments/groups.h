@@ -9,17 +9,17 @@
 
 namespace neml2_capi::model {
 
-// The shape of one row of a group.
+// Returns the shape of one row of a group.
 Dims row_shape(const artifact::Group& group);
 
-// A group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) where
+// Group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) where
 // it keeps its sub-batch axes (block), else (points, sum of sizes).
 class ValueGroup {
  public:
   enum class Role { given, unknown };  // what the segments before make, or what this one makes
   ValueGroup(const artifact::Group& group, Role role, Scope& scope);
 
-  // One row of the group.
+  // Returns the shape of one row of the group.
   const Dims& row_shape() const { return row_shape_; }
   const std::vector<std::size_t>& values() const { return values_; }
   const Dims& point_shape(std::size_t i) const { return point_shapes_[i]; }
@@ -29,9 +29,8 @@ class ValueGroup {
 
  private:
   Tensor pack_on_device(const Chunk& chunk) const;
-  void unpack_on_device(const Tensor& group, Chunk& chunk) const;
 
-  // The values of one row are `outer` pieces; the piece of value i has sizes_[i] elements.
+  // Number of pieces of a value in one row; the piece of value i has sizes_[i] elements.
   std::int64_t outer_ = 1;
   std::vector<std::size_t> values_;
   Vector<std::int64_t> sizes_;

@@ -1,17 +1,15 @@
-// An implicit segment: the unknowns that make the residual vanish, by Newton's method over compiled packages.
+// Implicit segment: the unknowns that make the residual vanish, by Newton's method over compiled packages.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "capi/segments/block_sensitivity.h"
 #include "capi/segments/graph_call.h"
 #include "capi/segments/groups.h"
-#include "capi/segments/krylov_system.h"
-#include "capi/segments/operands.h"
 #include "capi/segments/segment.h"
 #include "capi/segments/sensitivity.h"
+#include "capi/segments/solver_packages.h"
 #include "capi/segments/substep.h"
 
 namespace neml2_capi::model {
@@ -28,58 +26,47 @@ class ImplicitSegment : public Segment {
   std::int64_t bytes_per_point() const override;
   std::vector<std::size_t> uniform_parameters() const override;
 
-  // The steps of run(), for whoever has a solver of their own. First: predict the unknowns, and pack.
+  // Steps of run(), for whoever has a solver of their own. The first predicts the unknowns, and packs them.
   Operands prepare(Chunk& chunk) const;
-  // The system to solve from there.
+  // Returns the system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
-  // The blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
+  // Returns the blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
   Vector<Tensor> jacobian(const Operands& at) const;
-  // dr/du v, where a package gives it.
+  // Returns dr/du v, where a package gives it.
   std::optional<Groups> matvec(const Operands& at, const Groups& v) const;
-  // The derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
+  // Returns the derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
-  // Last: hand the unknowns and what became of each point to the chunk.
+  // Hands the unknowns and what became of each point to the chunk, as the last step.
   void finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
   void unpack(const Groups& unknowns, Chunk& chunk) const;
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
-  const std::string& name() const { return residual_.name(); }
+  const std::string& name() const { return packages_.residual.name(); }
   // Throws NEML2_ERROR_UNSUPPORTED where the segment cannot be solved over tensors of a device.
   void require_device(Device device) const;
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
 
  private:
-  // The predictor is one step of a loop: `output` becomes `input` of the next pass.
+  // Loop of which the predictor is one pass: `output` becomes `input` of the next.
   struct Loop {
     std::size_t input, output;
     std::int64_t passes;
     Dims point_shape;
   };
 
-  void add_solver(const artifact::ImplicitSegment& segment, Scope& scope);
+  void check_packages(const artifact::ImplicitSegment& segment) const;
   void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
-  void add_sensitivities(const artifact::ImplicitSegment& segment, const Scope& scope);
-  KrylovPackages krylov_packages() const;
   void predict(Chunk& chunk) const;
   newton::Outcome solve(Operands& at, const Chunk& chunk) const;
   void mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
 
-  Package residual_;
-  std::optional<Package> jacobian_, solve_;  // direct
-  std::optional<Package> step_;              // instead of these two
-  bool step_is_taken_;
-  std::optional<Package> matvec_, preconditioner_setup_, preconditioner_apply_;  // Krylov
-  std::optional<artifact::Krylov> krylov_;
-  std::size_t num_residuals_;
+  SolverPackages packages_;
   DType dtype_;
   std::vector<ValueGroup> unknowns_, givens_;
   std::vector<std::size_t> outputs_;
-  ParameterTail tail_;
   std::optional<GraphCall> predictor_;
   std::optional<Loop> loop_;
-  std::optional<GivenSensitivity> given_sensitivity_;
-  std::optional<ParameterSensitivity> parameter_sensitivity_;
-  std::optional<BlockSensitivity> given_blocks_, parameter_blocks_;  // instead of these two
+  std::optional<Sensitivity> given_sensitivity_, parameter_sensitivity_;
   std::optional<SubstepPlan> substeps_;
 };
 

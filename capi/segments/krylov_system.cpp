@@ -1,19 +1,18 @@
 #include "capi/segments/krylov_system.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
 
-constexpr const char* recompile = " The folder mixes files of different compilations: compile the model again.";
-
-// What a package takes where it takes one value for all points.
+// Returns the value of a package that takes one for all points.
 Tensor without_rows(const Tensor& rows) {
   const Dims shape = rows.sizes().last(rows.ndim() - 1), strides = rows.strides().last(rows.ndim() - 1);
   return Tensor(rows.storage(), rows.dtype(), shape, strides, rows.offset());
@@ -29,35 +28,31 @@ void expect_dense(const Dims& row, const char* kind, const std::string& name) {
 
 void expect_shape(const Package& package, const std::string& what, const Dims& shape, const Dims& wanted) {
   if (!(shape == wanted))
-    throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                join(what, " of ", package.name(), " has the shape ", shape.str(), " per point; expected ",
-                     wanted.str(), ".", recompile));
+    throw misfit(package.name(), what, " of ", package.name(), " has the shape ", shape.str(), " per point; expected ",
+                 wanted.str());
 }
 
-// Does `package` begin with the first `count` inputs of `other`?
+// Throws unless `package` begins with the first `count` inputs of `other`.
 void expect_same_inputs(const Package& package, const Package& other, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     expect_shape(package, join("Input ", i), package.input_shape(i), other.input_shape(i));
     if (package.batched_input(i) != other.batched_input(i) || package.input_dtype(i) != other.input_dtype(i))
-      throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-                  join("Input ", i, " of ", package.name(), " is not that of ", other.name(), ".", recompile));
+      throw misfit(package.name(), "Input ", i, " of ", package.name(), " is not that of ", other.name());
   }
 }
 
-void check_preconditioner(const KrylovPackages& packages, const Dims& flat) {
+void check_preconditioner(const SolverPackages& packages, const Dims& flat) {
   const Package &setup = *packages.setup, &apply = *packages.apply;
   const std::size_t states = setup.num_outputs();
   // Parameters come last, and it may do without.
-  if (setup.num_inputs() > packages.residual->num_inputs())
-    expect_arity(setup, packages.residual->num_inputs(), states);
-  expect_same_inputs(setup, *packages.residual, setup.num_inputs());
+  if (setup.num_inputs() > packages.residual.num_inputs()) expect_arity(setup, packages.residual.num_inputs(), states);
+  expect_same_inputs(setup, packages.residual, setup.num_inputs());
   expect_arity(apply, states + 1, 1);
   for (std::size_t i = 0; i < states; ++i) {
     expect_shape(apply, join("Input ", i), apply.input_shape(i), setup.output_shape(i));
     const bool rows_are_lost = setup.batched_output(i) && !apply.batched_input(i);
     if (rows_are_lost || apply.input_dtype(i) != setup.output_dtype(i))
-      throw Error(NEML2_ERROR_ARTIFACT, apply.name(),
-                  join("Input ", i, " of ", apply.name(), " is not what ", setup.name(), " returns.", recompile));
+      throw misfit(apply.name(), "Input ", i, " of ", apply.name(), " is not what ", setup.name(), " returns");
   }
   expect_shape(apply, join("Input ", states), apply.input_shape(states), flat);
   expect_shape(apply, "Output 0", apply.output_shape(0), flat);
@@ -77,9 +72,9 @@ newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whol
   return settings;
 }
 
-void check_krylov(const KrylovPackages& packages, const std::vector<artifact::Group>& unknowns,
+void check_krylov(const SolverPackages& packages, const std::vector<artifact::Group>& unknowns,
                   const std::vector<artifact::Group>& residuals) {
-  const Package &residual = *packages.residual, &matvec = *packages.matvec;
+  const Package &residual = packages.residual, &matvec = *packages.matvec;
   const std::size_t shared = residual.num_inputs();
   expect_arity(matvec, shared + unknowns.size(), residuals.size());
   expect_same_inputs(matvec, residual, shared);
@@ -97,27 +92,17 @@ void check_krylov(const KrylovPackages& packages, const std::vector<artifact::Gr
     num_residuals += row.back();
   }
   if (num_unknowns != num_residuals)
-    throw Error(NEML2_ERROR_ARTIFACT, residual.name(),
-                join(residual.name(), " has ", num_residuals, " residuals for ", num_unknowns, " unknowns."));
+    throw misfit(residual.name(), residual.name(), " has ", num_residuals, " residuals for ", num_unknowns,
+                 " unknowns");
   if (packages.setup) check_preconditioner(packages, {num_unknowns});
 }
 
-KrylovSystem::KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch,
-                           Operands at)
-    : packages_(packages), krylov_(krylov), settings_(linear_settings(krylov, whole_batch)), at_(std::move(at)) {
+KrylovSystem::KrylovSystem(const SolverPackages& packages, bool whole_batch, Operands at)
+    : PackageSystem(packages, std::move(at)), settings_(linear_settings(*packages.krylov, whole_batch)) {
   for (const Tensor& group : at_.unknowns) widths_.push_back(group.sizes()[1]);
 }
 
-Groups KrylovSystem::residual(const Groups& u) {
-  const Operands at = {u, at_.givens, at_.parameters};
-  return row_major(packages_.residual->run(at.points(), at.inputs(*packages_.tail)));
-}
-
-Groups KrylovSystem::linearize(const Groups& u) {
-  at_.unknowns = u;
-  residual_ = residual(u);
-  return residual_;
-}
+Groups KrylovSystem::linearize(const Groups& u) { return residual_ = residual(u); }
 
 Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
   const auto points = static_cast<std::size_t>(at_.points());
@@ -131,7 +116,7 @@ Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
   Tensor du;
   newton::LinearOutcome outcome = newton::solve_linear(a, preconditioner, side_by_side(residual_), du, settings_);
   if (log::on(log::Channel::linear, log::Level::debug))
-    log::write(log::Channel::linear, log::Level::debug, packages_.residual->name(), ": ",
+    log::write(log::Channel::linear, log::Level::debug, packages_.residual.name(), ": ",
                std::count(outcome.converged.begin(), outcome.converged.end(), 1), " of ", points,
                " linear systems solved, in at most ",
                *std::max_element(outcome.iterations.begin(), outcome.iterations.end()), " iterations");
@@ -141,7 +126,7 @@ Groups KrylovSystem::step(Vector<std::int32_t>& singular) {
 }
 
 Tensor KrylovSystem::times_operator(const Tensor& direction) const {
-  Vector<Tensor> inputs = at_.inputs(*packages_.tail);
+  Vector<Tensor> inputs = at_.inputs(packages_.tail);
   for (Tensor& group : split(direction)) inputs.push_back(std::move(group));
   return side_by_side(row_major(packages_.matvec->run(at_.points(), std::move(inputs))));
 }
@@ -155,11 +140,12 @@ Tensor KrylovSystem::precondition(const Tensor& residual) const {
 }
 
 Vector<std::int64_t> KrylovSystem::rows_to_set_up() const {
-  const auto slow = [&](std::int32_t iterations) { return iterations > krylov_.cache_max_its; };
+  const artifact::Krylov& krylov = *packages_.krylov;
+  const auto slow = [&](std::int32_t iterations) { return iterations > krylov.cache_max_its; };
   Vector<std::int64_t> rows(static_cast<std::size_t>(at_.points()));
   std::iota(rows.begin(), rows.end(), 0);
-  if (last_iterations_.empty() || krylov_.cache == artifact::Krylov::Cache::none) return rows;
-  if (krylov_.cache == artifact::Krylov::Cache::chord) return {};
+  if (last_iterations_.empty() || krylov.cache == artifact::Krylov::Cache::none) return rows;
+  if (krylov.cache == artifact::Krylov::Cache::chord) return {};
   const bool any = std::any_of(last_iterations_.begin(), last_iterations_.end(), slow);
   if (settings_.whole_batch) return any ? rows : Vector<std::int64_t>();
   std::erase_if(rows, [&](std::int64_t row) { return !slow(last_iterations_[static_cast<std::size_t>(row)]); });
@@ -172,13 +158,13 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   // A batch that is compiled in runs as a whole.
   const bool some = !all && packages_.setup->baked_batch() == 0;
   const Operands at = some ? select(at_, rows) : at_;
-  Vector<Tensor> inputs = at.inputs(*packages_.tail);
+  Vector<Tensor> inputs = at.inputs(packages_.tail);
   inputs.resize(packages_.setup->num_inputs());
   aoti::SingularInfo info;
   const Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
   const Vector<std::int32_t> singular = by_point(info, at.points());
   if (all) {
-    // In storage of its own: what a package returns is not to be written to.
+    // Copies, since what a package returns is not to be written to.
     state_.clear();
     for (const Tensor& tensor : state) state_.push_back(tensor.copy());
     singular_ = singular;
@@ -193,34 +179,20 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
 
 Groups KrylovSystem::split(const Tensor& flat) const {
   if (widths_.size() == 1) return {flat};
-  const std::int64_t points = flat.sizes()[0], total = flat.sizes()[1], item = flat.itemsize();
   Groups groups;
   std::int64_t offset = 0;
   for (std::int64_t width : widths_) {
-    groups.push_back(Tensor::empty(flat.dtype(), {points, width}));
-    for (std::int64_t p = 0; p < points; ++p)
-      std::memcpy(groups.back().data_as<char>() + p * width * item,
-                  flat.data_as<const char>() + (p * total + offset) * item, static_cast<std::size_t>(width * item));
+    groups.push_back(part(flat, 1, offset, width).row_major());
     offset += width;
   }
   return groups;
 }
 
 void KrylovSystem::keep(const Vector<std::int64_t>& rows) {
-  at_ = select(at_, rows);
+  PackageSystem::keep(rows);
   residual_ = select_rows(residual_, rows);
   state_ = select_rows(state_, rows);
-  for (auto* values : {&singular_, &last_iterations_}) {
-    if (values->empty()) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i) (*values)[i] = (*values)[static_cast<std::size_t>(rows[i])];
-    values->resize(rows.size());
-  }
-}
-
-bool KrylovSystem::can_shrink() const {
-  const auto any_batch = [](const Package* package) { return !package || package->baked_batch() == 0; };
-  return any_batch(packages_.residual) && any_batch(packages_.matvec) && any_batch(packages_.setup) &&
-         any_batch(packages_.apply);
+  for (auto* values : {&singular_, &last_iterations_}) newton::keep_rows(*values, rows);
 }
 
 }  // namespace neml2_capi::model

@@ -1,42 +1,33 @@
-// The nonlinear system of an implicit segment whose Newton step is an iterative linear solve: no Jacobian is assembled.
+// Nonlinear system of an implicit segment whose Newton step is an iterative linear solve: no Jacobian is assembled.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "capi/newton/krylov.h"
-#include "capi/newton/system.h"
 #include "capi/segments/groups.h"
-#include "capi/segments/operands.h"
+#include "capi/segments/package_system.h"
 
 namespace neml2_capi::model {
-
-struct KrylovPackages {
-  const Package* residual;
-  const Package* matvec;  // the inputs of the residual, then a direction
-  const Package* setup;   // of the preconditioner: the inputs of the residual, with or without parameters -> its state
-  const Package* apply;   // the state, then a flat residual -> flat unknowns; null as setup where there is none
-  const ParameterTail* tail;
-};
 
 newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whole_batch = false);
 
 // Throws NEML2_ERROR_UNSUPPORTED unless all groups are dense, and NEML2_ERROR_ARTIFACT where the packages do not fit.
-void check_krylov(const KrylovPackages& packages, const std::vector<artifact::Group>& unknowns,
+void check_krylov(const SolverPackages& packages, const std::vector<artifact::Group>& unknowns,
                   const std::vector<artifact::Group>& residuals);
 
-// The linear solver sees flat vectors: the groups side by side.
-class KrylovSystem : public newton::System {
+// System whose linear solver sees flat vectors: the groups side by side.
+class KrylovSystem final : public PackageSystem {
  public:
   // Starts from the unknowns of `at`.
-  KrylovSystem(const KrylovPackages& packages, const artifact::Krylov& krylov, bool whole_batch, Operands at);
+  KrylovSystem(const SolverPackages& packages, bool whole_batch, Operands at);
 
-  Groups residual(const Groups& u) override;
+  // Returns none, since linearize() takes no longer.
+  Groups quick_residual(const Groups&, const Vector<std::int64_t>&) override { return {}; }
   Groups linearize(const Groups& u) override;
-  // `singular`: where the preconditioner could not be set up.
+  // Tells in `singular` where the preconditioner could not be set up.
   Groups step(Vector<std::int32_t>& singular) override;
   void keep(const Vector<std::int64_t>& rows) override;
-  bool can_shrink() const override;
 
  private:
   Tensor times_operator(const Tensor& direction) const;
@@ -45,13 +36,10 @@ class KrylovSystem : public newton::System {
   void set_up(const Vector<std::int64_t>& rows);
   Groups split(const Tensor& flat) const;
 
-  KrylovPackages packages_;
-  artifact::Krylov krylov_;
   newton::LinearSettings settings_;
   Vector<std::int64_t> widths_;  // of the groups of unknowns
-  Operands at_;
-  Groups residual_;  // at at_
-  Groups state_;     // of the preconditioner, one row per point of any element type
+  Groups residual_;              // at at_
+  Groups state_;                 // of the preconditioner, one row per point of any element type
   Vector<std::int32_t> singular_;
   Vector<std::int32_t> last_iterations_;  // of the linear solver; empty before the first step
 };

@@ -1,4 +1,4 @@
-// What the packages of an implicit segment are called with.
+// Arguments of the packages of an implicit segment.
 #pragma once
 
 #include <cstring>
@@ -26,7 +26,7 @@ struct Operands {
     tail.append_to(tensors, parameters);
     return tensors;
   }
-  // The same, row-major, as handles, of which there are as many.
+  // Sets handles, of which there are as many, to the same inputs, row-major.
   void give(const ParameterTail& tail, Handles& handles) const {
     Tensor** next = handles.begin();
     for (const Groups* groups : {&unknowns, &givens})
@@ -36,14 +36,14 @@ struct Operands {
   }
 };
 
-// Of some points only: `rows` is in order, and names none twice.
+// Returns those of some points: `rows` is in order, and names none twice.
 inline Operands select(Operands at, const Vector<std::int64_t>& rows) {
   if (std::ssize(rows) == at.points()) return at;
   return {select_rows(at.unknowns, rows), select_rows(at.givens, rows), select_rows(at.parameters, rows)};
 }
 
-// What a package noted of the systems that it solved, one entry per point. It may solve several for one point, one
-// after another or one beside the other.
+// Returns one entry per point from a package's notes of the systems that it solved. It may solve several for one point,
+// one after another or one beside the other.
 inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
   Vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
   const std::size_t each = info.size() / singular.size();
@@ -57,7 +57,7 @@ inline Groups row_major(Vector<Tensor> tensors) {
   return tensors;
 }
 
-// Tensors that differ in their last axis only, joined along it: row-major.
+// Joins tensors that differ in their last axis only along it, row-major.
 inline Tensor side_by_side(const Vector<Tensor>& parts) {
   if (parts.size() == 1) return parts.front().row_major();
   const Dims outer = parts.front().sizes().first(parts.front().ndim() - 1);

@@ -1,23 +1,23 @@
 #include "capi/segments/package.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "capi/base/error.h"
+#include "capi/graph/load.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
 
-// `rows` rows of a tensor, of which it has one or none: repeated by a stride of 0.
+// Repeats a tensor as `rows` rows by a stride of 0.
 Tensor repeat(const Tensor& tensor, std::int64_t rows) {
   Dims strides{0};
   strides.append(tensor.strides());
   return Tensor(tensor.storage(), tensor.dtype(), Dims{rows}.then(tensor.sizes()), strides, tensor.offset());
 }
 
-// One row more than there is: the last again.
+// Repeats the last row, up to `rows`.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
   if (!tensor.device().is_host()) return aoti::libtorch::joined({tensor, part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
   const std::int64_t have = tensor.sizes()[0];
@@ -38,7 +38,10 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
   return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
 }
 
-Package::Package(std::string name, std::shared_ptr<const aoti::Graph> graph)
+Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
+    : Package(path.filename().string(), aoti::load_graph(path, wanted)) {}
+
+Package::Package(std::string name, std::shared_ptr<aoti::Graph> graph)
     : name_(std::move(name)), graph_(std::move(graph)) {
   learn_inputs();
   learn_outputs();
@@ -52,7 +55,7 @@ void Package::learn_inputs() {
     if (!input.is_row_major())
       throw Error(NEML2_ERROR_UNSUPPORTED, name_,
                   join(name_, " takes input ", input.name,
-                       " in an order other than row-major: compile it with contiguous example inputs"));
+                       " in an order other than row-major. Compile it with contiguous example inputs."));
     dynamic = dynamic || (!input.least.empty() && input.least[0] != input.greatest[0]);
   }
   for (const aoti::InputSpec& input : graph_->inputs()) {
@@ -157,7 +160,7 @@ void Package::refuse_output(std::size_t i, const Tensor& output, std::int64_t ro
   const Dims expected = slot.batched ? Dims{rows}.then(slot.point_shape) : slot.point_shape;
   throw Error(NEML2_ERROR_RUNTIME, name_,
               join("Output ", i, " of ", name_, " came back with the shape ", output.sizes().str(), "; expected ",
-                   expected.str(), "."));
+                   expected.str(), ". Compile the model again."));
 }
 
 }  // namespace neml2_capi::model

@@ -1,6 +1,7 @@
-// A graph as a model uses it: one row per material point in, one row per point out.
+// Graph as a model uses it: one row per material point in, one row per point out.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,18 +10,20 @@
 
 namespace neml2_capi::model {
 
-// A view of as many rows.
+// Returns a view of the first rows.
 Tensor first_rows(const Tensor& tensor, std::int64_t rows);
 
 class Package {
  public:
-  // Run the graph twice on zeros, which tells the shape of each output: metadata does not know it.
-  Package(std::string name, std::shared_ptr<const aoti::Graph> graph);
+  // Loads the package and runs it twice on zeros, which tells the shape of each output: metadata does not know it.
+  Package(const std::filesystem::path& path, const aoti::Wanted& wanted);
+  // Takes a graph in the place of the package of this name.
+  Package(std::string name, std::shared_ptr<aoti::Graph> graph);
 
   const std::string& name() const { return name_; }
   aoti::Runtime runtime() const { return graph_->runtime(); }
 
-  // The shape of one point of input or output `i`.
+  // Return the shape of one point of input or output `i`.
   const Dims& input_shape(std::size_t i) const { return inputs_.at(i).point_shape; }
   const Dims& output_shape(std::size_t i) const { return outputs_.at(i).point_shape; }
   DType input_dtype(std::size_t i) const { return inputs_.at(i).dtype; }
@@ -28,34 +31,34 @@ class Package {
   std::size_t num_inputs() const { return inputs_.size(); }
   std::size_t num_outputs() const { return outputs_.size(); }
 
-  // Does input `i` take one value per point? Else it takes one value for all.
+  // Tells whether input `i` takes one value per point, or one for all.
   bool batched_input(std::size_t i) const { return inputs_.at(i).batched; }
 
-  // Does output `i` have one row per point? Else it is the same for all points.
+  // Tells whether output `i` has one row per point, or one for all.
   bool batched_output(std::size_t i) const { return outputs_.at(i).batched; }
 
-  // What a run reads and writes for each point, without what happens inside.
+  // Returns the bytes that a run reads and writes for each point, without what happens inside.
   std::int64_t bytes_per_point() const;
 
-  // The number of points that is compiled in, or 0 where any number will do.
+  // Returns the number of points that is compiled in, or 0 where any number will do.
   std::int64_t baked_batch() const { return baked_batch_; }
-  // The greatest number of points of one run.
+  // Returns the greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
 
-  // Where its inputs and outputs are.
+  // Returns the device of its inputs and outputs.
   Device device() const { return graph_->device(); }
 
-  // Inputs for `points` points, all of whose elements are `value`; on the host.
+  // Returns inputs for `points` points, all of whose elements are `value`; on the host.
   Vector<Tensor> filled(std::int64_t points, double value) const;
 
-  // Run once on inputs of the host, as filled() gives them; outputs come to the host.
+  // Runs once on inputs of the host, as filled() gives them; outputs come to the host.
   Vector<Tensor> run_from_host(Vector<Tensor> inputs) const;
 
-  // Run on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
+  // Runs on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
   Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular = nullptr) const;
-  // The same by handles, as aoti::Graph takes them; the inputs are row-major.
+  // Does the same by handles, as aoti::Graph takes them; the inputs are row-major.
   void run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular = nullptr) const;
 
  private:

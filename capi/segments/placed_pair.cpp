@@ -3,23 +3,22 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
 
-// (points, rows, columns) of `scale` times a matrix of (points, n, m).
+// Returns (points, rows, columns) of `scale` times a matrix of (points, n, m).
 Tensor part_of(const Tensor& matrix, const PlacedPair& place, double scale) {
   const std::int64_t points = matrix.sizes()[0], n = matrix.sizes()[1], m = matrix.sizes()[2];
   const std::int64_t rows = place.info.shape.output_size(), columns = place.info.shape.input_size();
   if (!matrix.device().is_host())  // where no solver of ours makes matrices: the scale is 1
     return part(part(matrix, 1, place.row, rows), 2, place.column, columns);
   Tensor part = Tensor::empty(matrix.dtype(), {points, rows, columns});
-  with_scalar(matrix.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(matrix.dtype(), [&]<class Scalar>(Scalar*) {
     const Scalar* from = matrix.data_as<const Scalar>();
     Scalar* to = part.data_as<Scalar>();
     for (std::int64_t p = 0; p < points; ++p)
@@ -30,16 +29,14 @@ Tensor part_of(const Tensor& matrix, const PlacedPair& place, double scale) {
   return part;
 }
 
-// The part must lie in the matrix that the package returns.
+// Throws unless the part lies in the matrix that the package returns.
 void require_part(const PlacedPair& pair, const Package& package, std::size_t slot) {
   const Dims shape = package.output_shape(slot);
   if (shape.size() == 2 && pair.row + pair.info.shape.output_size() <= shape[0] &&
       pair.column + pair.info.shape.input_size() <= shape[1])
     return;
-  throw Error(NEML2_ERROR_ARTIFACT, package.name(),
-              join("Output ", slot, " of ", package.name(), " has the point shape ", shape.str(),
-                   ", which does not hold the derivative ", pair.info.shape.name,
-                   ". The folder mixes files of different compilations: compile the model again."));
+  throw misfit(package.name(), "Output ", slot, " of ", package.name(), " has the point shape ", shape.str(),
+               ", which does not hold the derivative ", pair.info.shape.name);
 }
 
 }  // namespace

@@ -1,37 +1,54 @@
 #include "capi/segments/segment.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/graph/load.h"
-#include "capi/kernels/in_place.h"
+#include "capi/kernels/graph.h"
 #include "capi/newton/system.h"
 #include "capi/segments/forward.h"
 #include "capi/segments/implicit.h"
+#include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
+namespace {
+
+bool is_on_libtorch(aoti::Runtime runtime) {
+  return runtime == aoti::Runtime::libtorch || runtime == aoti::Runtime::tensors;
+}
+
+}  // namespace
 
 Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
-    : metadata_(metadata), wanted_(wanted), dtype_(metadata.dtype) {}
+    : leaf_(metadata.leaf),
+      kernels_(metadata.kernels_only ? kernels::Folder::open(metadata.leaf) : nullptr),
+      wanted_(wanted),
+      dtype_(metadata.dtype),
+      parameters_(metadata.parameters) {
+  if (metadata.kernels_only && (!wanted.device.value_or(Device()).is_host() || is_on_libtorch(wanted.runtime)))
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "runtime",
+        "The artifact has kernels only, which run on the CPU and the built-in runtime. Compile it with packages: "
+        "neml2-capi compile INPUT.i --kernels auto");
+}
 
 Package Scope::load(const std::string& package) const {
-  const std::filesystem::path path = metadata_.leaf / package;
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return Package(package, aoti::load_graph(path, wanted_));
-  if (!wanted_.device.value_or(Device()).is_host() ||
-      (wanted_.runtime != aoti::Runtime::automatic && wanted_.runtime != aoti::Runtime::builtin))
-    throw Error(NEML2_ERROR_UNSUPPORTED, package,
-                join(package,
-                     " is missing, and kernels in its place run on the built-in runtime and the cpu alone. Open "
-                     "the model there, or compile it with neml2-capi compile --kernels auto."));
-  if (!kernels_) kernels_ = kernels::Folder::open(metadata_.leaf);
-  if (!kernels_)
-    throw Error(NEML2_ERROR_FILE, package, join(path.string(), " is missing. Copy or compile the artifact again."));
-  return Package(package, kernels::graph_in_place_of(package, *kernels_, metadata_));
+  if (has_packages()) return Package(leaf_ / package, wanted_);
+  return Package(package, kernels::kernel_graph(kernels_, package));
+}
+
+std::optional<Package> Scope::load_solver(const std::string& package, const std::string& jacobian,
+                                          std::size_t residuals) const {
+  if (has_packages() || package.empty()) return load_if_named(package);
+  std::shared_ptr<aoti::Graph> graph = kernels::solver_graph(kernels_, jacobian, residuals);
+  if (!graph) return std::nullopt;
+  return Package(package, std::move(graph));
+}
+
+std::optional<Package> Scope::load_if_named(const std::string& package) const {
+  if (package.empty()) return std::nullopt;
+  return load(package);
 }
 
 void Scope::note_dtype(const Package& package) {
@@ -63,20 +80,17 @@ std::size_t Scope::provide(const std::string& name) {
 void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who) {
   Value& known = values_[value];
   if (known.known && !(known.point_shape == point_shape && known.dtype == dtype))
-    throw Error(NEML2_ERROR_ARTIFACT, known.name,
-                join("'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who, ", but ",
-                     name_of(known.dtype), " of shape ", known.point_shape.str(),
-                     " before. The folder mixes files of different compilations: compile the model again."));
+    throw misfit(known.name, "'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who,
+                 ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " before");
   known.point_shape = point_shape;
   known.dtype = dtype;
   known.known = true;
 }
 
 std::size_t Scope::parameter(const std::string& name, const std::string& who) const {
-  for (std::size_t i = 0; i < parameters().size(); ++i)
-    if (parameters()[i].name == name) return i;
-  throw Error(NEML2_ERROR_ARTIFACT, name,
-              join(who, " takes the parameter '", name, "', which the metadata does not list."));
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i].name == name) return i;
+  throw misfit(name, who, " takes the parameter '", name, "', which the metadata does not list");
 }
 
 namespace {

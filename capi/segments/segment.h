@@ -1,9 +1,11 @@
-// The segments of a model: graphs and nonlinear solves that run in order over a state of named values.
+// Segments of a model: graphs and nonlinear solves that run in order over a state of named values.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,7 @@
 
 namespace neml2_capi::model {
 
-// A value between segments. Its shape is what the packages take or return; where the metadata says more, they must
+// Value between segments. Its shape is what the packages take or return; where the metadata says more, they must
 // agree.
 struct Value {
   std::string name;
@@ -24,47 +26,54 @@ struct Value {
   bool known = false;  // the shape was told by a package, or by the metadata of an implicit segment
 };
 
-// The values and promoted parameters that the segments refer to, by position.
+// Values and promoted parameters that the segments refer to, by position.
 class Scope {
  public:
-  // The metadata must outlive it.
   Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
 
-  // The position of a value that will be there from now on: an input, or what a segment makes.
+  // Returns the position of a value that will be there from now on: an input, or what a segment makes.
   std::size_t provide(const std::string& name);
-  // The position of a value that is there. Throws NEML2_ERROR_ARTIFACT where nothing before makes it.
+  // Returns the position of a value that is there. Throws NEML2_ERROR_ARTIFACT where nothing before makes it.
   std::size_t require(const std::string& name, const std::string& who) const;
-  // Note the shape of a value. Throws NEML2_ERROR_ARTIFACT where something else was said before.
+  // Notes the shape of a value. Throws NEML2_ERROR_ARTIFACT for another one than before.
   void declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who);
-  // The position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT where there is none.
+  // Returns the position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT where there is none.
   std::size_t parameter(const std::string& name, const std::string& who) const;
 
-  // The element type of floating-point values is what the first package takes. The name of the leaf does not tell:
+  // Takes the element type of floating-point values from the first package. The name of the leaf does not tell:
   // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
   void note_dtype(const Package& package);
 
-  // A package of the artifact, for the runtime that was asked for; or, where the artifact was compiled without packages,
-  // the kernel in its place.
+  // Loads a package of the artifact, for the runtime that was asked for; or the kernel in its place, where there are
+  // no packages.
   Package load(const std::string& package) const;
+  std::optional<Package> load_if_named(const std::string& package) const;
+  // Does the same for a package that solves linear systems, which no kernel does; `jacobian` makes them, and returns
+  // `residuals` right-hand sides.
+  std::optional<Package> load_solver(const std::string& package, const std::string& jacobian,
+                                     std::size_t residuals) const;
+  // Tells whether there are kernels only.
+  bool has_packages() const { return kernels_ == nullptr; }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
   const std::vector<Value>& values() const { return values_; }
-  const std::vector<artifact::Parameter>& parameters() const { return metadata_.parameters; }
+  const std::vector<artifact::Parameter>& parameters() const { return parameters_; }
 
  private:
-  const artifact::Metadata& metadata_;
+  std::filesystem::path leaf_;
+  std::shared_ptr<const kernels::Folder> kernels_;  // null where there are packages
   aoti::Wanted wanted_;
-  mutable std::unique_ptr<const kernels::Folder> kernels_;  // where a package was missing
   DType dtype_;
   bool dtype_noted_ = false;
   std::vector<Value> values_;
   std::map<std::string, std::size_t> positions_;
+  const std::vector<artifact::Parameter>& parameters_;
 };
 
 struct Chunk;
 class GraphCall;
 
-// A derivative that a segment can find.
+// Derivative that a segment can find.
 struct PairInfo {
   std::size_t output = 0, input = 0;  // positions among the values; of the input, or among the parameters
   bool of_parameter = false;
@@ -72,17 +81,17 @@ struct PairInfo {
   Dims point_shape;     // of the block as the package returns it
   BlockShape shape;
 
-  // What the package returned, row-major: one row per point, or one where all are the same.
+  // Returns a package's output row-major: one row per point, or one where all are the same.
   Tensor rows(Tensor tensor) const;
-  // The same as a block.
+  // Returns it as a block.
   Block block(Tensor tensor, const Chunk& chunk) const;
 };
 
-// The pair whose block is output `slot` of a package.
+// Returns the pair whose block is output `slot` of a package.
 PairInfo pair_info(const artifact::Pair& pair, const Package& package, std::size_t slot, bool of_parameter,
                    const Scope& scope);
 
-// A pair whose block is a dense matrix.
+// Returns a pair whose block is a dense matrix.
 PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& scope);
 
 // Material points that are evaluated together.
@@ -95,10 +104,10 @@ struct Chunk {
   double substep_del_tol = 1e-6;
   Device device;  // of all tensors
 
-  // Which derivatives the segments are to find.
+  // Derivatives that the segments are to find.
   bool by_values = false, by_parameters = false;
 
-  // What became of each point so far.
+  // Report of each point so far.
   Vector<std::int32_t> status;
   Vector<std::int32_t> iterations;
   Vector<double> residual_norm;
@@ -107,13 +116,13 @@ struct Chunk {
   Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
 
-  // Let go of all values, and of what they stand in.
+  // Lets go of all values, and of what they stand in.
   void release_values() {
     for (auto* tensors : {&values, &parameters, &unknowns})
       for (Tensor& tensor : *tensors) tensor.reset();
   }
 
-  // The same settings and parameters for some of the points, in this order; no values.
+  // Returns a chunk of some of the points, in this order, with the same settings and parameters, and no values.
   Chunk select(const Vector<std::int64_t>& rows) const;
 };
 
@@ -121,26 +130,26 @@ class Segment {
  public:
   virtual ~Segment() = default;
 
-  // Make the outputs from the inputs. Returns the derivatives that the chunk asks for, as far as they were compiled.
+  // Makes the outputs from the inputs. Returns the derivatives that the chunk asks for, as far as they were compiled.
   virtual Vector<Block> run(Chunk& chunk) const = 0;
 
-  // Make the outputs, and replace the directions of the inputs by theirs. It may cost less than the blocks do.
+  // Makes the outputs, and replaces the directions of the inputs by theirs. It may cost less than the blocks do.
   virtual void run_along(Chunk& chunk, Directions& directions) const;
 
-  // The package, where all that the segment does is one run of it, on values and parameters as they are; and the one
-  // that gives derivatives with respect to values, too.
+  // Returns the package, where all that the segment does is one run of it, on values and parameters as they are; and
+  // the one that gives derivatives with respect to values, too.
   virtual const GraphCall* only_graph() const { return nullptr; }
   virtual const GraphCall* only_jacobian() const { return nullptr; }
 
-  // The values that it makes.
+  // Returns the values that it makes.
   virtual const std::vector<std::size_t>& outputs() const = 0;
-  // The derivatives that it can find.
+  // Returns the derivatives that it can find.
   virtual std::vector<const PairInfo*> pairs() const = 0;
-  // The packages, for what they say of batches.
+  // Returns the packages, for what they say of batches.
   virtual std::vector<const Package*> packages() const = 0;
-  // What the packages that make the outputs read and write for each point: the most that one of them does.
+  // Returns the most bytes that one of the packages that make the outputs reads and writes for each point.
   virtual std::int64_t bytes_per_point() const = 0;
-  // The parameters that the segment takes as one value for all points of a run.
+  // Returns the parameters that the segment takes as one value for all points of a run.
   virtual std::vector<std::size_t> uniform_parameters() const = 0;
 };
 

@@ -1,55 +1,37 @@
 #include "capi/segments/sensitivity.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 #include <span>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/graph/solve_package.h"
 #include "capi/newton/krylov.h"
 #include "capi/segments/krylov_system.h"
+#include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
 
-// Column `c` of (points, n, m), times -1.
-Tensor negative_column(const Tensor& given, std::int64_t c) {
-  const Tensor matrix = given.row_major();
-  const std::int64_t width = matrix.sizes()[2];
-  Tensor column = Tensor::empty(matrix.dtype(), matrix.sizes().first(2));
-  with_scalar(matrix.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
-    for (std::int64_t r = 0; r < column.numel(); ++r)
-      column.data_as<Scalar>()[r] = -matrix.data_as<const Scalar>()[r * width + c];
+// Returns column `c` of (points, n, m), times -1.
+Tensor negative_column(const Tensor& matrix, std::int64_t c) {
+  const Tensor column = part(matrix, 2, c, 1).copy();
+  with_scalar(column.dtype(), [&]<class Scalar>(Scalar*) {
+    for (std::int64_t i = 0; i < column.numel(); ++i) column.data_as<Scalar>()[i] = -column.data_as<Scalar>()[i];
   });
-  return column;
+  return shaped(column, column.sizes().first(2));
 }
 
-// Write a vector, whose parts are groups of (points, n_k), to column `c` of a matrix of (points, n, m).
-void set_column(Tensor& matrix, std::int64_t c, const Groups& vector) {
-  const std::int64_t points = matrix.sizes()[0], n = matrix.sizes()[1], m = matrix.sizes()[2];
-  std::int64_t offset = 0;
-  for (const Tensor& group : vector) {
-    with_scalar(matrix.dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      const std::int64_t rows = row_size(group);
-      for (std::int64_t p = 0; p < points; ++p)
-        for (std::int64_t r = 0; r < rows; ++r)
-          matrix.data_as<Scalar>()[(p * n + offset + r) * m + c] = group.data_as<const Scalar>()[p * rows + r];
-    });
-    offset += row_size(group);
-  }
-}
-
-// Minus the product of one row of blocks, (points, n, size of the group) for each group of givens, with direction `k`
-// of these givens: (points, n).
+// Returns minus the product of one row of blocks, (points, n, size of the group) for each group of givens, with
+// direction `k` of these givens: (points, n).
 Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueGroup>& givens,
                         const Directions& directions, std::int64_t k) {
   Tensor product = Tensor::zeros(blocks.front().dtype(), blocks.front().sizes().first(2));
   const std::int64_t points = product.sizes()[0], n = product.sizes()[1], count = directions.count;
-  with_scalar(product.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(product.dtype(), [&]<class Scalar>(Scalar*) {
     for (std::size_t j = 0; j < givens.size(); ++j) {
       const std::int64_t width = blocks[j].sizes()[2];
       std::int64_t first = 0;
@@ -72,111 +54,105 @@ Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueG
   return product;
 }
 
-// Direction `k` of the values of a group, from (points, size of the group).
-void set_directions(const Tensor& rows, const ValueGroup& group, std::int64_t k, Directions& directions) {
-  with_scalar(rows.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
-    const std::int64_t width = rows.sizes()[1], count = directions.count;
-    std::int64_t first = 0;
-    for (std::size_t v = 0; v < group.values().size(); ++v) {
-      const std::int64_t size = group.point_shape(v).product();
-      Scalar* to = directions.at(group.values()[v], size).template data_as<Scalar>();
-      for (std::int64_t p = 0; p < directions.points; ++p)
-        for (std::int64_t i = 0; i < size; ++i)
-          to[(p * size + i) * count + k] = rows.data_as<const Scalar>()[p * width + first + i];
-      first += size;
-    }
-  });
-}
-
-void expect_one_dense_operator(const Vector<Tensor>& blocks, const std::string& package) {
-  if (blocks.size() != 1 || blocks.front().ndim() != 3)
-    throw Error(NEML2_ERROR_UNSUPPORTED, package,
-                "An iterative sensitivity solver needs one dense group of unknowns. Compile the model with a direct "
-                "sensitivity solver.");
-}
-
-Vector<Tensor> joined(Vector<Tensor> first, const Vector<Tensor>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 // Throws where a pair would lie outside of a matrix.
 void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std::int64_t columns) {
   for (const PlacedPair& pair : pairs) {
     const BlockShape& shape = pair.info.shape;
     if (pair.row > rows - shape.output_size() || pair.column > columns - shape.input_size())
-      throw Error(
-          NEML2_ERROR_ARTIFACT, shape.name,
-          join("The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
-               ") of a matrix of ", rows, " by ", columns, ", where it does not fit. Compile the model again."));
+      throw misfit(shape.name, "The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
+                   ") of a matrix of ", rows, " by ", columns, ", where it does not fit");
   }
-}
-
-std::optional<Package> load(const std::string& package, const Scope& scope) {
-  if (package.empty()) return std::nullopt;
-  return scope.load(package);
-}
-
-// Values of groups one after another, with the position of each in a flat vector.
-struct FlatValue {
-  std::size_t value;
-  std::int64_t begin, end;
-};
-
-std::vector<FlatValue> flat_values(const std::vector<ValueGroup>& groups) {
-  std::vector<FlatValue> values;
-  std::int64_t offset = 0;
-  for (const ValueGroup& group : groups)
-    for (std::size_t i = 0; i < group.values().size(); ++i) {
-      const std::int64_t begin = offset;
-      offset += group.point_shape(i).product();
-      values.push_back({group.values()[i], begin, offset});
-    }
-  return values;
 }
 
 }  // namespace
 
-Vector<Tensor> StepPackages::linearize(const Operands& at) const {
-  Vector<Tensor> blocks = jacobian->run(at.points(), at.inputs(*tail));
-  blocks.resize(blocks.size() - num_residuals);
-  return blocks;
+Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverPackages& solver,
+                         const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                         const std::vector<std::string>& parameters, bool of_parameters, const Scope& scope)
+    : solver_(solver),
+      operator_(scope.load_if_named(sensitivity.operator_package)),
+      solve_(scope.has_packages() || !operator_
+                 ? scope.load_if_named(operator_ ? sensitivity.solve_package : sensitivity.block_package)
+                 : std::nullopt),
+      krylov_(sensitivity.krylov),
+      of_parameters_(of_parameters) {
+  if (operator_ && !of_parameters && !solver.jacobian)
+    throw misfit(operator_->name(), "The metadata lists derivatives of an implicit segment without the Jacobian that ",
+                 "they need");
+  const std::size_t groups = unknowns.size() + givens.size(), inputs = groups + parameters.size();
+  const std::size_t right_sides = of_parameters ? 1 : solver.num_residuals * givens.size();
+  const std::size_t all_sides = right_sides + (of_parameters ? 1 : solver.num_residuals * unknowns.size());
+  if (operator_) expect_arity(*operator_, inputs, of_parameters ? all_sides : right_sides);
+  if (solve_) expect_arity(*solve_, operator_ ? all_sides : inputs, num_tensors(sensitivity.pairs));
+  tail_ = ParameterTail(parameters, operator_ ? *operator_ : *solve_, groups, scope);
+  compiled_ = solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, of_parameters, scope);
+  if (operator_ && !of_parameters) add_all_pairs(unknowns, givens, scope);
+  if (!solve_ && !krylov_) place_pairs(unknowns, givens, parameters, scope);
+  if (!krylov_) return;
+  const Dims& matrix = of_parameters ? operator_->output_shape(1) : Dims{num_unknowns_, num_givens_};
+  if (matrix.size() != 2)
+    throw misfit(operator_->name(), operator_->name(), " does not return a matrix for each point");
+  expect_inside(compiled_, matrix[0], matrix[1]);
 }
 
-GivenSensitivity::GivenSensitivity(const artifact::Sensitivity& sensitivity, const StepPackages& step,
-                                   const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
-                                   const Scope& scope)
-    : operator_(scope.load(sensitivity.operator_package)),
-      solve_(load(sensitivity.solve_package, scope)),
-      krylov_(sensitivity.krylov),
-      step_(step),
-      compiled_(solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, false, scope)) {
-  expect_arity(operator_, step.jacobian->num_inputs(), step.num_residuals * givens.size());
-  if (solve_) expect_arity(*solve_, step.num_residuals * (unknowns.size() + givens.size()), sensitivity.pairs.size());
+void Sensitivity::add_all_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                                const Scope& scope) {
   for (const auto* groups : {&unknowns, &givens})
     for (const ValueGroup& group : *groups) dense_ = dense_ && group.row_shape().size() == 1;
-  const auto rows = flat_values(unknowns), columns = flat_values(givens);
-  num_unknowns_ = rows.back().end;
-  num_givens_ = columns.empty() ? 0 : columns.back().end;
-  for (const FlatValue& u : rows)
-    for (const FlatValue& g : columns) {
-      const Value& output = scope.values()[u.value];
-      const Value& input = scope.values()[g.value];
-      artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
-      all_.push_back({dense_pair(pair, false, scope), u.begin, g.begin});
+  for (const ValueGroup& rows : unknowns)
+    for (std::size_t unknown : rows.values()) {
+      const Value& output = scope.values()[unknown];
+      num_givens_ = 0;
+      for (const ValueGroup& columns : givens)
+        for (std::size_t given : columns.values()) {
+          const Value& input = scope.values()[given];
+          const artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
+          all_.push_back({dense_pair(pair, false, scope), num_unknowns_, num_givens_});
+          num_givens_ += input.point_shape.product();
+        }
+      num_unknowns_ += output.point_shape.product();
     }
-  if (krylov_) expect_inside(compiled_, num_unknowns_, num_givens_);
 }
 
-// A dense matrix of all unknowns by all givens: one run of the solve package for each given component.
-Tensor GivenSensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const {
-  if (!dense_ || !step_.solve)
-    throw Error(NEML2_ERROR_UNSUPPORTED, operator_.name(),
+void Sensitivity::place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                              const std::vector<std::string>& parameters, const Scope& scope) {
+  std::map<std::size_t, std::int64_t> rows, columns;
+  const auto place = [](std::map<std::size_t, std::int64_t>& places, const std::vector<ValueGroup>& groups) {
+    std::int64_t first = 0;
+    for (const ValueGroup& group : groups)
+      for (std::size_t v = 0; v < group.values().size(); ++v) {
+        places[group.values()[v]] = first;
+        first += group.point_shape(v).product();
+      }
+  };
+  place(rows, unknowns);
+  if (!of_parameters_) place(columns, givens);
+  std::int64_t first = 0;
+  for (std::size_t i = 0; of_parameters_ && i < parameters.size(); ++i) {
+    const std::size_t parameter = scope.parameter(parameters[i], operator_->name());
+    columns[parameter] = first;
+    first += scope.parameters()[parameter].base_shape.product();
+  }
+  for (PlacedPair& pair : compiled_) {
+    pair.row = rows.at(pair.info.output);
+    pair.column = columns.at(pair.info.input);
+  }
+}
+
+Tensor Sensitivity::solve_dense(const Tensor& a, const Vector<Tensor>& b) const {
+  if (krylov_) return newton::solve_dense_columns(a.row_major(), side_by_side(b), linear_settings(*krylov_));
+  aoti::SingularInfo ignored;
+  return aoti::solve_linear(a.row_major(), side_by_side(b), &ignored).row_major();
+}
+
+// Returns a dense matrix of all unknowns by all givens: one run of the solve package for each given component.
+Tensor Sensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const {
+  if (!dense_ || !solver_.solve)
+    throw Error(NEML2_ERROR_UNSUPPORTED, operator_->name(),
                 "The tangent through substeps needs the derivatives of all unknowns with respect to all givens. "
                 "Compile the model with neml2-compile -d : for all pairs.");
   const std::int64_t points = b.front().sizes()[0];
-  const std::size_t residuals = step_.num_residuals, groups = b.size() / residuals;
+  const std::size_t residuals = solver_.num_residuals, groups = b.size() / residuals;
   Tensor matrix;
   std::int64_t column = 0;
   for (std::size_t j = 0; j < groups; ++j)
@@ -184,81 +160,63 @@ Tensor GivenSensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<
       Vector<Tensor> inputs = a;
       for (std::size_t k = 0; k < residuals; ++k) inputs.push_back(negative_column(b[k * groups + j], c));
       aoti::SingularInfo ignored;
-      const Vector<Tensor> du = row_major(step_.solve->run(points, std::move(inputs), &ignored));
-      if (!matrix.data()) matrix = Tensor::empty(du.front().dtype(), {points, num_unknowns_, num_givens_});
+      const Tensor du = side_by_side(solver_.solve->run(points, std::move(inputs), &ignored));
+      if (!matrix.data()) matrix = Tensor::empty(du.dtype(), {points, num_unknowns_, num_givens_});
       set_column(matrix, column, du);
     }
   return matrix;
 }
 
-Vector<Block> GivenSensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
-  const Vector<Tensor> a = step_.linearize(at);
-  const Vector<Tensor> b = operator_.run(at.points(), at.inputs(*step_.tail));
-  if (krylov_) {
-    expect_one_dense_operator(a, operator_.name());
-    const Tensor x = newton::solve_dense_columns(a.front().row_major(), side_by_side(b), linear_settings(*krylov_));
-    return parts_of(x, all ? all_ : compiled_, -1.0, chunk);
+Vector<Block> Sensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
+  aoti::SingularInfo ignored;
+  if (!operator_) return blocks_of(solve_->run(at.points(), at.inputs(tail_), &ignored), compiled_, chunk);
+  Vector<Tensor> a = of_parameters_ ? Vector<Tensor>() : solver_.linearize(at), b = operators(at);
+  if (of_parameters_) {
+    a.push_back(b.front());
+    b.erase(b.begin());
+  }
+  if (!solve_) {
+    if (a.size() != 1 || a.front().ndim() != 3)
+      throw Error(
+          NEML2_ERROR_UNSUPPORTED, operator_->name(),
+          "A sensitivity without a package that solves needs one dense group of unknowns. Compile the model with "
+          "a direct sensitivity solver, and with packages.");
+    return parts_of(solve_dense(a.front(), b), all ? all_ : compiled_, -1.0, chunk);
   }
   if (all && compiled_.size() < all_.size()) return parts_of(solve_by_columns(a, b), all_, 1.0, chunk);
-  aoti::SingularInfo ignored;
-  return blocks_of(solve_->run(at.points(), joined(a, b), &ignored), compiled_, chunk);
+  a.insert(a.end(), b.begin(), b.end());
+  return blocks_of(solve_->run(at.points(), std::move(a), &ignored), compiled_, chunk);
 }
 
-void GivenSensitivity::push_forward(const Operands& at, const std::vector<ValueGroup>& unknowns,
-                                    const std::vector<ValueGroup>& givens, Directions& directions) const {
-  const Vector<Tensor> a = step_.linearize(at);
-  const Vector<Tensor> b = row_major(operator_.run(at.points(), at.inputs(*step_.tail)));
+void Sensitivity::push_forward(const Operands& at, const std::vector<ValueGroup>& unknowns,
+                               const std::vector<ValueGroup>& givens, Directions& directions) const {
+  const Vector<Tensor> a = solver_.linearize(at);
+  const Vector<Tensor> b = row_major(operators(at));
   Directions made{directions.points, directions.count, directions.dtype, {}};
   made.of.resize(directions.of.size());
   for (std::int64_t k = 0; k < directions.count; ++k) {
     Vector<Tensor> inputs = a;
-    for (std::size_t i = 0; i < step_.num_residuals; ++i)
+    for (std::size_t i = 0; i < solver_.num_residuals; ++i)
       inputs.push_back(negative_product(std::span(b).subspan(i * givens.size(), givens.size()), givens, directions, k));
     aoti::SingularInfo ignored;
-    const Vector<Tensor> du = row_major(step_.solve->run(at.points(), std::move(inputs), &ignored));
-    for (std::size_t i = 0; i < unknowns.size(); ++i) set_directions(du[i], unknowns[i], k, made);
+    const Vector<Tensor> du = solver_.solve->run(at.points(), std::move(inputs), &ignored);
+    for (std::size_t i = 0; i < unknowns.size(); ++i) {
+      std::int64_t first = 0;
+      for (std::size_t v = 0; v < unknowns[i].values().size(); ++v) {
+        const std::int64_t size = unknowns[i].point_shape(v).product();
+        set_column(made.at(unknowns[i].values()[v], size), k, part(du[i], 1, first, size).row_major());
+        first += size;
+      }
+    }
   }
   for (const ValueGroup& group : unknowns)
     for (std::size_t value : group.values()) directions.of[value] = std::move(made.of[value]);
 }
 
-std::vector<const Package*> GivenSensitivity::packages() const {
-  std::vector<const Package*> packages = {&operator_};
-  if (solve_) packages.push_back(&*solve_);
-  return packages;
-}
-
-ParameterSensitivity::ParameterSensitivity(const artifact::Sensitivity& sensitivity,
-                                           const std::vector<std::string>& parameters, std::size_t groups,
-                                           const Scope& scope)
-    : operator_(scope.load(sensitivity.operator_package)),
-      solve_(load(sensitivity.solve_package, scope)),
-      krylov_(sensitivity.krylov),
-      pairs_(solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, true, scope)) {
-  expect_arity(operator_, groups + parameters.size(), 2);
-  if (solve_) expect_arity(*solve_, 2, sensitivity.pairs.size());
-  tail_ = ParameterTail(parameters, operator_, groups, scope);
-  if (const Dims& matrix = operator_.output_shape(1); krylov_ && matrix.size() == 2)
-    expect_inside(pairs_, matrix[0], matrix[1]);
-  else if (krylov_)
-    throw Error(NEML2_ERROR_ARTIFACT, operator_.name(),
-                join(operator_.name(), " does not return a matrix for each point. Compile the model again."));
-}
-
-Vector<Block> ParameterSensitivity::run(const Operands& at, const Chunk& chunk) const {
-  Vector<Tensor> operators = operator_.run(at.points(), at.inputs(tail_));
-  if (!krylov_) {
-    aoti::SingularInfo ignored;
-    return blocks_of(solve_->run(at.points(), std::move(operators), &ignored), pairs_, chunk);
-  }
-  const Tensor x =
-      newton::solve_dense_columns(operators[0].row_major(), operators[1].row_major(), linear_settings(*krylov_));
-  return parts_of(x, pairs_, -1.0, chunk);
-}
-
-std::vector<const Package*> ParameterSensitivity::packages() const {
-  std::vector<const Package*> packages = {&operator_};
-  if (solve_) packages.push_back(&*solve_);
+std::vector<const Package*> Sensitivity::packages() const {
+  std::vector<const Package*> packages;
+  for (const auto* package : {&operator_, &solve_})
+    if (*package) packages.push_back(&**package);
   return packages;
 }
 

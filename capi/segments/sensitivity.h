@@ -1,37 +1,29 @@
-// How the solution of an implicit segment depends on its givens and on promoted parameters, by the implicit function
-// theorem: du/dg = -(dr/du)^-1 dr/dg.
+// Derivatives of the solution of an implicit segment with respect to its givens, or to promoted parameters, by the
+// implicit function theorem: du/dg = -(dr/du)^-1 dr/dg.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "capi/segments/groups.h"
-#include "capi/segments/operands.h"
 #include "capi/segments/placed_pair.h"
+#include "capi/segments/solver_packages.h"
 
 namespace neml2_capi::model {
 
-// The packages of the Newton step.
-struct StepPackages {
-  const Package* jacobian = nullptr;
-  const Package* solve = nullptr;  // null with a Krylov solver
-  const ParameterTail* tail = nullptr;
-  std::size_t num_residuals = 0;  // groups
-
-  // The blocks of dr/du, residual by residual.
-  Vector<Tensor> linearize(const Operands& at) const;
-};
-
-class GivenSensitivity {
+class Sensitivity {
  public:
-  GivenSensitivity(const artifact::Sensitivity& sensitivity, const StepPackages& step,
-                   const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens, const Scope& scope);
+  // `solver`, which must outlive it, gives dr/du with respect to givens.
+  Sensitivity(const artifact::Sensitivity& sensitivity, const SolverPackages& solver,
+              const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+              const std::vector<std::string>& parameters, bool of_parameters, const Scope& scope);
 
-  // One block per compiled pair or, where `all` are wanted, per pair of an unknown and a given.
-  Vector<Block> run(const Operands& at, const Chunk& chunk, bool all) const;
+  // Returns one block per compiled pair or, where `all` are wanted, per pair of an unknown and a given.
+  Vector<Block> run(const Operands& at, const Chunk& chunk, bool all = false) const;
 
-  // Can one direction be had without the blocks? By one more Newton step, whose residual is its product with dr/dg.
-  bool can_push_forward() const { return dense_ && step_.solve; }
+  // Tells whether one direction takes no blocks, but one more Newton step, whose residual is its product with dr/dg.
+  bool can_push_forward() const { return operator_ && dense_ && solver_.solve; }
   void push_forward(const Operands& at, const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                     Directions& directions) const;
 
@@ -40,35 +32,27 @@ class GivenSensitivity {
   std::vector<const Package*> packages() const;
 
  private:
+  void add_all_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                     const Scope& scope);
+  // Places the compiled pairs in the matrix of all unknowns by all givens or parameters, where no package does it.
+  void place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
+                   const std::vector<std::string>& parameters, const Scope& scope);
+  Tensor solve_dense(const Tensor& a, const Vector<Tensor>& b) const;
+  // Returns dr/dg, residual by residual; of parameters dr/du and dr/dp.
+  Vector<Tensor> operators(const Operands& at) const { return operator_->run(at.points(), at.inputs(tail_)); }
   Tensor solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const;
 
-  Package operator_;
-  std::optional<Package> solve_;
+  const SolverPackages& solver_;
+  std::optional<Package> operator_;  // none where the other one takes its inputs, and does it all
+  std::optional<Package> solve_;     // none with a Krylov solver, or without packages
   std::optional<artifact::Krylov> krylov_;
-  StepPackages step_;
-  std::vector<PlacedPair> compiled_, all_;
-  std::int64_t num_unknowns_ = 0, num_givens_ = 0;
-  bool dense_ = true;  // no group has sub-batch axes
-};
-
-class ParameterSensitivity {
- public:
-  // `groups`: how many groups of unknowns and givens the operator takes before the parameters.
-  ParameterSensitivity(const artifact::Sensitivity& sensitivity, const std::vector<std::string>& parameters,
-                       std::size_t groups, const Scope& scope);
-
-  Vector<Block> run(const Operands& at, const Chunk& chunk) const;
-
-  const std::vector<PlacedPair>& pairs() const { return pairs_; }
-  bool is_iterative() const { return krylov_.has_value(); }
-  std::vector<const Package*> packages() const;
-
- private:
-  Package operator_;
   ParameterTail tail_;
-  std::optional<Package> solve_;
-  std::optional<artifact::Krylov> krylov_;
-  std::vector<PlacedPair> pairs_;
+  std::vector<PlacedPair> compiled_;
+  // Pairs of all unknowns and givens, and the size of their matrix.
+  std::vector<PlacedPair> all_;
+  std::int64_t num_unknowns_ = 0, num_givens_ = 0;
+  bool of_parameters_;
+  bool dense_ = true;  // no group has sub-batch axes
 };
 
 }  // namespace neml2_capi::model

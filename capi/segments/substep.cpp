@@ -15,17 +15,16 @@ namespace {
 using Rows = Vector<std::int64_t>;
 using Role = SubstepPlan::Role;
 
-// Write the rows of `part` to these rows of `whole`.
+// Writes the rows of `part` to these rows of `whole`.
 void put(const Tensor& part, const Rows& rows, Tensor& whole) {
   Groups target = {whole};
   for (std::size_t i = 0; i < rows.size(); ++i) copy_row({part}, static_cast<std::int64_t>(i), target, rows[i]);
 }
 
-// from + (to - from) * fraction
+// Returns from + (to - from) * fraction.
 Tensor between(const Tensor& from, const Tensor& to, double fraction) {
   Tensor out = Tensor::empty(from.dtype(), from.sizes());
-  with_scalar(from.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(from.dtype(), [&]<class Scalar>(Scalar*) {
     const Scalar* x = from.data_as<const Scalar>();
     const Scalar* y = to.data_as<const Scalar>();
     for (std::int64_t i = 0; i < out.numel(); ++i)
@@ -78,7 +77,7 @@ class Substepping {
   }
 
  private:
-  // Solve the part [a, b] of the increment for these points; returns those that could.
+  // Solves the part [a, b] of the increment for these points; returns those that could.
   Rows solve(double a, double b, const Rows& rows, std::int64_t level) {
     if (rows.empty()) return {};
     Chunk span = chunk_.select(rows);
@@ -121,30 +120,30 @@ class Substepping {
   }
 
   Tensor given_at(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
-    const auto now = [&](std::size_t value) { return select_rows(chunk_.values[value], rows); };
-    switch (given.role) {
-      case Role::old_state: return select_rows(old_[given.value], rows);
-      case Role::old_force: return between(now(given.value), now(given.partner), a);
-      case Role::force: return between(now(given.partner), now(given.value), b);
-      case Role::increment: return times(b - a, now(given.value));
-      default: return now(given.value);
-    }
+    return in_part(given, a, b, old_[given.value], rows,
+                   [&](std::size_t value) { return select_rows(chunk_.values[value], rows); });
   }
 
-  // The derivatives of the givens of a part of the increment with respect to those of the whole.
+  // Returns the derivatives of the givens of a part of the increment with respect to those of the whole.
   Tensor given_directions(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
     const auto points = static_cast<std::int64_t>(rows.size());
-    const auto unit = [&](std::size_t value) {
+    return in_part(given, a, b, of_old_.of[given.value], rows, [&](std::size_t value) {
       for (const SubstepPlan::Given& other : plan_.givens)
         if (other.value == value) return identity(points, other.size, other.column, plan_.num_columns, dtype_);
       return Tensor::zeros(dtype_, {points, given.size, plan_.num_columns});
-    };
+    });
+  }
+
+  // Returns what `given` is in the part [a, b] of an increment, or its derivatives there, from those of the whole.
+  template <class Whole>
+  static Tensor in_part(const SubstepPlan::Given& given, double a, double b, const Tensor& old, const Rows& rows,
+                        Whole&& whole) {
     switch (given.role) {
-      case Role::old_state: return select_rows(of_old_.of[given.value], rows);
-      case Role::old_force: return between(unit(given.value), unit(given.partner), a);
-      case Role::force: return between(unit(given.partner), unit(given.value), b);
-      case Role::increment: return times(b - a, unit(given.value));
-      default: return unit(given.value);
+      case Role::old_state: return select_rows(old, rows);
+      case Role::old_force: return between(whole(given.value), whole(given.partner), a);
+      case Role::force: return between(whole(given.partner), whole(given.value), b);
+      case Role::increment: return times(b - a, whole(given.value));
+      default: return whole(given.value);
     }
   }
 
@@ -177,7 +176,7 @@ class Substepping {
         put(directions.of[given.partner], rows, of_old_.of[given.value]);
   }
 
-  // The solution of a part is the old state of the next.
+  // Takes the solution of a part as the old state of the next.
   void accept(const Chunk& span, const Rows& converged, const Rows& rows) {
     for (std::size_t unknown : segment_.outputs()) {
       const Tensor& value = span.values[unknown];
@@ -190,7 +189,7 @@ class Substepping {
         put(select_rows(span.values[given.partner], converged), rows, old_[given.value]);
   }
 
-  // A point that failed at the last level: its last iterate is all there is.
+  // Takes the last iterate of a point that failed at the last level.
   void give_up(const Chunk& span, std::int64_t from, std::int64_t row, std::int32_t status) {
     accept(span, {from}, {row});
     outcome_.status[static_cast<std::size_t>(row)] = status;
@@ -214,17 +213,11 @@ class Substepping {
 
   Vector<Block> blocks() const {
     Vector<Block> blocks;
-    const std::size_t givens = plan_.givens.size();
-    for (std::size_t i = 0; i < plan_.pairs.size(); ++i) {
-      const PairInfo& pair = plan_.pairs[i];
+    for (const PlacedPair& placed : plan_.pairs) {
+      const PairInfo& pair = placed.info;
       if (pair.of_parameter ? !chunk_.by_parameters : !chunk_.by_values) continue;
-      const Tensor& matrix = of_solution_.of[pair.output];
-      if (!matrix.data()) continue;
-      const std::size_t k = i % (givens + plan_.parameter_sizes.size());
-      blocks.push_back(k < givens ? pair.block(columns_of(matrix, plan_.givens[k].column, plan_.givens[k].size), chunk_)
-                                  : pair.block(columns_of(matrix, plan_.parameter_columns[k - givens],
-                                                          plan_.parameter_sizes[k - givens]),
-                                               chunk_));
+      const Tensor& whole = of_solution_.of[pair.output];
+      if (whole.data()) blocks.push_back(pair.block(columns_of(whole, placed.column, pair.shape.input_size()), chunk_));
     }
     return blocks;
   }
@@ -250,7 +243,7 @@ class Substepping {
   Chunk solution_;      // holds the unknowns
   Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;
-  // For the log: the points that failed in the whole increment, and at the last level; and the deepest level.
+  // Counts for the log: the points that failed in the whole increment, and at the last level; and the deepest level.
   std::int64_t cut_ = 0, given_up_ = 0, deepest_ = 0;
 };
 
@@ -301,9 +294,9 @@ SubstepPlan::SubstepPlan(const std::vector<artifact::Substep>& substeps, const s
   for (std::size_t unknown : unknowns) {
     const Value& output = scope.values()[unknown];
     for (const Given& given : givens)
-      pairs.push_back(dense_pair({output.name, scope.values()[given.value].name}, false, scope));
-    for (const artifact::Parameter& parameter : scope.parameters())
-      pairs.push_back(dense_pair({output.name, parameter.name}, true, scope));
+      pairs.push_back({dense_pair({output.name, scope.values()[given.value].name}, false, scope), 0, given.column});
+    for (std::size_t i = 0; i < parameter_columns.size(); ++i)
+      pairs.push_back({dense_pair({output.name, scope.parameters()[i].name}, true, scope), 0, parameter_columns[i]});
   }
 }
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "capi/artifact/metadata.h"
-#include "capi/segments/segment.h"
+#include "capi/segments/placed_pair.h"
 
 namespace neml2_capi::model {
 
 class ImplicitSegment;
 
-// What becomes of the givens of a segment in a part of the increment.
+// Roles of the givens of a segment in a part of the increment.
 struct SubstepPlan {
   using Role = artifact::Substep::Role;
   struct Given {
@@ -22,9 +22,8 @@ struct SubstepPlan {
     std::int64_t size;
   };
 
-  // `needed`: the givens of the residual. `predicted_from`: what the predictor
-  // takes; what is not in the list stays as it is. Throws
-  // NEML2_ERROR_ARTIFACT where the list of substeps does not fit.
+  // `needed` holds the givens of the residual, `predicted_from` what the predictor takes; what is not in the list stays
+  // as it is. Throws NEML2_ERROR_ARTIFACT where the list of substeps does not fit.
   SubstepPlan(const std::vector<artifact::Substep>& substeps, const std::vector<std::size_t>& unknowns,
               const std::vector<std::size_t>& needed, const std::vector<std::size_t>& predicted_from,
               std::int64_t levels, Scope& scope);
@@ -34,11 +33,11 @@ struct SubstepPlan {
   std::vector<std::size_t> held;  // further values, the same in every part of the increment
   std::int64_t num_columns = 0;   // components of all givens, then of all parameters
   Vector<std::int64_t> parameter_columns, parameter_sizes;
-  // The derivatives of each unknown with respect to each given, then to each parameter.
-  std::vector<PairInfo> pairs;
+  // Derivatives of each unknown with respect to each given, then to each parameter, in a matrix of these columns.
+  std::vector<PlacedPair> pairs;
 };
 
-// Solve `segment` for the points of the chunk, and return their derivatives through all parts of the increment.
+// Solves `segment` for the points of the chunk, and returns their derivatives through all parts of the increment.
 Vector<Block> run_substepped(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk);
 
 }  // namespace neml2_capi::model

@@ -1,4 +1,4 @@
-// The arrays of one evaluation of a model.
+// Arrays of one evaluation of a model.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,8 @@
 
 namespace neml2_capi::model {
 
-// The addresses of one caller; the vectors follow the order of the variables, or of the derivatives. What
-// is not bound is null. Arrays that are added to, the adjoints, may have a stride of 0: they receive the sum over all
-// points.
+// Addresses of one caller; the vectors follow the order of the variables, or of the derivatives. An array that is not
+// bound is null. Those that are added to, the adjoints, may have a stride of 0: they receive the sum over all points.
 struct Bindings {
   std::int64_t points = 0;
   std::vector<Points> inputs;      // all bound

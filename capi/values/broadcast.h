@@ -9,11 +9,11 @@
 
 namespace neml2_capi::model {
 
-// Two batches broadcast by the rule of numpy: aligned at the last axis, sizes equal or 1. Nothing where they do not.
+// Broadcasts two batches by the rule of numpy: aligned at the last axis, sizes equal or 1. Returns nullopt for others.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 
-// A tensor of shape (*B, *point shape), its batch B brought to `batch`, as an array of the points of `batch` in
-// row-major order. The tensor is replaced by a copy where no point stride says the same.
+// Returns a tensor of shape (*B, *point shape), its batch B brought to `batch`, as an array of the points of `batch` in
+// row-major order. Replaces the tensor by a copy where no point stride says the same.
 Points as_points(Tensor& tensor, const Dims& batch, const Dims& point_shape);
 
 }  // namespace neml2_capi::model

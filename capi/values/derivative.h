@@ -1,4 +1,4 @@
-// A derivative that a model was compiled for.
+// Derivative that a model was compiled for.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace neml2_capi::model {
 
-// A derivative of an output with respect to an input or a parameter, all by their positions at the boundary.
+// Derivative of an output with respect to an input or a parameter, all by their positions at the boundary.
 struct Derivative {
   std::size_t output = 0, input = 0;
   bool batched = true;  // else the same for all points

@@ -1,4 +1,4 @@
-// Are results finite, and copies of them made in the same pass.
+// Scan of results for values that are not finite, which copies them in the same pass.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ class FiniteScan {
   using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
 
  public:
-  // Scan `count` values, and copy them to `to` unless that is null. Are all of them finite?
+  // Scans `count` values, and copies them to `to` unless that is null. Tells whether all of them are finite.
   static bool run(const Scalar* values, std::int64_t count, Scalar* to = nullptr) {
     return to ? FiniteScan().scan<true>(values, count, to) : FiniteScan().scan<false>(values, count, to);
   }

@@ -25,8 +25,8 @@ bool any_failed(const Vector<std::int32_t>& status) {
 template <std::size_t size>
 using Constant = std::integral_constant<std::size_t, size>;
 
-// Copy rows that lie so many bytes apart. The length of a number, of a symmetric tensor and of a tangent is known to the
-// compiler, which needs no call for it.
+// Copies rows that lie so many bytes apart. The length of a number, of a symmetric tensor and of a tangent is known to
+// the compiler, which needs no call for it.
 void copy_rows(const char* from, std::int64_t from_stride, char* to, std::int64_t to_stride, std::size_t bytes,
                std::int64_t count) {
   const auto copy = [&](auto size) {
@@ -40,7 +40,8 @@ void copy_rows(const char* from, std::int64_t from_stride, char* to, std::int64_
   }
 }
 
-// A row-major matrix whose rows begin `stride` elements apart, in tiles of two by two: two loads and two stores each.
+// Transposes a row-major matrix whose rows begin `stride` elements apart, in tiles of two by two: two loads and two
+// stores each.
 template <class Scalar, class Extent>
 void transpose(const Scalar* from, std::int64_t stride, Extent rows, Extent columns, Scalar* to) {
   using Pair [[gnu::vector_size(2 * sizeof(Scalar))]] = Scalar;
@@ -62,7 +63,8 @@ void transpose(const Scalar* from, std::int64_t stride, Extent rows, Extent colu
     for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * stride + c];
 }
 
-// `count` matrices, `apart` elements from one to the next. The tangent of two symmetric tensors is asked for most.
+// Transposes `count` matrices, `apart` elements from one to the next. The tangent of two symmetric tensors is asked for
+// most.
 template <class Scalar>
 void transpose_all(const Scalar* from, std::int64_t apart, std::int64_t stride, std::int64_t count, std::int64_t rows,
                    std::int64_t columns, Scalar* to, std::int64_t to_apart) {
@@ -131,8 +133,7 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
 
 void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
                       std::int64_t begin) {
-  with_scalar(matrices.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
     const std::int64_t points = matrices.sizes()[0], n = matrices.sizes().last(matrices.ndim() - 1).product();
     const std::int64_t size = rows * columns;
     const Scalar* from = matrices.data_as<const Scalar>();
@@ -148,8 +149,7 @@ bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns
 }
 
 void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin) {
-  with_scalar(matrices.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
     const std::int64_t points = matrices.sizes()[0], rows = matrices.sizes()[1], columns = matrices.sizes()[2];
     const std::int64_t apart = matrices.strides()[0], stride = matrices.strides()[2];
     const Scalar* from = matrices.data_as<const Scalar>();
@@ -167,8 +167,7 @@ bool write_finite(const Tensor& value, const Variable& variable, const Points& a
                   std::int64_t points) {
   bool finite = true, written = !array.data;
   if (value.data() && (value.dtype() == DType::float64 || value.dtype() == DType::float32))
-    with_scalar(value.dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
+    with_scalar(value.dtype(), [&]<class Scalar>(Scalar*) {
       const bool together = array.data && dense(array, variable, points);
       auto* to = together ? reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar))) : nullptr;
       finite = FiniteScan<Scalar>::run(value.data_as<const Scalar>(), value.numel(), to);
@@ -200,8 +199,7 @@ void scatter(const Tensor& value, const Variable& variable, const Points& array,
 void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
                 bool mark_failed) {
   if (!value.data() && !any_failed(status)) return;
-  with_scalar(variable.dtype, [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
     const std::int64_t n = variable.point_shape.product();
     auto* total = reinterpret_cast<Scalar*>(array.data);
     for (std::int64_t p = 0; p < std::ssize(status); ++p) {
@@ -215,8 +213,7 @@ void accumulate(const Tensor& value, const Variable& variable, const Points& arr
 
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
   Tensor out = Tensor::empty(matrices.dtype(), matrices.sizes());
-  with_scalar(matrices.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
+  with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
     const std::int64_t size = rows * columns;
     if (size == 0) return;
     transpose_all(matrices.data_as<const Scalar>(), size, columns, matrices.numel() / size, rows, columns,

@@ -1,4 +1,4 @@
-// The arrays of a caller: the values of many material points of one variable.
+// Arrays of a caller: the values of many material points of one variable.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace neml2_capi::model {
 
-// A variable as the boundary shows it.
+// Variable as the boundary shows it.
 struct Variable {
   std::string name;
   std::string type;
@@ -18,7 +18,7 @@ struct Variable {
   std::int64_t sub_ndim = 0;  // how many leading axes of the point shape are sub-batch axes
 };
 
-// What a variable is to a model. An unknown is of an implicit segment, by its name at the boundary.
+// Kind of a variable to a model. An unknown is of an implicit segment, by its name at the boundary.
 enum class Kind : std::int32_t {
   input = NEML2_INPUT,
   output = NEML2_OUTPUT,
@@ -26,13 +26,13 @@ enum class Kind : std::int32_t {
   unknown = NEML2_UNKNOWN
 };
 
-// The values of a point are dense and row-major, and `stride` elements lie from one point to the next.
+// Array whose values of a point are dense and row-major, with `stride` elements from one point to the next.
 struct Points {
   char* data = nullptr;
   std::int64_t stride = 0;
 };
 
-// Is any of these bound?
+// Tells whether any of these is bound.
 inline bool any_bound(const std::vector<Points>& arrays) {
   for (const Points& array : arrays)
     if (array.data) return true;
@@ -43,56 +43,57 @@ inline char* point(const Points& array, std::int64_t index, std::int64_t itemsiz
   return array.data + index * array.stride * itemsize;
 }
 
-// Do the values of `points` points stand as a tensor has them?
+// Tells whether the values of `points` points stand as a tensor has them.
 bool dense(const Points& array, const Variable& variable, std::int64_t points);
 
-// Is it one value for all points? A result is then the sum over them.
+// Tells whether it is one value for all points. A result is then the sum over them.
 inline bool is_one_value(const Points& array) { return array.data && array.stride == 0; }
 
-// The values of points [begin, begin + points): a view where they are dense and may stay where they are, else a copy.
+// Returns the values of points [begin, begin + points): a view where they are dense and may stay where they are, else a
+// copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
 
-// The bound ones of several arrays, each (points, size); what is not bound is empty.
+// Returns the bound ones of several arrays, each (points, size), and empty tensors for the others.
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
                             std::int64_t begin, std::int64_t points);
 
-// Write a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
+// Writes a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
 void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                 std::int64_t points);
-// The same of row-major matrices (..., rows, columns), each of them transposed.
+// Writes row-major matrices (..., rows, columns), each of them transposed.
 void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
                       std::int64_t begin);
-// Are these matrices (points, rows, columns) in whose columns the elements stand side by side, as packages often return
-// blocks? They may be written from where they are, as they are or transposed.
+// Tells whether these are matrices (points, rows, columns) in whose columns the elements stand side by side, as packages
+// often return blocks. They may be written from where they are, as they are or transposed.
 bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
-// As write_rows(), in one pass with the question whether all of it is finite, which only floating-point values may not
-// be. Where the array is not bound nothing is written.
+// Writes as write_rows(), and tells in the same pass whether all of it is finite, which only floating-point values may
+// not be. Writes nothing where the array is not bound.
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                   std::int64_t points);
 
-// As write_rows(), one row per entry of `status`. Points whose solve failed are left as they are, or become NaN.
+// Writes as write_rows(), one row per entry of `status`. Points whose solve failed are left as they are, or become NaN.
 void scatter(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
              const Vector<std::int32_t>& status, bool mark_failed);
 
-// Add all rows of a row-major value, one per entry of `status`, to the one value of an array. Points whose solve failed
+// Adds all rows of a row-major value, one per entry of `status`, to the one value of an array. Points whose solve failed
 // are left out, or make it NaN.
 void accumulate(const Tensor& value, const Variable& variable, const Points& array, const Vector<std::int32_t>& status,
                 bool mark_failed);
 
 void fill_nan(char* out, DType dtype, std::int64_t count);
 
-// The transpose of each matrix of (..., rows, columns).
+// Returns the transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
 // Throws NEML2_ERROR_ARGUMENT where the points of an array would reach beyond any memory.
 void check_extent(const Points& array, const Variable& variable, std::int64_t points);
 
-// Do two arrays share an element? Arrays of one stride may lie beside each other within it, and so may one value for
-// all points; arrays of unequal strides are taken to overlap where their extents do.
+// Tells whether two arrays share an element. Arrays of one stride may lie beside each other within it, and so may one
+// value for all points; arrays of unequal strides are taken to overlap where their extents do.
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points);
 
-// How many points from `begin` on, at most `limit`, have the same value, bit for bit.
+// Returns how many points from `begin` on, at most `limit`, have the same value, bit for bit.
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit);
 
 }  // namespace neml2_capi::model

@@ -1,4 +1,4 @@
-// What became of the points of an evaluation.
+// Outcome of the points of an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace neml2_capi::model {
 
-// How many points ended with each status, and which was the first that did.
+// Number of points that ended with each status, and the first that did.
 struct Tally {
   std::int64_t count[4] = {};
   std::int64_t first[4] = {};
-  // Why a user's operator failed, at the first of the points where one did.
+  // Reason of a user's operator, at the first of the points where one failed.
   std::string reason;
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
-  // Of several devices: what failed on each, in the order of its points.
+  // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 
-  // Of one point, or of so many from it on.
+  // Adds one point, or so many from it on.
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
     if (count[status] == 0) first[status] = point;
     count[status] += points;
   }
-  // Those of consecutive points.
+  // Adds consecutive points.
   void add(const Vector<std::int32_t>& status, std::int64_t begin) {
     std::int32_t any = 0;
     for (std::int32_t each : status) any |= each;
@@ -42,12 +42,12 @@ struct Tally {
     reason_at = point;
     cause = because;
   }
-  // Count the points from `begin` on, instead of from 0.
+  // Counts the points from `begin` on, instead of from 0.
   void shift(std::int64_t begin) {
     for (std::int64_t& each : first) each += begin;
     reason_at += begin;
   }
-  // Those of other points.
+  // Adds other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
     for (int status = 0; status < 4; ++status) {
@@ -61,7 +61,7 @@ struct Tally {
     while (status > NEML2_OK && count[status] == 0) --status;
     return status;
   }
-  // What to tell of it, where the worst is not NEML2_OK.
+  // Returns the message, where the worst is not NEML2_OK.
   std::string message(std::int64_t points) const;
 };
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ _HANDLES = ffi.typeof("neml2_tensor *[]")
 
 
 class Arguments:
-    """Handles over a caller's arrays, for the length of one call; NULL where nothing was given."""
+    """Handles of arguments or results for the length of one call; NULL where there is none."""
 
     __slots__ = ("_kinds", "_size", "_sources", "handles")
 
-    def __init__(self, size: int, kinds: Kinds) -> None:
-        """Room for `size` handles; `kinds` gets to know the kinds of their arrays."""
+    def __init__(self, size: int, kinds: Kinds | None = None) -> None:
+        """Room for `size` handles; `kinds` gets to know the kinds of arrays that are filled in."""
         self.handles = ffi.new(_HANDLES, size)
         self._kinds = kinds
         self._size = size
@@ -30,35 +29,19 @@ class Arguments:
     def fill(self, index: int, value: Any, label: Label, dtype: str) -> None:
         """Put `value` at `index`; numbers and lists become `dtype`."""
         self._sources.append(wrap(self.handles + index, value, label, dtype))
-        if type(value) is not np.ndarray:
+        if self._kinds is not None and type(value) is not np.ndarray:
             self._kinds.add(value, label)
+
+    def take(self, index: int) -> Any:
+        """The handle at `index` as an owner of its own."""
+        owner = owned("tensor")
+        owner[0] = self.handles[index]
+        self.handles[index] = ffi.NULL
+        return owner
 
     def __enter__(self) -> Arguments:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        free(self.handles, self._size)
-
-
-def results(size: int) -> Any:
-    """Room for the handles that a call returns."""
-    return ffi.new(_HANDLES, size)
-
-
-def take(handles: Any, index: int) -> Any:
-    """The handle at `index` as an owner of its own."""
-    owner = owned("tensor")
-    owner[0] = handles[index]
-    handles[index] = ffi.NULL
-    return owner
-
-
-def free(handles: Any, size: int) -> None:
-    """Free the handles that are still there."""
-    for index in range(size):
-        lib.neml2_tensor_free(handles + index)
+    def __exit__(self, *_: object) -> None:
+        for index in range(self._size):
+            lib.neml2_tensor_free(self.handles + index)

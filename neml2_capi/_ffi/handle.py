@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from neml2_capi._ffi.errors import FatalError
@@ -58,12 +57,7 @@ class Handle:
         self._open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.inspection import counted, inspected
 from neml2_capi._ffi.library import lib, text
 
@@ -17,6 +21,140 @@ class Option(NamedTuple):
     least: float
     greatest: float
     choices: tuple[str, ...]  # empty for a number; ANY_TEXT for any text
+
+
+class Options(Mapping[str, Any]):
+    """The solver options of a model: `model.options["atol"] = 1e-12`.
+
+    Numbers are floats, choices are text; include/neml2_capi.h explains each under "Options".
+    A value out of bounds is a FatalError and changes nothing.
+    """
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        """`known` has an Option, or what has its fields, for each name."""
+        self._known = known
+
+    @abstractmethod
+    def _get(self, name: str) -> Any:
+        """Return the value of an option that there is."""
+
+    @abstractmethod
+    def _set(self, name: str, value: Any) -> None:
+        """Keep a text or a float; FatalError where it is out of bounds."""
+
+    def __getitem__(self, name: str) -> Any:
+        self._find(name)
+        return self._get(name)
+
+    def __setitem__(self, name: str, value: float | str | os.PathLike[str]) -> None:
+        choices = self._find(name).choices
+        if choices:
+            given: Any = os.fspath(value) if isinstance(value, os.PathLike) else value
+            if not isinstance(given, str):
+                wanted = "a text" if choices == ANY_TEXT else f"one of {', '.join(choices)}"
+                raise refused(name, repr(given), wanted)
+        else:
+            try:
+                given = float(value)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                raise refused(name, repr(value), "a number") from None
+            except OverflowError:
+                raise refused(name, "a larger one", "a number that a float can hold") from None
+        self._set(name, given)
+
+    def update(self, values: Mapping[str, float | str | os.PathLike[str]]) -> None:
+        """Set several options; when one is refused, none is changed.
+
+        Parameters
+        ----------
+        values
+            The new values by name: a number, or a choice.
+
+        Raises
+        ------
+        FatalError
+            There is no such option, or a value is out of its bounds or choices.
+        """
+        before = {name: self[name] for name in values}
+        try:
+            for name, value in values.items():
+                self[name] = value
+        except BaseException:
+            for name, value in before.items():
+                self[name] = value
+            raise
+
+    def bounds(self, name: str) -> tuple[float, float]:
+        """Tell between which values a number is.
+
+        Parameters
+        ----------
+        name
+            The option.
+
+        Returns
+        -------
+        least : float
+            The least value.
+        greatest : float
+            The greatest value; that of a float where there is no bound.
+
+        Raises
+        ------
+        FatalError
+            There is no such option, or it is a text.
+        """
+        option = self._find(name)
+        if option.choices:
+            raise FatalError(
+                f"option {name!r} is a text and has no bounds: see choices()",
+                lib.NEML2_ERROR_ARGUMENT,
+                name,
+            )
+        return option.least, option.greatest
+
+    def choices(self, name: str) -> tuple[str, ...]:
+        """Tell what a text can be.
+
+        Parameters
+        ----------
+        name
+            The option.
+
+        Returns
+        -------
+        tuple of str
+            The choices, ("*",) for any text; empty for a number.
+
+        Raises
+        ------
+        FatalError
+            There is no such option.
+        """
+        choices: tuple[str, ...] = self._find(name).choices
+        return choices
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _find(self, name: str) -> Any:
+        try:
+            return self._known[name]
+        except KeyError:
+            raise unknown_name("option", name, self._known) from None
+
+
+def refused(name: str, given: str, wanted: str) -> FatalError:
+    """The error for a value that an option cannot have."""
+    return FatalError(
+        f"option {name!r} takes {wanted}, not {given}", lib.NEML2_ERROR_ARGUMENT, name
+    )
 
 
 def read_options(model: Any) -> dict[str, Option]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -71,6 +71,16 @@ class Label(NamedTuple):
 
     def refuse(self, reason: str, status: int) -> FatalError:
         return FatalError(f"{self} {reason}", status, self.name)
+
+    def batch_of(self, shape: Sequence[int], point: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch axes of a shape; FatalError unless it ends with that of a point."""
+        split = max(len(shape) - len(point), 0)
+        if tuple(shape[split:]) != point:
+            raise self.refuse(
+                f"has the shape {tuple(shape)}; expected batch axes and then {point}",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        return tuple(shape[:split])
 
 
 def common_batch(

@@ -30,6 +30,11 @@ class Variable:
     #: The element type, "float64" for example.
     dtype: str
 
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        """The shape of the value at one point."""
+        return self.sub_batch_shape + self.base_shape
+
 
 @dataclass(frozen=True)
 class Derivative:

@@ -85,6 +85,18 @@ def packages_named(value: Any) -> Iterator[str]:
             yield from packages_named(item)
 
 
+def packages_of(description: Description) -> list[str]:
+    """The packages of a described artifact, each once; none where kernels are in their place."""
+    if description["kernels_only"]:
+        return []
+    return list(dict.fromkeys(packages_named(description["segments"])))
+
+
+def kernels_file(leaf: Path) -> Path:
+    """What tells of the point kernels that stand for the packages in a folder."""
+    return leaf.parent.parent / "kernels" / leaf.name / "kernels.json"
+
+
 @dataclass(frozen=True)
 class Package:
     """What a .pt2 file says of itself; "" where it does not."""

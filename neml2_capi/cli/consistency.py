@@ -12,7 +12,8 @@ from neml2_capi.artifact.files import Description, arity
 def contradictions(description: Description, leaf: Path) -> Iterator[str]:
     """What does not fit together, in a sentence each."""
     yield from _dangling(description)
-    yield from _other_arities(description, leaf)
+    if not description["kernels_only"]:
+        yield from _other_arities(description, leaf)
 
 
 def _dangling(description: Description) -> Iterator[str]:

@@ -79,6 +79,8 @@ def _show(
         many = "1 thing is" if len(findings) == 1 else f"{len(findings)} things are"
         screen.print(Text(f"{path} will not run here: {many} wrong"), soft_wrap=True)
     else:
-        if not elsewhere:
+        if not choices:
+            screen.print("runs on its kernels: it has no packages")
+        elif not elsewhere:
             screen.print("runs on the built-in runtime: it has all that the packages call")
         screen.print(Text.assemble((f"{path} will run here", "bold green")), soft_wrap=True)

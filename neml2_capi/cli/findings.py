@@ -13,14 +13,17 @@ from neml2_capi._ffi.library import lib
 from neml2_capi.artifact.files import (
     Description,
     describe,
+    kernels_file,
     leaves,
     metadata_file,
     metadata_of_leaf,
     packages_named,
+    packages_of,
 )
 from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
+from neml2_capi.kernels.folder import read_metadata
 
 #: Why operators are missing is the model, which no option of the compiler changes.
 _OPERATORS = "calls what the built-in runtime does not have"
@@ -46,8 +49,7 @@ def examine(path: Path, dtype: str = "float64") -> list[Finding]:
 def runtimes(path: Path, dtype: str = "float64") -> list[Choice]:
     """What the packages of an artifact that will run are run on."""
     description = describe(path, dtype)
-    names = dict.fromkeys(packages_named(description["segments"]))
-    return [choose(Path(description["leaf"]) / name) for name in names]
+    return [choose(Path(description["leaf"]) / name) for name in packages_of(description)]
 
 
 class _Examination:
@@ -67,7 +69,9 @@ class _Examination:
         leaf = Path(description["leaf"])
         self.file = metadata_of_leaf(leaf)
         self.metadata = _json_object(self.file) if self.file else {}
-        yield from self._packages(leaf, packages_named(description["segments"]))
+        yield from self._packages(leaf, iter(packages_of(description)))
+        if description["kernels_only"]:
+            yield from self._kernels(description, leaf)
         yield from self._inconsistencies(description, leaf)
 
     # --------------------------------------------------------------------------------------------
@@ -134,6 +138,19 @@ class _Examination:
             return f"Write the model without it, and compile again: {self._again()}"
         return f"Compile again: {self._again()}"
 
+    def _kernels(self, description: Description, leaf: Path) -> Iterator[Finding]:
+        """Kernels that are not built, or were not made; linear systems need none."""
+        document = read_metadata(kernels_file(leaf).parent)
+        if not document["objects"]:
+            build = f"Build them: neml2-capi build-kernels {self.path}"
+            yield Finding("kernels", "the kernels are sources, and not built", build)
+        solve = set(_solvers(description["segments"]))
+        for entry in document["missing"]:
+            name = Path(entry["package"]).name
+            if name not in solve:
+                mend = f"Compile with packages: {self._again()}"
+                yield Finding(name, f"{name} has no kernel: {entry['reason']}", mend)
+
     # --------------------------------------------------------------------------------------------
     # What metadata and packages say of one another
     # --------------------------------------------------------------------------------------------
@@ -143,6 +160,15 @@ class _Examination:
         for problem in contradictions(description, leaf):
             mend = f"Take metadata and packages from one compilation: {self._again()}"
             yield Finding(subject, problem, mend)
+
+
+def _solvers(value: Any) -> Iterator[str]:
+    """Packages that solve linear systems, which the library does itself."""
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict):
+            yield item.get("solve_package") or ""
+        if isinstance(item, (dict, list)):
+            yield from _solvers(item)
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:

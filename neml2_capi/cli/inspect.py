@@ -75,6 +75,9 @@ def _parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     if document["solver"]:
         settings = ((name, str(value)) for name, value in document["solver"].items())
         yield table("Solver", ("option", "value"), settings)
+    if document["kernels"]:
+        yield table("Kernels, without packages", ("of", "kernel"), document["kernels"].items())
+        return
     packages = (
         (
             package["file"],

@@ -18,7 +18,7 @@ def kernels_of(leaf: Path) -> dict[str, str]:
     found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
     for entry in document["kernels"]:
         package = leaf / Path(entry["package"]).name
-        checksum = directory_checksum(package) if package.is_file() else None
-        fits = checksum == entry["package_checksum"]
+        there = directory_checksum(package) if package.is_file() else None
+        fits = there == entry["package_checksum"]
         found[package.name] = built if fits else "of another package: compile the model again"
     return found

@@ -11,11 +11,11 @@ from typing import Any
 
 from neml2_capi.artifact.files import (
     Description,
-    Package,
     describe_any,
     leaves,
     metadata_of_leaf,
     packages_named,
+    packages_of,
     read_package,
 )
 from neml2_capi.cli.kernel_summary import kernels_of
@@ -68,21 +68,18 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "segments": [_segment(segment) for segment in description["segments"]],
         "solver": description["solver"] if _is_implicit(description) else None,
         "packages": [
-            _package(leaf / name) | {"kernel": kernels.get(name, "none")}
-            for name in dict.fromkeys(packages_named(description["segments"]))
+            asdict(read_package(leaf / name))
+            | _runtime(leaf / name)
+            | {"kernel": kernels.get(name, "none")}
+            for name in packages_of(description)
         ],
+        "kernels": kernels if description["kernels_only"] else {},
     }
 
 
-def _package(package: Path) -> dict[str, Any]:
-    if not package.is_file():
-        absent = asdict(Package(package.name, 0))
-        return absent | {
-            "runtime": "builtin",
-            "why": "there is no package: kernels run in its place",
-        }
+def _runtime(package: Path) -> dict[str, str]:
     choice = choose(package)
-    return asdict(read_package(package)) | {"runtime": choice.runtime, "why": choice.why}
+    return {"runtime": choice.runtime, "why": choice.why}
 
 
 class _Names:

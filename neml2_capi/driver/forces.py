@@ -142,12 +142,7 @@ def as_array(value: Any, label: Label) -> Array:
 def as_points(value: Any, label: Label, shape: Shape) -> Array:
     """`value` as an array (*batch, *shape)."""
     array = as_array(value, label)
-    split = array.ndim - len(shape)
-    if split < 0 or array.shape[split:] != shape:
-        raise label.refuse(
-            f"has the shape {array.shape}; expected batch axes and then {shape}",
-            lib.NEML2_ERROR_SHAPE,
-        )
+    label.batch_of(array.shape, shape)
     return array
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from neml2_capi._ffi import tensor
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kind, kind_of
-from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.forces import Force, Shape, as_points, write
 from neml2_capi.driver.series import Roles
@@ -30,19 +30,14 @@ class Given(NamedTuple):
 
     @property
     def batch(self) -> Shape:
-        return self.value.shape[: self.value.ndim - len(point(self.variable))]
+        return self.label.batch_of(self.value.shape, self.variable.point_shape)
 
     def filled(self, batch: Shape, *, everywhere: bool = False) -> Array:
         """A new array of this value in a common batch; one value can stay one."""
         own = batch if self.batch or everywhere else ()
-        array: Array = np.empty(own + point(self.variable), self.variable.dtype)
+        array: Array = np.empty(own + self.variable.point_shape, self.variable.dtype)
         write(array, self.value, self.label)
         return array
-
-
-def point(variable: Variable) -> Shape:
-    """The shape of a variable at one point."""
-    return variable.sub_batch_shape + variable.base_shape
 
 
 def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dict[str, Given]:
@@ -81,21 +76,11 @@ def common_batch(
     stored = model.named_parameters()
     batches = {value.label: value.batch for value in given}
     for variable in model.parameters:
-        shape = tuple(stored[variable.name].shape)
-        batches[Label("parameter", variable.name)] = shape[: len(shape) - len(point(variable))]
+        label = Label("parameter", variable.name)
+        batches[label] = label.batch_of(stored[variable.name].shape, variable.point_shape)
     batches |= {value.label: value.batch for value in parameters.values()}
-    common: Shape = ()
-    for label, batch in batches.items():
-        try:
-            common = np.broadcast_shapes(common, batch)
-        except ValueError:
-            raise label.refuse(
-                f"has the batch {batch}, which does not broadcast with the batch {common} of "
-                "those before it",
-                lib.NEML2_ERROR_SHAPE,
-            ) from None
-    return common
+    return tensor.common_batch(batches.items())
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:
-    return Given(label, variable, as_points(value, label, point(variable)), kind_of(value))
+    return Given(label, variable, as_points(value, label, variable.point_shape), kind_of(value))

@@ -10,7 +10,7 @@ import numpy as np
 
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.forces import Force, Shape, write
-from neml2_capi.driver.given import Given, point
+from neml2_capi.driver.given import Given
 from neml2_capi.driver.series import Roles, Series
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Increment:
         given = self._initial.get(variable.name)
         if given is not None:
             return given.filled(self.batch, everywhere=True)
-        return np.full(self.batch + point(variable), otherwise, variable.dtype)
+        return np.full(self.batch + variable.point_shape, otherwise, variable.dtype)
 
     def _force(self, variable: Variable) -> Array:
         """The value of a force at the first time; one for all points where that can be."""
@@ -98,7 +98,7 @@ class Increment:
             name.startswith(f"{variable.name}~") and value.batch
             for name, value in self._initial.items()
         )
-        array = np.empty((self.batch if varies else ()) + point(variable), variable.dtype)
+        array = np.empty((self.batch if varies else ()) + variable.point_shape, variable.dtype)
         write(array, force.at(0, 1.0), force.label)
         return array
 

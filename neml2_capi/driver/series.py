@@ -88,7 +88,7 @@ def _force(name: str) -> Label:
 
 def _missing(model: Model, name: str) -> FatalError:
     variable = model.inputs[model.inputs.index_of[name]]
-    point = "".join(f", {size}" for size in variable.sub_batch_shape + variable.base_shape)
+    point = "".join(f", {size}" for size in variable.point_shape)
     return _force(name).refuse(
         "is missing; prescribe every input that is not history, as an array "
         f"(times, *batch{point}), a constant, or a function of time",

@@ -10,7 +10,7 @@ from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label
 from neml2_capi.driver.forces import Force, Table, clock, force
-from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values, point
+from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.progress import bar
@@ -151,7 +151,7 @@ def _forces(
     for name in names:
         variable = model.inputs[model.inputs.index_of[name]]
         label, value = Label("force", name), values[name]
-        forces[name] = force(label, value, point(variable), variable.dtype, clocked)
+        forces[name] = force(label, value, variable.point_shape, variable.dtype, clocked)
     return forces
 
 

@@ -35,7 +35,7 @@ class Side(Generic[K]):
 
     def shape(self, key: Key) -> Shape:
         """The point shape of what is called `key` inside."""
-        return point_shape(self.variables[self._index(key)])
+        return self.variables[self._index(key)].point_shape
 
     def sites(self, key: Key) -> Shape:
         """The sub-batch shape."""
@@ -85,33 +85,24 @@ class Side(Generic[K]):
                 f"must be {variable.dtype}; got {array.dtype}. Convert it first",
                 lib.NEML2_ERROR_DTYPE,
             )
-        point = point_shape(variable)
-        if array.ndim < len(point) or array.shape[array.ndim - len(point) :] != point:
-            raise label.refuse(
-                f"has the shape {array.shape}; expected batch axes and then {point}",
-                lib.NEML2_ERROR_SHAPE,
-            )
+        label.batch_of(array.shape, variable.point_shape)
         return array
 
     def widen(self, batch: Shape, arrays: Mapping[str, Array], kind: str = "") -> Shape:
         """What `batch` and the batches of these arrays broadcast to."""
-        given = ((v, arrays[v.name]) for v in self.variables if v.name in arrays)
-        return common_batch(
-            (
-                (
-                    Label(kind or self.variables.kind, variable.name),
-                    array.shape[: array.ndim - len(point_shape(variable))],
-                )
-                for variable, array in given
-            ),
-            batch,
-        )
+        given = [v for v in self.variables if v.name in arrays]
+        labels = [Label(kind or self.variables.kind, v.name) for v in given]
+        own = [
+            x.batch_of(arrays[x.name].shape, v.point_shape)
+            for x, v in zip(labels, given, strict=True)
+        ]
+        return common_batch(zip(labels, own, strict=True), batch)
 
     def rows(self, arrays: Mapping[str, Array], batch: Shape) -> dict[K, Array]:
         """Arrays as (points, *point shape), by the keys inside."""
         return {
-            key: np.broadcast_to(arrays[v.name], batch + point_shape(v)).reshape(
-                prod(batch), *point_shape(v)
+            key: np.broadcast_to(arrays[v.name], batch + v.point_shape).reshape(
+                prod(batch), *v.point_shape
             )
             for key, v in zip(self.keys, self.variables, strict=True)
             if v.name in arrays
@@ -153,8 +144,3 @@ class Boundary:
     def by(self, key: Key) -> Side[str] | Side[Promoted]:
         """The side that something to differentiate by is on."""
         return self.parameters if isinstance(key, Promoted) else self.inputs
-
-
-def point_shape(variable: Variable) -> Shape:
-    """The shape of a value at one point."""
-    return variable.sub_batch_shape + variable.base_shape

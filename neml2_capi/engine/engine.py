@@ -22,7 +22,7 @@ from neml2_capi.engine.boundary import Boundary
 from neml2_capi.engine.chain import Chain, Derivative
 from neml2_capi.engine.forward import ForwardSegment
 from neml2_capi.engine.implicit import ImplicitSegment
-from neml2_capi.engine.options import Options
+from neml2_capi.engine.options import EngineOptions
 from neml2_capi.engine.packing import as_vectors
 from neml2_capi.engine.results import Blocks, Evaluation, Results
 from neml2_capi.engine.scope import Scope
@@ -82,7 +82,7 @@ class Engine:
         #: The element type of floating-point values.
         self.dtype = scope.dtype
         #: The solver options; `chunk` is without effect here.
-        self.options = Options(described.solver)
+        self.options = EngineOptions(described.solver)
         #: The stored parameters by name, each (*B, *base_shape): write to one, or replace it.
         self.values: dict[str, Any] = {
             name: np.array(p.values, p.dtype).reshape(p.shape)

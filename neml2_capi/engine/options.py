@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neml2_capi._ffi.errors import FatalError, unknown_name
-from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.options import ANY_TEXT
+from neml2_capi._ffi.options import ANY_TEXT, Options, refused
 from neml2_capi.engine import newton
 
 _UNBOUNDED = sys.float_info.max
@@ -26,29 +24,20 @@ class Option:
     whole: bool = False
     choices: tuple[str, ...] = ()  # of a text
 
-    def check(self, name: str, value: Any) -> float | str:
-        """`value` as the option keeps it. FatalError where it cannot be that."""
+    def check(self, name: str, value: Any) -> None:
+        """FatalError unless the option can be this text or float."""
         if self.choices == ANY_TEXT:
-            if value != "":
-                raise _refused(name, value, "nothing here: this engine writes no capsules")
-            return ""
-        if value == "required" and value in self.choices:
-            raise _refused(name, value, "auto or off: this engine runs the packages alone")
-        if self.choices:
-            if value not in self.choices:
-                raise _refused(name, value, f"one of {', '.join(self.choices)}")
-            return str(value)
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise _refused(name, value, "a number") from None
-        except OverflowError:
-            raise _refused(name, "a larger one", "a number that a float can hold") from None
-        if not self.least <= number <= self.greatest:
-            raise _refused(name, value, f"a number between {self.least} and {self.greatest}")
-        if self.whole and number != math.floor(number):
-            raise _refused(name, value, "a whole number")
-        return number
+            wanted = "nothing here: this engine writes no capsules" if value else ""
+        elif value == "required" and value in self.choices:
+            wanted = "auto or off: this engine runs the packages alone"
+        elif self.choices:
+            wanted = "" if value in self.choices else f"one of {', '.join(self.choices)}"
+        elif not self.least <= value <= self.greatest:
+            wanted = f"a number between {self.least} and {self.greatest}"
+        else:
+            wanted = "a whole number" if self.whole and value != math.floor(value) else ""
+        if wanted:
+            raise refused(name, repr(value), wanted)
 
 
 OPTIONS = {
@@ -69,51 +58,22 @@ OPTIONS = {
 }
 
 
-class Options(MutableMapping[str, Any]):
-    """The options by name; numbers are floats. FatalError where a value is refused."""
+class EngineOptions(Options):
+    """The options of an engine."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         """`values`: what differs from the defaults."""
-        self._values = {
-            name: option.check(name, values.get(name, option.default))
-            for name, option in OPTIONS.items()
-        }
+        super().__init__(OPTIONS)
+        self._values: dict[str, Any] = {}
+        for name, option in OPTIONS.items():
+            self[name] = values.get(name, option.default)
 
-    def __getitem__(self, name: str) -> Any:
-        _known(name)
+    def _get(self, name: str) -> Any:
         return self._values[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._values[name] = _known(name).check(name, value)
-
-    def __delitem__(self, name: str) -> None:
-        raise FatalError(f"the option {name!r} cannot be removed", lib.NEML2_ERROR_ARGUMENT, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
-
-    def update(self, values: Mapping[str, Any]) -> None:  # type: ignore[override]
-        """Set several options; when one is refused, none is changed."""
-        self._values.update(
-            {name: _known(name).check(name, value) for name, value in values.items()}
-        )
-
-    def bounds(self, name: str) -> tuple[float, float]:
-        """The least and the greatest value of a number."""
-        option = _known(name)
-        if option.choices:
-            raise _refused(name, "a request for bounds", "a text: see choices()")
-        return option.least, option.greatest
-
-    def choices(self, name: str) -> tuple[str, ...]:
-        """What a text can be, ("*",) for any text; empty for a number."""
-        return _known(name).choices
+    def _set(self, name: str, value: Any) -> None:
+        OPTIONS[name].check(name, value)
+        self._values[name] = value
 
     def settings(self) -> newton.Settings:
         """What Newton's method is told."""
@@ -127,16 +87,3 @@ class Options(MutableMapping[str, Any]):
             ls_c=self["ls_c"],
             whole_batch=self["convergence"] == "batch",
         )
-
-
-def _known(name: str) -> Option:
-    try:
-        return OPTIONS[name]
-    except KeyError:
-        raise unknown_name("option", name, OPTIONS) from None
-
-
-def _refused(name: str, given: Any, wanted: str) -> FatalError:
-    return FatalError(
-        f"option {name!r} takes {wanted}, not {given!r}", lib.NEML2_ERROR_ARGUMENT, name
-    )

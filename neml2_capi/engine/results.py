@@ -9,7 +9,7 @@ import numpy as np
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.batch import Batch
-from neml2_capi.engine.boundary import Boundary, Shape, point_shape
+from neml2_capi.engine.boundary import Boundary, Shape
 from neml2_capi.engine.packing import as_vectors
 
 #: {output: {variable: block}}
@@ -82,7 +82,7 @@ class Results:
             finite = np.isfinite(as_vectors(batch.values[key])).all(axis=1)
             batch.status[~finite & (batch.status == lib.NEML2_OK)] = lib.NEML2_NON_FINITE
         for key, v in zip(side.keys, side.variables, strict=True):
-            arrays[v.name] = self.array(batch.values[key], point_shape(v), v.dtype)
+            arrays[v.name] = self.array(batch.values[key], v.point_shape, v.dtype)
         return arrays
 
     def report(self, history: bool) -> Report:
@@ -97,7 +97,7 @@ class Results:
             if history
             else None,
             unknowns={
-                v.name: batch.unknowns[key].reshape(self.shape + point_shape(v))
+                v.name: batch.unknowns[key].reshape(self.shape + v.point_shape)
                 for key, v in zip(side.keys, side.variables, strict=True)
                 if batch.failed.any()
             },

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, overload
 
 from numpy.typing import NDArray
 
-from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, counted, inspected
@@ -257,18 +257,15 @@ class Graph(Handle):
                 f"the graph takes {size} inputs, {len(inputs)} were given", lib.NEML2_ERROR_ARGUMENT
             )
         run = lib.neml2_graph_run if self._guards else lib.neml2_graph_run_unguarded
-        outputs, kinds = results(count), Kinds()
-        with Arguments(size, kinds) as given:
+        kinds = Kinds()
+        with Arguments(size, kinds) as given, Arguments(count) as outputs:
             for index, (value, wanted) in enumerate(zip(inputs, self._inputs, strict=True)):
                 given.fill(index, value, Label("input", wanted.name), wanted.dtype)
-            try:
-                complete(run(outputs, count, owner[0], given.handles, size))
-                borrowed = [layout(given.handles + index).memory for index in range(size)]
-                owners = [take(outputs, index) for index in range(count)]
-                kind = kinds.kind or NUMPY
-                return tuple(_independent(output, borrowed, kind) for output in owners)
-            finally:
-                free(outputs, count)
+            complete(run(outputs.handles, count, owner[0], given.handles, size))
+            borrowed = [layout(given.handles + index).memory for index in range(size)]
+            owners = [outputs.take(index) for index in range(count)]
+            kind = kinds.kind or NUMPY
+            return tuple(_independent(output, borrowed, kind) for output in owners)
 
     def _in_order(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """The inputs by position and by name, all by position."""
@@ -327,7 +324,7 @@ class Graph(Handle):
             One has an unknown name, or does not fit; nothing is replaced then.
         """
         owner, size = self._open(), len(values)
-        with Arguments(size, Kinds()) as given:
+        with Arguments(size) as given:
             for index, (name, value) in enumerate(values.items()):
                 label = Label("constant", name)
                 if share and not (isinstance(value, Tensor) and value._source is None):

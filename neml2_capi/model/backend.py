@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from neml2_capi._ffi.kinds import Kind
-from neml2_capi.model.evaluation import Evaluation, Operation
+from neml2_capi._ffi.options import Options
+from neml2_capi.model.evaluation import Evaluation, Given, Operation
 from neml2_capi.model.signature import Signature
 
 
@@ -33,8 +33,8 @@ class Backend(Protocol):
         """The name of what the compiled graphs call."""
 
     @property
-    def options(self) -> Any:
-        """The solver options, a live mapping with update(), bounds() and choices()."""
+    def options(self) -> Options:
+        """The solver options, a live mapping."""
 
     @property
     def closed(self) -> bool:
@@ -63,20 +63,12 @@ class Backend(Protocol):
         """Store a copy of `value`."""
 
     def results(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
         """Return what the function of Model returns; ConvergenceError where points failed."""
 
     def evaluate(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
         """Evaluate, and report of every point."""
 

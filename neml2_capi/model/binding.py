@@ -55,11 +55,7 @@ class Place(NamedTuple):
                 f"of {self.dtype}",
                 lib.NEML2_ERROR_DTYPE,
             )
-        tail = array.shape[max(array.ndim - len(self.shape), 0) :]
-        if tail != self.shape:
-            raise self._refuse(
-                f"has the shape {array.shape}; expected batch axes and then {self.shape}"
-            )
+        self.label.batch_of(array.shape, self.shape)
         if self.written and not array.flags.writeable:
             raise self.label.refuse(
                 "is read-only, and the call would write it: bind an array that can be written",

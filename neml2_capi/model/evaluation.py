@@ -14,6 +14,9 @@ from neml2_capi._ffi.tensor import Tensor, on_host
 from neml2_capi._ffi.variables import Derivative, Variables
 from neml2_capi.model.signature import Signature
 
+#: Arrays of a caller by name.
+Given = Mapping[str, Any]
+
 
 class Report(Protocol):
     """What became of each point."""
@@ -48,6 +51,8 @@ class Operation(NamedTuple):
     directions: tuple[str, str] | None = None
     #: What it returns beside the outputs: a result for each of these of a Signature.
     results: str | None = None
+    #: What a Call calls these results.
+    group: str = ""
     #: Whether it returns the outputs.
     with_outputs: bool = True
 
@@ -78,11 +83,11 @@ class Operation(NamedTuple):
 
 
 FORWARD = Operation("forward")
-JVP = Operation("jvp", ("tangent of", "inputs"), "outputs")
-VJP = Operation("vjp", ("cotangent of", "outputs"), "inputs")
-JACOBIAN = Operation("jacobian", None, "derivatives")
-PARAM_JACOBIAN = Operation("param_jacobian", None, "parameter_derivatives")
-PARAM_VJP = Operation("param_vjp", ("cotangent of", "outputs"), "parameters", with_outputs=False)
+JVP = Operation("jvp", ("tangent of", "inputs"), "outputs", "jvps")
+VJP = Operation("vjp", ("cotangent of", "outputs"), "inputs", "adjoints")
+JACOBIAN = Operation("jacobian", None, "derivatives", "derivatives")
+PARAM_JACOBIAN = Operation("param_jacobian", None, "parameter_derivatives", "derivatives")
+PARAM_VJP = Operation("param_vjp", ("cotangent of", "outputs"), "parameters", "adjoints", False)
 
 OPERATIONS = (FORWARD, JVP, VJP, JACOBIAN, PARAM_JACOBIAN, PARAM_VJP)
 

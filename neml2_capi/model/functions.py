@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from neml2_capi.model.solve import Solver
 
 _Named = dict[str, Any]
-_Pairs = dict[str, dict[str, Any]]
+_Both = tuple[_Named, _Named]
+_WithBlocks = tuple[_Named, dict[str, _Named]]
 
 
 class Functions:
@@ -90,14 +91,10 @@ class Functions:
     ) -> tuple[dict[str, A], dict[str, A]]: ...
     @overload
     def evaluate(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]: ...
     def evaluate(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Evaluate the model, and say what became of each point.
 
@@ -179,9 +176,7 @@ class Functions:
         ConvergenceError
             As in forward().
         """
-        results: tuple[dict[str, Any], dict[str, Any]] = self._engine.results(
-            JVP, inputs, param_overrides, tangents
-        )
+        results: _Both = self._engine.results(JVP, inputs, param_overrides, tangents)
         return results
 
     @overload
@@ -232,9 +227,7 @@ class Functions:
         ConvergenceError
             As in forward().
         """
-        results: tuple[dict[str, Any], dict[str, Any]] = self._engine.results(
-            VJP, inputs, param_overrides, cotangents
-        )
+        results: _Both = self._engine.results(VJP, inputs, param_overrides, cotangents)
         return results
 
     @overload
@@ -247,14 +240,10 @@ class Functions:
     ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
     @overload
     def jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
     def jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Evaluate the model and its Jacobian.
 
@@ -284,9 +273,7 @@ class Functions:
         ConvergenceError
             As in forward().
         """
-        results: tuple[dict[str, Any], dict[str, dict[str, Any]]] = self._engine.results(
-            JACOBIAN, inputs, param_overrides
-        )
+        results: _WithBlocks = self._engine.results(JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
@@ -299,14 +286,10 @@ class Functions:
     ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
     @overload
     def param_jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
     def param_jacobian(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Evaluate the model and its derivatives with respect to promoted parameters.
 
@@ -333,9 +316,7 @@ class Functions:
         ConvergenceError
             As in forward().
         """
-        results: tuple[dict[str, Any], dict[str, dict[str, Any]]] = self._engine.results(
-            PARAM_JACOBIAN, inputs, param_overrides
-        )
+        results: _WithBlocks = self._engine.results(PARAM_JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
@@ -387,9 +368,7 @@ class Functions:
         return gradients
 
     def solve(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
+        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> Solve:
         """Begin an evaluation whose nonlinear systems you solve: see neml2_capi.solvers.
 

@@ -12,9 +12,9 @@ import numpy as np
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.kinds import Kind, Kinds
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.options import Options
 from neml2_capi._ffi.tensor import Label, Tensor
 from neml2_capi.engine import Engine, Report
-from neml2_capi.engine.options import Options
 from neml2_capi.model.evaluation import (
     FORWARD,
     JACOBIAN,
@@ -23,6 +23,7 @@ from neml2_capi.model.evaluation import (
     PARAM_VJP,
     VJP,
     Evaluation,
+    Given,
     Operation,
     check_mapping,
     failed_segment,
@@ -114,22 +115,14 @@ class InPython:
             engine.values[name] = array.copy()
 
     def results(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
         """Return what the function of Model returns; ConvergenceError where points failed."""
-        evaluation = self.evaluate(operation, inputs, overrides, directions)
-        return operation.returned(self.signature, evaluation)
+        found = self.evaluate(operation, inputs, overrides, directions)
+        return operation.returned(self.signature, found)
 
     def evaluate(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
         """Evaluate, and report of every point."""
         if operation.directions:

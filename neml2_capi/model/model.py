@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, SupportsIndex, TypeVar
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import absolute, lib
+from neml2_capi._ffi.options import Options
 from neml2_capi.model.backend import Backend
 from neml2_capi.model.call import Call
 from neml2_capi.model.copies import reopened, setting_of
 from neml2_capi.model.described import Described
 from neml2_capi.model.functions import Functions
 from neml2_capi.model.native import Native
-from neml2_capi.model.options import Options
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.source import Source, source_of
@@ -154,12 +153,7 @@ class Model(Functions, Described):
         self._engine._open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -284,8 +278,7 @@ class Model(Functions, Described):
     @property
     def options(self) -> Options:
         """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
-        options: Options = self._engine.options
-        return options
+        return self._engine.options
 
     def set_solver_config(
         self,

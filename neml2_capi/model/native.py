@@ -5,29 +5,31 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from neml2_capi._ffi.errors import check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
 from neml2_capi._ffi.kinds import TORCH, Kind
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.logs import drain
+from neml2_capi._ffi.logs import drain, listening
 from neml2_capi._ffi.options import read_options
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import NativeSource
 from neml2_capi._ffi.tensor import DTYPE_NAMES, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model import tensors
-from neml2_capi.model.evaluation import Evaluation, Operation, implicit_segments
-from neml2_capi.model.options import Options
-from neml2_capi.model.repeats import Repeats
+from neml2_capi.model.evaluation import Evaluation, Given, Operation, implicit_segments
+from neml2_capi.model.options import NativeOptions
+from neml2_capi.model.repeats import is_left_to_tensors, memories, plain
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.signature import Signature
 from neml2_capi.model.source import Source
+
+_run = lib.neml2_call_run
 
 # Setting a parameter is rare, and a change of its batch is seen by all that is repeated at once.
 _SETTING = threading.Lock()
@@ -48,7 +50,7 @@ class Native(Handle):
         self.kind = kind if on_cpu else TORCH
         # A call is over arrays of the host.
         self._repeatable = source.devices is not None or self.runtime != "tensors"
-        self._repeats = Repeats()
+        self._memories = memories()
         self._known_options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
@@ -57,7 +59,7 @@ class Native(Handle):
     def close(self) -> None:
         """Free the model. Arrays that were handed out stay valid. Closing twice is allowed."""
         super().close()
-        self._repeats = Repeats()
+        self._memories = memories()
 
     @property
     def runtime(self) -> str:
@@ -67,10 +69,10 @@ class Native(Handle):
         return RUNTIME_NAMES[info.runtime]
 
     @property
-    def options(self) -> Options:
+    def options(self) -> NativeOptions:
         """The solver options as a live mapping."""
         # Made on demand: a mapping kept here would be a reference cycle.
-        return Options(self, self._known_options)
+        return NativeOptions(self, self._known_options)
 
     @cached_property
     def implicit_segments(self) -> list[tuple[str, set[str]]]:
@@ -106,40 +108,77 @@ class Native(Handle):
             # Where the batch stays, what is remembered of evaluations stays true.
             shape = () if isinstance(value, float) else getattr(value, "shape", None)
             stays = shape == self.parameter(index).shape
-            with nullcontext() if stays else self._repeats.forgotten():
+            if not stays:
+                for memory in self._memories.values():
+                    memory.valid = False
+            try:
                 check(lib.neml2_model_parameter_set(owner[0], parameter.name.encode(), tensor[0]))
+            finally:
+                if not stays:
+                    self._memories = memories()
         del source
 
     def results(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
         """Return what the function of Model returns; ConvergenceError where points failed."""
-        if overrides is None:
-            again = self._repeats.functions.get(operation.name)
-            found = again(inputs, directions) if again else None
-            if found is not None:
-                return found
+        memory, array = self._memories[operation.name], np.ndarray
+        slots = memory.slots
+        left = 0 if overrides is not None or listening else len(slots)
+        while left:
+            left -= 1
+            try:
+                slot = slots.pop()
+            except IndexError:  # other threads use them
+                break
+            _, call, points, arity, directed, given, outputs, others = slot
+            try:
+                if len(inputs) != arity or (directed is not None and len(directions) != directed):
+                    raise LookupError
+                for group, name, kind, shape, dtype, buffer in given:
+                    value = directions[name] if group else inputs[name]
+                    if type(value) is not kind:
+                        raise LookupError
+                    if kind is not array:
+                        value = plain(value)
+                    if value.shape != shape or value.dtype is not dtype or not value.flags.aligned:
+                        raise LookupError
+                    buffer[...] = value
+            except (LookupError, TypeError):
+                slots.insert(0, slot)
+                continue
+            status = _run(call, points)
+            if (status and is_left_to_tensors(status)) or not memory.valid:
+                slots.append(slot)
+                break
+            results: Any = {}
+            for name, copy in outputs:
+                results[name] = copy()
+            if others is not None:
+                named: dict[str, Any] = {}
+                for row, name, copy in others:
+                    if row is None:
+                        named[name] = copy()
+                    elif row in named:
+                        named[row][name] = copy()
+                    else:
+                        named[row] = {name: copy()}
+                results = (results, named) if outputs else named
+            slots.append(slot)
+            return results
         evaluation = self.evaluate(operation, inputs, overrides, directions)
         return operation.returned(self.signature, evaluation)
 
     def evaluate(
-        self,
-        operation: Operation,
-        inputs: Mapping[str, Any],
-        overrides: Mapping[str, Any] | None,
-        directions: Mapping[str, Any] | None = None,
+        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
         """Evaluate over tensors, and remember how it went."""
-        # Another thread may close the model meanwhile, and have it forget.
-        repeats = self._repeats if overrides is None and self._repeatable else None
-        pools = repeats.pools(operation) if repeats else None
+        # Another thread may have the model forget meanwhile.
+        memory = self._memories[operation.name]
+        learns = self._repeatable and overrides is None and not listening
         evaluation = tensors.evaluate(self, operation, inputs, overrides, directions)
-        if repeats and pools is not None and evaluation.status <= lib.NEML2_NON_FINITE:
-            repeats.learn(pools, self, operation, inputs, directions, evaluation)
+        if learns and memory.valid and evaluation.status <= lib.NEML2_NON_FINITE:
+            memory.learn(self, inputs, directions, evaluation)
         return evaluation
 
     def new_call(self) -> Any:

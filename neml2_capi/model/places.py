@@ -106,7 +106,7 @@ class Places:
         return Place(
             (group, name),
             Label(prefix + variables.kind, name),
-            variable.sub_batch_shape + variable.base_shape,
+            variable.point_shape,
             np.dtype(variable.dtype),
             written=group in WRITTEN,
             repeats=group in READ,

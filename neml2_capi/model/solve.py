@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.inspection import inspected
@@ -99,15 +99,12 @@ class Solve(Handle):
             Points were accepted with a status, or their residual is not finite.
         """
         names, report = self._backend.signature.outputs.names, NativeReport(self._backend)
-        outputs = results(len(names))
-        try:
+        with Arguments(len(names)) as outputs:
             with self._lock:
-                status = check(lib.neml2_solve_end(outputs, report.owner, self._open()))
+                status = check(lib.neml2_solve_end(outputs.handles, report.owner, self._open()))
                 self.close()
             report.hand_out = self._hand_out
-            named = {name: self._hand_out(take(outputs, i)) for i, name in enumerate(names)}
-        finally:
-            free(outputs, len(names))
+            named = {name: self._hand_out(outputs.take(i)) for i, name in enumerate(names)}
         Evaluation(status, named, [], report).raise_if_failed()
         return named
 
@@ -270,8 +267,7 @@ class System:
         values = {}
         for place in self._places:
             unknown = self._solve._backend.signature.unknowns[place.unknown]
-            shape = (*unknown.sub_batch_shape, *unknown.base_shape)
-            values[unknown.name] = vectors[:, place.columns].reshape(len(vectors), *shape)
+            values[unknown.name] = vectors[:, place.columns].reshape(-1, *unknown.point_shape)
         return values
 
     def _call(self, function: Any, before: list[Any], after: list[Any] | None = None) -> None:

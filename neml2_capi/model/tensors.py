@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._ffi.arguments import Arguments, free, results, take
+from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import FatalError, check, last_failure, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
@@ -47,44 +47,35 @@ def evaluate(
     """Call the library. FatalError where it refuses."""
     handle, model = backend._open(), backend.signature
     wanted, along = operation.wanted(model), operation.along(model)
-    outputs, others = results(len(model.outputs)), results(len(wanted))
     report, kinds = NativeReport(backend), Kinds()
     with (
         Arguments(len(model.inputs), kinds) as given,
         Arguments(len(model.parameters), kinds) as replaced,
         Arguments(len(along), kinds) as directed,
+        Arguments(len(model.outputs)) as outputs,
+        Arguments(len(wanted)) as others,
     ):
         fill(given, model.inputs, inputs, "inputs")
         if overrides is not None:
             fill_resolved(replaced, model.parameters, overrides)
         if operation.directions:
             fill(directed, along, directions, operation.argument, operation.directions[0])
-        arguments: list[Any] = [outputs]
-        if operation.results:
-            arguments.append(others)
         function, kind = _FUNCTIONS[operation.name]
-        arguments += [report.owner, handle[0], *kind, given.handles]
-        if operation.directions:
-            arguments.append(directed.handles)
-        try:
-            status = function(*arguments, replaced.handles if overrides is not None else ffi.NULL)
-            check(status)
-            report.hand_out = hand_out = kind_of_results(backend.kind, kinds.kind).hand_out
-            return Evaluation(
-                status,
-                {
-                    name: hand_out(take(outputs, index))
-                    for index, name in enumerate(model.outputs.names)
-                },
-                [
-                    hand_out(take(others, index)) if others[index] else None
-                    for index in range(len(wanted))
-                ],
-                report,
-            )
-        finally:
-            free(outputs, len(model.outputs))
-            free(others, len(wanted))
+        made = (outputs, others) if operation.results else (outputs,)
+        read = (given, directed) if operation.directions else (given,)
+        status = function(
+            *(arguments.handles for arguments in made),
+            *(report.owner, handle[0], *kind),
+            *(arguments.handles for arguments in read),
+            ffi.NULL if overrides is None else replaced.handles,
+        )
+        check(status)
+        report.hand_out = hand_out = kind_of_results(backend.kind, kinds.kind).hand_out
+        named = {name: hand_out(outputs.take(i)) for i, name in enumerate(model.outputs.names)}
+        results = [
+            hand_out(others.take(i)) if others.handles[i] else None for i in range(len(wanted))
+        ]
+        return Evaluation(status, named, results, report)
 
 
 class NativeReport:

@@ -18,7 +18,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Tensor
-from neml2_capi.artifact.files import packages_named
+from neml2_capi.artifact.files import kernels_file, packages_of
 from neml2_capi.model import Model
 
 #: Options that change no result.
@@ -129,8 +129,10 @@ def _of_model(model: Model) -> Iterator[Any]:
     document = model.describe()
     leaf = Path(document.pop("leaf"))
     yield json.dumps(document, sort_keys=True)
-    for package in packages_named(document):
+    for package in packages_of(document):
         yield _Memory((leaf / package).read_bytes())
+    if document["kernels_only"]:
+        yield _Memory(kernels_file(leaf).read_bytes())
     yield model.runtime
     yield {name: value for name, value in model.options.items() if name not in _WITHOUT_EFFECT}
     stored = model.named_parameters()

@@ -15,7 +15,6 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi.driver import drive
-from neml2_capi.driver.given import point
 from neml2_capi.model import Model
 
 Run = Callable[..., Mapping[str, Any]]
@@ -117,13 +116,13 @@ def _together(run: Run, sets: Sequence[Set]) -> list[Outcome] | None:
     if len(sets) < 3 or model is None or model.options["convergence"] == "batch":
         return None
     for name, value in sets[0].items():
-        if np.shape(value) != point(model.parameters[model.parameters.resolve(name)]):
+        if np.shape(value) != model.parameters[model.parameters.resolve(name)].point_shape:
             return None
     first = _alone(run, sets[0])  # tells what has an axis of points, and how many there are
     output = next((name for name in first if name in model.outputs.index_of), None)
     if isinstance(first, Failure) or output is None:
         return None
-    axes = first[output].ndim - 1 - len(point(model.outputs[model.outputs.index_of[output]]))
+    axes = first[output].ndim - 1 - len(model.outputs[model.outputs.index_of[output]].point_shape)
     return [first, *_halved(run, sets[1:], first, axes)]
 
 

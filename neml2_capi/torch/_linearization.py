@@ -121,7 +121,7 @@ class Plan:
             for argument, batch, stride in zip(model.arguments, batches, self._strides, strict=True)
         ]
         self._expands = any(shape is not None for shape in self._expanded)
-        results = [Result(self.batch + o.shape, [model.written(o)]) for o in model.outputs]
+        results = [Result(self.batch + o.shape, [Binding(o.place, o.size)]) for o in model.outputs]
         self._complete = True
         if linearizes:
             size = self.points * self.width * sum(output.size for output in model.outputs)
@@ -219,7 +219,7 @@ class Plan:
 
     def _read(self) -> list[Binding]:
         arguments = zip(self.model.arguments, self._strides, strict=True)
-        return [self.model.read(argument, stride) for argument, stride in arguments]
+        return [Binding(argument.place, stride) for argument, stride in arguments]
 
     def _blocks(self) -> list[Binding]:
         """The blocks of all Jacobians."""

@@ -12,49 +12,34 @@ import torch
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label, common_batch
-from neml2_capi._ffi.variables import Variable
 from neml2_capi.model import Model
+from neml2_capi.model.binding import Place
 from neml2_capi.model.calls import Binding
 from neml2_capi.model.places import Places
 
 Shape = tuple[int, ...]
-_KINDS = {
-    lib.NEML2_INPUT: "input",
-    lib.NEML2_PARAMETER: "parameter",
-    lib.NEML2_OUTPUT: "output",
-}
 
 
 class Slot(NamedTuple):
     """A variable of a model, as the calls of the library want it."""
 
-    variable: Variable
-    #: NEML2_INPUT, NEML2_PARAMETER or NEML2_OUTPUT.
-    kind: int
-    #: What one point has: the sub-batch axes, and then those of the base.
+    name: str
+    #: Where it is bound.
+    place: Place
+    #: The shape of one point.
     shape: Shape
     size: int
     #: The element type of its tensors.
     dtype: Any
 
     @property
-    def name(self) -> str:
-        return self.variable.name
-
-    @property
     def label(self) -> Label:
         """What it is called in errors."""
-        return Label(_KINDS[self.kind], self.name)
+        return self.place.label
 
     def batch_of(self, shape: Sequence[int]) -> Shape:
         """The batch axes of a tensor of that shape; FatalError where it does not fit."""
-        axes = max(len(shape) - len(self.shape), 0)
-        if tuple(shape[axes:]) != self.shape:
-            raise self.label.refuse(
-                f"has the shape {tuple(shape)}; expected batch axes and then {self.shape}",
-                lib.NEML2_ERROR_SHAPE,
-            )
-        return tuple(shape[:axes])
+        return self.place.label.batch_of(shape, self.shape)
 
 
 class Slots:
@@ -64,26 +49,24 @@ class Slots:
         self.model = model
         self._call = model._engine.new_call()
         self._places = Places(model._signature, self._call[0])
-        self.outputs = [
-            _slot(
-                model.outputs[model.outputs.index_of[name]],
-                lib.NEML2_OUTPUT,
-                model._dtype,
-            )
-            for name in outputs
-        ]
+        self.outputs = [self._slot("outputs", name) for name in outputs]
         self.output_names = list(outputs)
-        self.arguments = [
-            *(_slot(variable, lib.NEML2_INPUT) for variable in model.inputs),
-            *(_slot(variable, lib.NEML2_PARAMETER) for variable in model.parameters),
-        ]
-        slots = [*self.arguments, *self.outputs]
-        whole = {slot.name for slot in slots if not slot.variable.sub_batch_shape}
+        self.arguments = [self._slot("inputs", name) for name in model.inputs.names]
+        self.arguments += [self._slot("parameters", name) for name in model.parameters.names]
+        variables = (*model.inputs, *model.parameters, *model.outputs)
+        whole = {variable.name for variable in variables if not variable.sub_batch_shape}
         self.compiled = {
             (d.output, d.variable)
             for d in (*model.derivatives, *model.parameter_derivatives)
-            if d.output in whole and d.variable in whole
+            if d.output in whole.intersection(outputs) and d.variable in whole
         }
+
+    def _slot(self, group: str, name: str) -> Slot:
+        place = self._places.at(group, name)
+        if group == "outputs":
+            place = place._replace(dtype=np.dtype(self.model._dtype))
+        dtype = getattr(torch, place.dtype.name)
+        return Slot(name, place, place.shape, math.prod(place.shape), dtype)
 
     def columns(self, wanted: Sequence[bool]) -> list[int]:
         """The columns of each argument in a Jacobian: none where nothing is known, or wanted."""
@@ -110,20 +93,10 @@ class Slots:
                 if needs and (output.name, argument.name) not in self.compiled:
                     self._refuse(output, argument)
 
-    def read(self, argument: Slot, stride: int) -> Binding:
-        """The binding of an input or a parameter."""
-        group = "inputs" if argument.kind == lib.NEML2_INPUT else "parameters"
-        return Binding(self._places.at(group, argument.name), stride)
-
-    def written(self, output: Slot) -> Binding:
-        """The binding of an output."""
-        place = self._places.at("outputs", output.name)
-        return Binding(place._replace(dtype=np.dtype(self.model._dtype)), output.size)
-
     def cotangent(self, output: Slot) -> Binding:
         """The binding of the cotangent of an output."""
         place = self._places.at("cotangents", output.name)
-        return Binding(place._replace(dtype=np.dtype(self.model._dtype)), output.size)
+        return Binding(place._replace(dtype=output.place.dtype), output.size)
 
     def adjoint(self, argument: Slot, stride: int) -> Binding:
         """The binding of an adjoint; where the stride is 0, summed over the points."""
@@ -147,8 +120,3 @@ class Slots:
             lib.NEML2_ERROR_UNSUPPORTED,
             argument.name,
         )
-
-
-def _slot(variable: Variable, kind: int, dtype: str | None = None) -> Slot:
-    shape = variable.sub_batch_shape + variable.base_shape
-    return Slot(variable, kind, shape, math.prod(shape), getattr(torch, dtype or variable.dtype))

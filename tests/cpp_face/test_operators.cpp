@@ -49,7 +49,7 @@ void a_package_calls_a_function(const std::string& folder) {
   };
   CHECK(refuses(NEML2_ERROR_RUNTIME, name, run));
   CHECK(neml2::detail::text(neml2_error_message) ==
-        std::string("saturate.pt2: the operator ") + name + " failed: on purpose");
+        std::string("saturate.pt2: The operator ") + name + " failed: on purpose");
   function = [](neml2::OperatorCall&) { throw neml2::Error(NEML2_NOT_CONVERGED, "", "cut the step"); };
   try {
     run();

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from native import CXX, INCLUDE, LINK, PREBUILT, kept
 from patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,28 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     table = (tmp_path / "results.md").read_text()
     assert "| elasticity " in table
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
+
+
+def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> None:
+    """Once std::bind took all of its arrays, found by its argument, and bound none."""
+    header, source = (ROOT / "benchmarks" / name for name in ("evaluation.h", "ours.cpp"))
+    build = [CXX, "-std=c++17", "-O1", f"-I{INCLUDE}", "-include", str(header), str(source)]
+    program = kept("program", build, *LINK, "-ldl") / "program"
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    (inputs / "index.txt").write_text("strain 6\n")
+    np.tile([1e-3, 0, 0, 0, 0, 0], (2, 1)).tofile(inputs / "strain.bin")
+    task = [str(program), str(PREBUILT / "elasticity"), str(tmp_path), "forward", "2", "1"]
+    done = subprocess.run(
+        task, input=f"write {tmp_path} 2\n", capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout.split()[::2] == ["ready", "written"], done.stdout
+    stress = np.fromfile(tmp_path / "stress.bin").reshape(2, 6)
+    # E = 200 GPa, nu = 0.3: the oedometric modulus, and the first Lame constant
+    lame = 200e3 * 0.3 / (1.3 * 0.4)
+    modulus = 200e3 * 0.7 / (1.3 * 0.4)
+    expected = np.multiply([modulus, lame, lame], 1e-3)
+    np.testing.assert_allclose(stress[1, :3], expected, rtol=1e-12)
 
 
 @pytest.mark.full("it compiles a network")

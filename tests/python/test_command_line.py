@@ -95,7 +95,7 @@ def edit_entry(path: Path, suffix: str, change: Callable[[bytes], bytes]) -> Non
 KEYS = [
     *("artifact", "schema", "compiled_for", "dtype", "inputs", "outputs", "parameters"),
     *("histories", "unknowns", "derivatives", "parameter_derivatives", "segments", "solver"),
-    "packages",
+    *("packages", "kernels"),
 ]
 
 

@@ -10,7 +10,8 @@ from textwrap import indent
 import pytest
 from native import ROOT
 
-pytest.importorskip("griffe_sphinx")  # for Python 3.11 and later
+pytest.importorskip("griffe")
+pytest.importorskip("griffe_sphinx")
 
 PARAMETERS = "Parameters\n----------\ntimes\n    (n,), in s.\n*forces\n    (n, 6), in MPa.\n"
 RETURNS = "Returns\n-------\nint\n    The steps.\n"

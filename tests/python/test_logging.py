@@ -160,8 +160,7 @@ def test_a_number_that_is_not_finite_is_a_warning_each_time(model: Model, kept: 
 def remembered(model: Model) -> int:
     """How many calls are kept for replays."""
     assert isinstance(model._engine, Native)
-    memories = model._engine._repeats._memories.values()
-    return sum(len(slots) for memory in memories for slots in (memory.pools or {}).values())
+    return sum(len(memory.slots) for memory in model._engine._memories.values())
 
 
 def test_what_is_done_again_is_told_once(viscoplastic: Model, kept: Kept) -> None:

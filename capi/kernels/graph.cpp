@@ -1,0 +1,197 @@
+#include "capi/kernels/graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/graph/solve_package.h"
+#include "capi/kernels/memory.h"
+
+namespace neml2_capi::kernels {
+namespace {
+
+Dims sizes_of(const Array& array, std::int64_t points) {
+  return array.per_point ? Dims{points}.then(array.shape) : array.shape;
+}
+
+aoti::InputSpec input_spec(const Array& array, DType dtype) {
+  const Dims greatest = sizes_of(array, std::numeric_limits<std::int64_t>::max());
+  Dims order = greatest;
+  for (std::int64_t i = 0; i < order.size(); ++i) order[i] = i;
+  return {array.name, dtype, sizes_of(array, 1), greatest, order};
+}
+
+// A graph without code of its own: no constants, no structures, inputs that its caller has checked.
+class PlainGraph : public aoti::Graph {
+ public:
+  PlainGraph(std::string package, DType real, const std::vector<Array>& inputs, const std::vector<Array>& outputs)
+      : package_(std::move(package)), real_(real) {
+    for (const Array& array : inputs) inputs_.push_back(input_spec(array, real));
+    for (const Array& array : outputs) outputs_.push_back({array.name, real, sizes_of(array, -1)});
+  }
+
+  aoti::Runtime runtime() const override { return aoti::Runtime::builtin; }
+  const std::vector<aoti::InputSpec>& inputs() const override { return inputs_; }
+  const std::vector<aoti::OutputSpec>& outputs() const override { return outputs_; }
+  bool enforces_bounds() const override { return false; }
+  void check(const Vector<Tensor>&) const override {}
+  std::vector<aoti::Constant> constants() const override { return {}; }
+  void set_constants(const std::vector<aoti::Constant>&, bool) override {}
+  const aoti::CallSpec& call_spec() const override { return call_spec_; }
+
+ protected:
+  const std::string package_;
+  const DType real_;
+
+ private:
+  std::vector<aoti::InputSpec> inputs_;
+  std::vector<aoti::OutputSpec> outputs_;
+  aoti::CallSpec call_spec_;
+};
+
+// Elements of one array from lanes and back: component c of lane l at [c * lanes + l].
+template <class T>
+void gather(T* to, const T* from, const Array& array, int lanes, std::int64_t begin, std::int64_t points) {
+  const std::int64_t components = array.shape.product();
+  for (int l = 0; l < lanes; ++l) {
+    const T* row = from + (array.per_point ? std::min<std::int64_t>(begin + l, points - 1) * components : 0);
+    for (std::int64_t c = 0; c < components; ++c) to[c * lanes + l] = row[c];
+  }
+}
+
+template <class T>
+void scatter(const T* from, T* to, const Array& array, int lanes, std::int64_t begin, std::int64_t points) {
+  const std::int64_t components = array.shape.product();
+  const std::int64_t used = array.per_point ? std::min<std::int64_t>(lanes, points - begin) : 1;
+  to += array.per_point ? begin * components : 0;
+  for (std::int64_t l = 0; l < used; ++l)
+    for (std::int64_t c = 0; c < components; ++c) to[l * components + c] = from[c * lanes + l];
+}
+
+class KernelGraph final : public PlainGraph {
+ public:
+  KernelGraph(std::shared_ptr<const Folder> folder, const std::string& package)
+      : PlainGraph(package, folder->real(), folder->arrays(package).inputs, folder->arrays(package).outputs),
+        folder_(std::move(folder)),
+        kernel_(folder_->find(package)),
+        arrays_(folder_->arrays(package)) {}
+
+  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo*) const override {
+    real_ == DType::float32 ? run<float>(inputs, outputs) : run<double>(inputs, outputs);
+  }
+
+ private:
+  template <class T>
+  void run(Handles& inputs, Handles& outputs) const {
+    std::int64_t points = 1;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (arrays_.inputs[i].per_point) points = inputs[i]->sizes()[0];
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      outputs[i] = new Tensor(Tensor::empty(real_, sizes_of(arrays_.outputs[i], points)));
+    const int lanes = kernel_.lanes;
+    Memory memory;
+    const auto vectors = [&](std::int64_t components) {
+      return static_cast<T*>(memory.take(sizeof(T) * static_cast<std::size_t>(components * lanes)));
+    };
+    std::vector<T*> in, out;
+    for (const Array& array : arrays_.inputs) in.push_back(vectors(array.shape.product()));
+    for (const Array& array : arrays_.outputs) out.push_back(vectors(array.shape.product()));
+    T* const kept = vectors(kernel_.kept);
+    const std::vector<const void*> given(in.begin(), in.end());
+    const std::vector<void*> made(out.begin(), out.end());
+    for (std::int64_t begin = 0; begin < points; begin += lanes) {
+      for (std::size_t i = 0; i < in.size(); ++i)
+        gather(in[i], inputs[i]->data_as<const T>(), arrays_.inputs[i], lanes, begin, points);
+      if (kernel_.prepare) kernel_.prepare(given.data(), kept);
+      kernel_.run(given.data(), made.data(), kept);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        scatter(out[i], outputs[i]->data_as<T>(), arrays_.outputs[i], lanes, begin, points);
+    }
+  }
+
+  const std::shared_ptr<const Folder> folder_;
+  const neml2_kernel& kernel_;
+  const Arrays& arrays_;
+};
+
+// Blocks of one matrix and its right-hand sides, into one dense system.
+class DenseSolver final : public PlainGraph {
+ public:
+  DenseSolver(const std::string& package, DType real, const std::vector<Array>& given, std::vector<Array> solutions,
+              std::size_t residuals)
+      : PlainGraph(package, real, given, solutions), given_(given), residuals_(residuals) {
+    for (const Array& array : solutions) size_ += array.shape[0];
+  }
+
+  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const override {
+    real_ == DType::float32 ? run<float>(inputs, outputs, singular) : run<double>(inputs, outputs, singular);
+  }
+
+ private:
+  template <class T>
+  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const {
+    const std::int64_t points = inputs[0]->sizes()[0];
+    const std::size_t blocks = given_.size() - residuals_, groups = blocks / residuals_;
+    const Tensor a = Tensor::empty(real_, {points, size_, size_}), b = Tensor::empty(real_, {points, size_});
+    std::int64_t row = 0;
+    for (std::size_t i = 0; i < residuals_; ++i) {
+      const std::int64_t rows = given_[blocks + i].shape[0];
+      std::int64_t column = 0;
+      for (std::size_t j = 0; j < groups; ++j) {
+        const std::int64_t columns = given_[i * groups + j].shape[1];
+        const T* from = inputs[i * groups + j]->data_as<const T>();
+        for (std::int64_t k = 0; k < points * rows; ++k)
+          std::copy_n(from + k * columns, columns,
+                      a.data_as<T>() + ((k / rows * size_) + row + k % rows) * size_ + column);
+        column += columns;
+      }
+      const T* from = inputs[blocks + i]->data_as<const T>();
+      for (std::int64_t p = 0; p < points; ++p) std::copy_n(from + p * rows, rows, b.data_as<T>() + p * size_ + row);
+      row += rows;
+    }
+    Tensor x;
+    try {
+      x = aoti::solve_linear(a, b, singular);
+    } catch (const std::exception& error) {
+      throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": ", error.what(), "."), NEML2_CAUSE_MATRIX_SINGULAR);
+    }
+    x.make_row_major();
+    std::int64_t first = 0;
+    for (std::size_t j = 0; j < groups; ++j) {
+      const std::int64_t columns = given_[j].shape[1];
+      Tensor part = Tensor::empty(real_, {points, columns});
+      for (std::int64_t p = 0; p < points; ++p)
+        std::copy_n(x.data_as<const T>() + p * size_ + first, columns, part.data_as<T>() + p * columns);
+      outputs[j] = new Tensor(std::move(part));
+      first += columns;
+    }
+  }
+
+  const std::vector<Array> given_;
+  const std::size_t residuals_;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<aoti::Graph> kernel_graph(std::shared_ptr<const Folder> folder, const std::string& package) {
+  folder->find(package);
+  return std::make_shared<KernelGraph>(std::move(folder), package);
+}
+
+std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
+                                          std::size_t residuals) {
+  folder->find(jacobian);
+  const std::vector<Array>& given = folder->arrays(jacobian).outputs;
+  const std::size_t blocks = given.size() - residuals, groups = blocks / residuals;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i].shape.size() != (i < blocks ? 2 : 1) || !given[i].per_point) return nullptr;
+  std::vector<Array> solutions;
+  for (std::size_t j = 0; j < groups; ++j) solutions.push_back({given[j].name, {given[j].shape[1]}, true});
+  return std::make_shared<DenseSolver>(jacobian, folder->real(), given, std::move(solutions), residuals);
+}
+
+}  // namespace neml2_capi::kernels

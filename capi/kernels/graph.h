@@ -1,0 +1,22 @@
+// Kernels in the place of packages, where an artifact has no packages: as slow as tensors are, but whole. What lanes do
+// not do yet runs on them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "capi/kernels/folder.h"
+#include "capi/package/graph.h"
+
+namespace neml2_capi::kernels {
+
+// Returns the kernel that stands for a package, as a graph. Throws as Folder::find().
+std::shared_ptr<aoti::Graph> kernel_graph(std::shared_ptr<const Folder> folder, const std::string& package);
+
+// Returns a graph that takes what a kernel of a Jacobian returns, the blocks and then `residuals` right-hand sides, to
+// return the solutions; null where a block is no matrix. Throws as Folder::find().
+std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
+                                          std::size_t residuals);
+
+}  // namespace neml2_capi::kernels
