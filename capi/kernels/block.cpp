@@ -21,6 +21,7 @@ class Block {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
       gather();
+      copy_all(walk_.seeds);
       Fate<T> fate;
       fate.used = used_;
       start_history(fate);
@@ -99,10 +100,24 @@ class Block {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
     const Implicit<T>& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) call(system.system);
-    copy_all(system.assemble);
     V* const right = vectors(chain.right);
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
+    if (chain.count == 1 && system.newton_step.kernel) return solve_once(system, right);
+    copy_all(system.assemble);
     solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
+  }
+
+  // One direction is a Newton step more, from another residual; with row pivoting where that does not trust its pivots.
+  static void solve_once(const Implicit<T>& system, V* right) {
+    V* const r = vectors(system.r);
+    for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = right[i];
+    call(system.newton_step);
+    const Mask<T> bad = *vectors(system.trusted) != T(1);
+    if (any(bad)) {
+      copy_all(system.assemble);
+      solve<T>(vectors(system.jacobian), right, system.unknowns, 1);
+    }
+    for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : vectors(system.step)[i];
   }
 
   static void push_forward(const Product<T>& product, std::int64_t count) {
@@ -135,12 +150,14 @@ class Block {
   }
 
   void note_non_finite(Fate<T>& fate) const {
-    Mask<T> found{};
+    // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
+    Mask<T> bits{};
     for (std::int64_t i = 0; i < walk_.outputs.count; ++i) {
       const V* const values = vectors(walk_.outputs.items[i].scratch);
-      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c) found |= values[c] - values[c] != T(0);
+      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c)
+        bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
     }
-    const WideMask<T> bad = __builtin_convertvector(found, WideMask<T>);
+    const WideMask<T> bad = __builtin_convertvector(__builtin_bit_cast(V, bits) != T(0), WideMask<T>);
     if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
   }
 
@@ -149,8 +166,9 @@ class Block {
   bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
 
   void scatter(const Fate<T>& fate) const {
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate);
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate);
+    const bool all = all_are_good(fate);
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate, all);
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate, all);
     for (std::int64_t i = 0; i < walk_.iterates.count; ++i) {
       const Bound<T>& array = walk_.iterates.items[i];
       for (int l = 0; l < used_; ++l)
@@ -167,9 +185,9 @@ class Block {
     for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
   }
 
-  void scatter(const Bound<T>& array, const Fate<T>& fate) const {
+  void scatter(const Bound<T>& array, const Fate<T>& fate, bool all) const {
     if (!array.data) return;
-    if (all_are_good(fate)) {
+    if (all) {
       T* to[lanes];
       rows(array, to);
       return vectors_to_rows<T>(array.scratch, to, array.components);
@@ -181,8 +199,8 @@ class Block {
         fill_nan(at(array, begin_ + l), array.components);
   }
 
-  void scatter(const Matrix<T>& block, const Fate<T>& fate) const {
-    if (block.scratch && !walk_.input_first && all_are_good(fate)) {
+  void scatter(const Matrix<T>& block, const Fate<T>& fate, bool all) const {
+    if (block.scratch && !walk_.input_first && all) {
       T* to[lanes];
       for (int l = 0; l < lanes; ++l) to[l] = block.data + (begin_ + l) * block.stride;
       for (std::int64_t row = 0; row < block.sites * block.rows; ++row) {

@@ -137,6 +137,7 @@ struct Walk {
   List<Bound<T>> inputs;    // parameters, tangents and cotangents too
   List<Bound<T>> outputs;   // also those that are not bound: they decide whether a point is finite
   List<Bound<T>> iterates;  // unknowns, written where a point failed
+  List<Move<T>> seeds;      // tangents, to where directions begin
   List<Matrix<T>> blocks;   // derivatives of all kinds
   List<Move<T>> zeros;      // what products of derivatives with tangents and cotangents are added to
   List<Product<T>> products;

@@ -2,6 +2,7 @@
 // are asked about.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ class Chains {
     std::int64_t most = 0;
     for (const auto* variables : {&boundary.inputs, &boundary.parameters})
       for (const model::Variable& variable : *variables) most += variable.point_shape.product();
+    const auto outputs = static_cast<std::int64_t>(boundary.outputs.size());
+    most = std::max(most, outputs);
     bool sited = false;
     for (const Links<T>& links : layout.links) {
       std::map<std::string, T*> rooms;
@@ -40,6 +43,7 @@ class Chains {
         if (output.name == input.name && !is_made(output.name)) refuse(output.name, "it is an input that is handed on");
     for (const model::Variable& input : boundary.inputs) {
       tangents_.push_back(layout.place(input.point_shape.product()));
+      seeds_.push_back(layout.place(input.point_shape.product() * outputs));
       adjoints_.push_back(layout.place(input.point_shape.product()));
     }
     for (const model::Variable& parameter : boundary.parameters)
@@ -75,6 +79,7 @@ class Chains {
     };
     gather(request.tangents, tangents_);
     gather(request.cotangents, cotangents_);
+    walk.seeds = list(moves_to_seeds_);
     walk.blocks = list(matrices_);
     walk.zeros = list(zeros_);
     walk.products = list(products_);
@@ -113,7 +118,9 @@ class Chains {
     of_ = initial_;
     of_parameters_.clear();
     columns_.clear();
+    moves_to_seeds_.clear();
     count_ = 0;
+    if (asks_for_jvps_alone(request)) return plan_jvps(request);
     start(boundary_.derivatives, metadata_.derivatives, request.blocks, request.adjoints, &request.jvps, of_);
     start(boundary_.parameter_derivatives, metadata_.parameter_derivatives, request.parameter_blocks,
           request.parameter_adjoints, nullptr, of_parameters_);
@@ -129,6 +136,52 @@ class Chains {
 
   static bool bound(std::span<const model::Points> arrays, std::size_t i) {
     return i < arrays.size() && arrays[i].data;
+  }
+  static bool asks_for_jvps_alone(const Request& request) {
+    for (const auto* arrays :
+         {&request.blocks, &request.parameter_blocks, &request.adjoints, &request.parameter_adjoints})
+      for (const model::Points& points : *arrays)
+        if (points.data) return false;
+    return true;
+  }
+
+  // One direction for each distinct set of inputs that outputs sum over, in the place of columns for all of them.
+  void plan_jvps(const Request& request) {
+    std::vector<std::vector<bool>> sets, of_output(boundary_.outputs.size());
+    for (auto& set : of_output) set.resize(boundary_.inputs.size());
+    for (const model::Derivative& derivative : boundary_.derivatives)
+      of_output[derivative.output][derivative.input] = bound(request.tangents, derivative.input);
+    const auto number_of = [&](std::size_t output) {
+      const auto it = std::find(sets.begin(), sets.end(), of_output[output]);
+      if (it == sets.end()) sets.push_back(of_output[output]);
+      return static_cast<std::int64_t>(std::find(sets.begin(), sets.end(), of_output[output]) - sets.begin());
+    };
+    for (std::size_t i = 0; i < request.jvps.size(); ++i)
+      if (bound(request.jvps, i)) number_of(i);
+    count_ = static_cast<std::int64_t>(sets.size());
+    for (std::size_t i = 0; i < boundary_.inputs.size(); ++i)
+      if (bound(request.tangents, i)) seed(i, sets);
+    push_forward();
+    for (std::size_t i = 0; i < request.jvps.size(); ++i) {
+      if (!bound(request.jvps, i)) continue;
+      const Direction& direction = of_.at(metadata_.outputs[i].name);
+      Matrix<T> result;
+      (count_ == 1 ? result.columns : result.rows) = jvps_[i].components;
+      result.row_stride = count_;
+      if (direction.at) result.scratch = layout_.offset(direction.at, number_of(i));
+      matrices_.push_back(result);
+      targets_.push_back({&Request::jvps, i});
+    }
+  }
+
+  // The tangent of an input as a column of each set that has it, among zeros.
+  void seed(std::size_t input, const std::vector<std::vector<bool>>& sets) {
+    const Place<T>& tangent = tangents_[input];
+    for (std::int64_t k = 0; k < count_; ++k)
+      for (std::int64_t c = 0; c < tangent.components; ++c)
+        moves_to_seeds_.push_back({sets[static_cast<std::size_t>(k)][input] ? layout_.offset(tangent.at, c) : nullptr,
+                                   layout_.offset(seeds_[input].at, c * count_ + k), 1});
+    of_[metadata_.inputs[input].name] = {seeds_[input].at, -1};
   }
 
   // Columns for all inputs that something is asked about.
@@ -255,7 +308,8 @@ class Chains {
   const Boundary& boundary_;
   bool direct_ = false;
   std::vector<std::map<std::string, T*>> rooms_;  // by segment and output: for directions; of an implicit one, for all
-  std::vector<Place<T>> tangents_, cotangents_, jvps_, adjoints_, parameter_adjoints_;
+  std::vector<Place<T>> tangents_, seeds_, cotangents_, jvps_, adjoints_, parameter_adjoints_;
+  std::vector<Move<T>> moves_to_seeds_;
 
   std::vector<bool> planned_;
   std::map<std::string, Direction> initial_, of_, of_parameters_;

@@ -77,56 +77,28 @@ template <class T>
 }
 
 #if defined(__AVX2__)
-inline constexpr bool has_tiles = true;
+inline constexpr bool has_pairs = true;
 
-// Four rows of four numbers, transposed.
-struct Tile {
-  __m256d row[4];
-
-  [[gnu::always_inline]] Tile(const double* first, const double* second, const double* third, const double* fourth) {
-    const __m256d a = _mm256_loadu_pd(first), b = _mm256_loadu_pd(second);
-    const __m256d c = _mm256_loadu_pd(third), d = _mm256_loadu_pd(fourth);
-    const __m256d ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d);
-    const __m256d ab2 = _mm256_unpackhi_pd(a, b), cd2 = _mm256_unpackhi_pd(c, d);
-    row[0] = _mm256_permute2f128_pd(ab, cd, 0x20);
-    row[1] = _mm256_permute2f128_pd(ab2, cd2, 0x20);
-    row[2] = _mm256_permute2f128_pd(ab, cd, 0x31);
-    row[3] = _mm256_permute2f128_pd(ab2, cd2, 0x31);
-  }
-};
-
-// Four numbers of each row to four whole vectors: what is stored in halves, no vector is loaded from soon after.
-[[gnu::always_inline]] inline void tile_to_vectors(const double* const* rows, std::int64_t c, double* to) {
-  const Tile tile(rows[0] + c, rows[1] + c, rows[2] + c, rows[3] + c);
-#if defined(__AVX512F__)
-  const Tile more(rows[4] + c, rows[5] + c, rows[6] + c, rows[7] + c);
-  for (int k = 0; k < 4; ++k)
-    _mm512_storeu_pd(to + 8 * k, __builtin_shufflevector(tile.row[k], more.row[k], 0, 1, 2, 3, 4, 5, 6, 7));
-#else
-  for (int k = 0; k < 4; ++k) _mm256_storeu_pd(to + 4 * k, tile.row[k]);
-#endif
-}
-
-[[gnu::always_inline]] inline void tile_to_rows(const double* from, double* const* rows, std::int64_t c) {
-  for (int l = 0; l < width<double>; l += 4, from += 4) {
-    const Tile tile(from, from + width<double>, from + 2 * width<double>, from + 3 * width<double>);
-    for (int k = 0; k < 4; ++k) _mm256_storeu_pd(rows[l + k] + c, tile.row[k]);
-  }
-}
-
-// The same of two numbers of each row: symmetric tensors have six.
-[[gnu::always_inline]] inline void pair_to_vectors(const double* const* rows, std::int64_t c, double* to) {
-  const auto pairs = [&](int l) {
-    const __m256d low = _mm256_castpd128_pd256(_mm_loadu_pd(rows[l] + c));
-    return _mm256_insertf128_pd(low, _mm_loadu_pd(rows[l + 2] + c), 1);
+// Two numbers of each of four rows, as two vectors. Halves are read from memory, so that few shuffles are left.
+[[gnu::always_inline]] inline void four_rows(const double* const* rows, std::int64_t c, __m256d& first,
+                                             __m256d& second) {
+  const auto halves = [c](const double* low, const double* high) {
+    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low + c)), _mm_loadu_pd(high + c), 1);
   };
-  const __m256d even = pairs(0), odd = pairs(1);
-  const __m256d first = _mm256_unpacklo_pd(even, odd), second = _mm256_unpackhi_pd(even, odd);
+  const __m256d even = halves(rows[0], rows[2]), odd = halves(rows[1], rows[3]);
+  first = _mm256_unpacklo_pd(even, odd);
+  second = _mm256_unpackhi_pd(even, odd);
+}
+
+// Whole vectors are stored: what is stored in halves, no vector is loaded from soon after.
+[[gnu::always_inline]] inline void pair_to_vectors(const double* const* rows, std::int64_t c, double* to) {
+  __m256d first, second;
+  four_rows(rows, c, first, second);
 #if defined(__AVX512F__)
-  const __m256d even2 = pairs(4), odd2 = pairs(5);
-  const __m256d first2 = _mm256_unpacklo_pd(even2, odd2), second2 = _mm256_unpackhi_pd(even2, odd2);
-  _mm512_storeu_pd(to, __builtin_shufflevector(first, first2, 0, 1, 2, 3, 4, 5, 6, 7));
-  _mm512_storeu_pd(to + 8, __builtin_shufflevector(second, second2, 0, 1, 2, 3, 4, 5, 6, 7));
+  __m256d more_of_first, more_of_second;
+  four_rows(rows + 4, c, more_of_first, more_of_second);
+  _mm512_storeu_pd(to, __builtin_shufflevector(first, more_of_first, 0, 1, 2, 3, 4, 5, 6, 7));
+  _mm512_storeu_pd(to + 8, __builtin_shufflevector(second, more_of_second, 0, 1, 2, 3, 4, 5, 6, 7));
 #else
   _mm256_storeu_pd(to, first);
   _mm256_storeu_pd(to + 4, second);
@@ -134,8 +106,8 @@ struct Tile {
 }
 
 [[gnu::always_inline]] inline void pair_to_rows(const double* from, double* const* rows, std::int64_t c) {
-  for (int l = 0; l < width<double>; l += 4, from += 4) {
-    const __m256d first = _mm256_loadu_pd(from), second = _mm256_loadu_pd(from + width<double>);
+  for (int l = 0; l < width<double>; l += 4) {
+    const __m256d first = _mm256_loadu_pd(from + l), second = _mm256_loadu_pd(from + width<double> + l);
     const __m256d even = _mm256_unpacklo_pd(first, second), odd = _mm256_unpackhi_pd(first, second);
     _mm_storeu_pd(rows[l] + c, _mm256_castpd256_pd128(even));
     _mm_storeu_pd(rows[l + 1] + c, _mm256_castpd256_pd128(odd));
@@ -144,9 +116,7 @@ struct Tile {
   }
 }
 #else
-inline constexpr bool has_tiles = false;
-inline void tile_to_vectors(const double* const*, std::int64_t, double*) {}
-inline void tile_to_rows(const double*, double* const*, std::int64_t) {}
+inline constexpr bool has_pairs = false;
 inline void pair_to_vectors(const double* const*, std::int64_t, double*) {}
 inline void pair_to_rows(const double*, double* const*, std::int64_t) {}
 #endif
@@ -156,10 +126,8 @@ template <class T>
 [[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_tiles && std::is_same_v<T, double>) {
-    for (; c + 4 <= count; c += 4) tile_to_vectors(rows, c, vectors + c * lanes);
+  if constexpr (has_pairs && std::is_same_v<T, double>)
     for (; c + 2 <= count; c += 2) pair_to_vectors(rows, c, vectors + c * lanes);
-  }
   for (; c < count; ++c) {
     Lanes<T> v;
     for (int l = 0; l < lanes; ++l) v[l] = rows[l][c];
@@ -171,12 +139,9 @@ template <class T>
 [[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_tiles && std::is_same_v<T, double>) {
-    for (; c + 4 <= count; c += 4) tile_to_rows(vectors + c * lanes, rows, c);
+  if constexpr (has_pairs && std::is_same_v<T, double>)
     for (; c + 2 <= count; c += 2) pair_to_rows(vectors + c * lanes, rows, c);
-  }
   for (; c < count; ++c)
-#pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 

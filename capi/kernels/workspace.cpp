@@ -97,6 +97,7 @@ class Segments final : public Workspace {
 
 std::unique_ptr<Workspace> make_workspace(const Folder& folder, const artifact::Metadata& metadata,
                                           const Boundary& boundary, Asked asked) {
+  if (folder.target().empty()) refuse("The model", "none of its graphs has a kernel");
   for (const auto* variables : {&boundary.inputs, &boundary.outputs, &boundary.parameters})
     for (const model::Variable& variable : *variables)
       if (variable.dtype != folder.real())

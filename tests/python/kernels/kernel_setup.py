@@ -113,6 +113,12 @@ def built(tmp_path: Path, any_cc: str) -> Callable[..., dict[str, Any]]:
     return of
 
 
+def model_names() -> list[str]:
+    """The models whose graphs are there."""
+    names: list[str] = models.graph_names()
+    return names
+
+
 def with_kernels(name: str, target: str = "") -> Path:
     """An artifact of the tests with kernels; the test is skipped where it was not compiled."""
     try:

@@ -31,7 +31,7 @@ def kernels_only(name: str, into: Path) -> Path:
     return root
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=[*MODELS, "substepping", "bicgstab"])
 def name(request: pytest.FixtureRequest) -> str:
     """Each model of which every segment has a kernel."""
     return str(request.param)

@@ -177,6 +177,44 @@ def side_by_side(evaluated: Mapping[str, Any], kind: str) -> Any:
     return np.hstack(tall) if tall else None
 
 
+def direction_of(inputs: Arrays) -> dict[str, Array]:
+    random = np.random.default_rng(7)
+    return {name: random.standard_normal(value.shape) for name, value in inputs.items()}
+
+
+@pytest.mark.parametrize("name", ["isotropic_hardening", "chaboche", "relaxation"])
+def test_a_direction_is_the_product_with_the_jacobian(name: str, target: str) -> None:
+    lanes, _ = opened(name, target)
+    inputs = states(lanes, name)
+    direction = direction_of(inputs)
+    _, found, *_ = lanes.jvp(inputs, direction)
+    _, jacobian, *_ = lanes.jacobian(inputs)
+    products = []
+    for output, blocks in jacobian.items():
+        product = np.zeros((POINTS, np.asarray(found[output]).reshape(POINTS, -1).shape[1]))
+        for given, block in blocks.items():
+            right = direction[given].reshape(POINTS, -1)
+            matrix = np.broadcast_to(block, (POINTS, *np.shape(block)[1:]))
+            matrix = matrix.reshape(POINTS, product.shape[1], right.shape[1])
+            product += np.einsum("pij,pj->pi", matrix, right)
+        products.append(product)
+    ours = np.hstack([np.asarray(found[output]).reshape(POINTS, -1) for output in jacobian])
+    assert_near(ours, np.hstack(products), DERIVATIVES, "jvp")
+
+
+@pytest.mark.parametrize("name", ["isotropic_hardening", "chaboche", "relaxation"])
+def test_a_direction_has_the_same_bits_in_any_company(name: str, target: str) -> None:
+    lanes, _ = opened(name, target)
+    inputs = states(lanes, name)
+    direction = direction_of(inputs)
+    _, together, *_ = lanes.jvp(inputs, direction)
+    for first, last in ((0, 1), (7, 8), (5, POINTS), (2, 59)):
+        part = [{n: v[first:last] for n, v in given.items()} for given in (inputs, direction)]
+        _, found, *_ = lanes.jvp(*part)
+        for key, value in found.items():
+            assert value.tobytes() == together[key][first:last].tobytes(), key
+
+
 def test_a_parameter_may_have_a_value_for_each_point() -> None:
     lanes, packages = opened("isotropic_hardening")
     inputs = states(packages, "isotropic_hardening")
@@ -204,6 +242,15 @@ def test_a_model_without_kernels_says_how_to_make_them(artifacts: Mapping[str, P
     model.forward(inputs)
     model.options["kernels"] = "required"
     with pytest.raises(Error, match="neml2-capi compile"):
+        model.forward(inputs)
+
+
+def test_a_model_whose_graphs_have_no_kernels_runs_on_its_packages() -> None:
+    model = Model(with_kernels("elasticity_static"))
+    inputs = {"strain": np.full((2, 6), 1e-3)}
+    assert np.isfinite(model.forward(inputs)["stress"]).all()
+    model.options["kernels"] = "required"
+    with pytest.raises(Error, match="none of its graphs has a kernel"):
         model.forward(inputs)
 
 
