@@ -7,6 +7,7 @@
 !   &field     name = 'porosity', predef = 1 /                   an input that is a predefined field
 !   &option    name = 'miters', value = 25 /                     of the solver; see neml2_capi.h
 !
+! &material may say host = 'abaqus' or 'calculix', see hosts.f90; PNEWDT tells them apart where it does not.
 ! `artifact` is relative to the file. All groups but the first may be repeated, and may be missing. Each begins a line.
 module umat_mapping
   use, intrinsic :: iso_fortran_env, only: iostat_end, real64
@@ -26,7 +27,7 @@ module umat_mapping
 
   type :: mapping
     character(path_length) :: artifact = ""
-    character(name_length) :: strain = "", stress = "", time = "", temperature = ""
+    character(name_length) :: strain = "", stress = "", time = "", temperature = "", host = ""
     type(variable), allocatable :: states(:), parameters(:), fields(:), options(:)
   end type mapping
 
@@ -123,8 +124,8 @@ contains
     type(mapping), intent(inout) :: m
     character(:), allocatable, intent(out) :: errmsg
     character(path_length) :: artifact
-    character(name_length) :: strain, stress, time, temperature
-    namelist /material/ artifact, strain, stress, time, temperature
+    character(name_length) :: strain, stress, time, temperature, host
+    namelist /material/ artifact, strain, stress, time, temperature, host
     character(512) :: problem
     integer :: error
 
@@ -133,6 +134,7 @@ contains
     stress = "stress"
     time = ""
     temperature = ""
+    host = ""
     rewind (unit)
     read (unit, nml=material, iostat=error, iomsg=problem)
     errmsg = ""
@@ -144,6 +146,7 @@ contains
     m%stress = stress
     m%time = time
     m%temperature = temperature
+    m%host = host
     if (errmsg /= "") return
     read (unit, nml=material, iostat=error, iomsg=problem)
     if (error == 0) errmsg = "The group &material is there twice."

@@ -1,8 +1,9 @@
 ! A material: an artifact, and where UMAT finds what it needs.
 module umat_materials
-  use, intrinsic :: iso_fortran_env, only: int32, int64
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use neml2_capi, only: neml2_model, neml2_ok, neml2_output, neml2_parameter
   use umat_conventions, only: item_size
+  use umat_hosts, only: find_host, host, material_of
   use umat_mapping, only: lower_case, mapping, read_mapping
   implicit none(type, external)
   private
@@ -16,6 +17,7 @@ module umat_materials
   type :: material
     character(80) :: name = ""
     type(mapping) :: mapping
+    type(host) :: host
     type(neml2_model) :: model
     type(slot), allocatable :: states(:), parameters(:)
     integer :: nstatv = 0, nprops = 0, nfields = 0 ! what UMAT must be given at least
@@ -25,9 +27,10 @@ module umat_materials
 
 contains
 
-  ! The material that Abaqus calls `name`; `errmsg` is empty on success.
-  subroutine load_material(name, m, errmsg)
+  ! The material that the host calls `name`; `errmsg` is empty on success.
+  subroutine load_material(name, pnewdt, m, errmsg)
     character(*), intent(in) :: name
+    real(real64), intent(in) :: pnewdt
     type(material), intent(inout) :: m
     character(:), allocatable, intent(out) :: errmsg
     character(:), allocatable :: folder, message, path
@@ -35,7 +38,9 @@ contains
 
     m%name = name
     call mapping_folder(folder, errmsg)
-    if (errmsg == "") call read_mapping(folder//lower_case(trim(name))//".nml", m%mapping, errmsg)
+    if (errmsg == "") call read_mapping(folder//lower_case(material_of(name))//".nml", m%mapping, errmsg)
+    if (errmsg == "") call find_host(trim(m%mapping%host), pnewdt, m%host, errmsg)
+    if (errmsg == "") call check_host(m, errmsg)
     if (errmsg == "") then
       path = trim(m%mapping%artifact)
       if (path(1:1) /= "/") path = folder//path
@@ -47,6 +52,16 @@ contains
     if (errmsg == "") call place_parameters(m, errmsg)
     if (errmsg == "") m%nfields = maxval([0, m%mapping%fields%first])
   end subroutine load_material
+
+  ! What the mapping names and the host does not pass would be read from nowhere.
+  subroutine check_host(m, errmsg)
+    type(material), intent(in) :: m
+    character(:), allocatable, intent(out) :: errmsg
+    errmsg = ""
+    if (size(m%mapping%fields) > 0 .and. .not. m%host%has_fields) &
+      errmsg = "The input '"//trim(m%mapping%fields(1)%name)//"' is a predefined field, which "//trim(m%host%name) &
+               //" does not pass: compile the artifact with a constant in its place."
+  end subroutine check_host
 
   subroutine set_options(m, errmsg)
     type(material), intent(inout) :: m

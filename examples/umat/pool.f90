@@ -3,6 +3,7 @@
 ! A thread takes a workspace, evaluates, and gives it back. Taking and giving back are under the lock; the evaluation
 ! is not, so that there are as many workspaces of a material as threads that evaluated it at once.
 module umat_pool
+  use, intrinsic :: iso_fortran_env, only: real64
   use umat_lock, only: lock, unlock
   use umat_materials, only: load_material, material
   use umat_workspaces, only: create_workspace, workspace
@@ -20,9 +21,10 @@ module umat_pool
 
 contains
 
-  ! A workspace of the material that Abaqus calls `name`; `errmsg` is empty on success.
-  subroutine take(name, work, errmsg)
+  ! A workspace of the material that the host calls `name`; `errmsg` is empty on success.
+  subroutine take(name, pnewdt, work, errmsg)
     character(*), intent(in) :: name
+    real(real64), intent(in) :: pnewdt
     type(workspace), pointer, intent(out) :: work
     character(:), allocatable, intent(out) :: errmsg
     type(entry), pointer :: e
@@ -35,7 +37,7 @@ contains
       if (e%material%name == name) exit
       e => e%next
     end do
-    if (.not. associated(e)) call add(name, e, errmsg)
+    if (.not. associated(e)) call add(name, pnewdt, e, errmsg)
     if (errmsg == "") then
       if (associated(e%idle)) then
         work => e%idle
@@ -62,13 +64,14 @@ contains
   end subroutine give_back
 
   ! Under the lock. A material that cannot be loaded is not kept: the next call tells what is wrong, too.
-  subroutine add(name, e, errmsg)
+  subroutine add(name, pnewdt, e, errmsg)
     character(*), intent(in) :: name
+    real(real64), intent(in) :: pnewdt
     type(entry), pointer, intent(out) :: e
     character(:), allocatable, intent(out) :: errmsg
     allocate (e)
     allocate (e%material)
-    call load_material(name, e%material, errmsg)
+    call load_material(name, pnewdt, e%material, errmsg)
     if (errmsg /= "") then
       deallocate (e%material)
       deallocate (e)

@@ -1,8 +1,8 @@
 ! Abaqus/Standard's user material, over any artifact of neml2-compile. README.md says how to use it.
 !
-! Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields; STRESS
-! and STRAN come turned by DROT, and STATEV is turned here. In a finite-strain analysis that is a law in the frame that
-! turns with the material, of logarithmic strain and Cauchy stress.
+! Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. Where
+! STRESS and STRAN come turned by DROT, STATEV is turned here. In a finite-strain analysis that is a law in the frame
+! that turns with the material, of logarithmic strain and Cauchy stress. What hosts do differently is in hosts.f90.
 subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpldt, stran, dstran, time, dtime, temp, &
                 dtemp, predef, dpred, cmname, ndi, nshr, ntens, nstatv, props, nprops, coords, drot, pnewdt, celent, &
                 dfgrd0, dfgrd1, noel, npt, layer, kspt, jstep, kinc)
@@ -11,6 +11,7 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   use umat_conventions, only: mandel_of_strain, mandel_of_stress, state_of_statev, statev_of_state, stress_of_mandel, &
                               tangent_of_mandel
   use umat_errors, only: fatal
+  use umat_hosts, only: request_cut, speaks_as
   use umat_pool, only: give_back, take
   use umat_workspaces, only: workspace
   implicit none(type, external)
@@ -22,11 +23,13 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   character(80), intent(in) :: cmname
 
   real(real64), parameter :: halve = 0.5_real64
+  real(real64), parameter :: moment = 1e-6_real64 ! part of an increment in which nothing happens
+  real(real64), parameter :: still(3, 3) = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1], [3, 3])
   type(workspace), pointer :: work
   character(:), allocatable :: errmsg
   integer(int32) :: stat
 
-  call take(cmname, work, errmsg)
+  call take(cmname, pnewdt, work, errmsg)
   if (errmsg == "") call check_arguments(errmsg)
   if (errmsg /= "") then
     if (associated(work)) call give_back(work)
@@ -39,8 +42,9 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   if (stat == neml2_ok) then
     call scatter()
   else if (stat > neml2_ok) then
-    ! The increment is tried again with a smaller step; nothing was changed.
-    pnewdt = min(pnewdt, merge(work%cut(1), halve, work%cut(1) < 1))
+    ! The increment is tried again with a smaller step; STRESS and STATEV are as they were.
+    call request_cut(merge(work%cut(1), halve, work%cut(1) < 1), pnewdt)
+    if (.not. work%material%host%ignores_failures) call stand_still()
   end if
   call give_back(work)
   if (stat < neml2_ok) call fatal("UMAT, material "//trim(cmname)//": "//errmsg)
@@ -64,10 +68,28 @@ contains
       else if (nprops < m%nprops) then
         write (text, "(2(a, i0), a)") "there are ", nprops, " material constants, and the mapping file needs ", &
           m%nprops, ": give them to *USER MATERIAL, CONSTANTS."
+      else if (.not. speaks_as(m%host, pnewdt)) then
+        text = "PNEWDT is negative, as CalculiX passes it, and the host is "//trim(m%host%name) &
+               //": set host = 'calculix' in &material."
       end if
     end associate
     errmsg = trim(text)
   end subroutine check_arguments
+
+  ! DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
+  subroutine stand_still()
+    work%strain = work%old_strain
+    work%time = work%old_time + moment * dtime
+    work%temperature = work%old_temperature
+    work%fields = work%old_fields
+    call work%evaluation%run(1, stat=stat, errmsg=errmsg)
+    if (stat == neml2_ok) then
+      call scatter_tangent()
+    else
+      stat = -1
+      errmsg = "the point failed, and so did one at rest, whose tangent the host needs: "//errmsg
+    end if
+  end subroutine stand_still
 
   ! From the arguments to the workspace.
   subroutine gather()
@@ -85,7 +107,8 @@ contains
       do k = 1, size(m%states)
         associate (state => m%mapping%states(k), place => m%states(k))
           work%old_state(place%first:place%last, 1) = &
-            state_of_statev(state%kind, statev(state%first:state%first + place%last - place%first), drot)
+            state_of_statev(state%kind, statev(state%first:state%first + place%last - place%first), &
+                            merge(drot, still, m%host%turns))
         end associate
       end do
       do k = 1, size(m%parameters)
@@ -98,12 +121,11 @@ contains
 
   ! From the workspace to the arguments.
   subroutine scatter()
-    real(real64) :: six(6), tangent(6, 6)
+    real(real64) :: six(6)
     integer :: k
     six = stress_of_mandel(work%state(:6, 1))
     stress = six(:ntens)
-    tangent = tangent_of_mandel(work%tangent(:, :, 1))
-    ddsdde = tangent(:ntens, :ntens)
+    call scatter_tangent()
     associate (m => work%material)
       do k = 1, size(m%states)
         associate (state => m%mapping%states(k), place => m%states(k))
@@ -113,4 +135,10 @@ contains
       end do
     end associate
   end subroutine scatter
+
+  subroutine scatter_tangent()
+    real(real64) :: tangent(6, 6)
+    tangent = tangent_of_mandel(work%tangent(:, :, 1))
+    ddsdde = tangent(:ntens, :ntens)
+  end subroutine scatter_tangent
 end subroutine umat

@@ -88,6 +88,9 @@ contains
           call evaluation%bind_input(name, work%old_time, stat=stat, errmsg=errmsg)
         else if (name == map%temperature) then
           call evaluation%bind_input(name, work%temperature, stat=stat, errmsg=errmsg)
+        else if (name == before(map%temperature) .and. .not. m%host%has_old_temperature) then
+          errmsg = "The input '"//name//"' is the temperature at the beginning of an increment, which " &
+                   //trim(m%host%name)//" does not pass: use a law of the temperature at its end."
         else if (name == before(map%temperature)) then
           call evaluation%bind_input(name, work%old_temperature, stat=stat, errmsg=errmsg)
         else if (name == before(map%stress)) then

@@ -25,7 +25,7 @@ from neml2_capi.umat import Mapping
 Array = NDArray[np.float64]
 
 UMAT = ROOT / "examples" / "umat"
-SOURCES = ("conventions", "lock", "fatal", "mapping", "materials", "workspaces", "pool", "umat")
+SOURCES = ("conventions", "lock", "fatal", "hosts", "mapping", "materials", "workspaces", "pool", "umat")
 DRIVER = ("case", "host", "driver")
 CHECKS = (
     *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
@@ -41,7 +41,7 @@ MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 @cache
 def program(source: Path | None = None) -> Path:
     """The driver, or another program over the UMAT, with all checks of the compiler."""
-    sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "driver" / "abaqus.f90"]
+    sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "without_abaqus.f90"]
     main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
     module = fortran_modules(INCLUDE / "neml2_capi.f90")
     options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-I{module}")

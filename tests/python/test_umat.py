@@ -180,9 +180,15 @@ def test_a_failure_cuts_the_step_and_finishes_the_history(maps: Path) -> None:
 
 
 @needs_fortran
-def test_a_failure_leaves_the_arguments_as_they_were(maps: Path) -> None:
+@pytest.mark.parametrize("host", ["abaqus", "calculix"])
+@pytest.mark.parametrize("said", [True, False], ids=["said", "told by PNEWDT"])
+def test_a_failure_asks_for_a_smaller_increment_as_its_host_reads_it(
+    maps: Path, host: str, said: bool
+) -> None:
+    if said:
+        edit(maps, "stress = 'stress'", f"stress = 'stress', host = '{host}'")
     done = subprocess.run(
-        [program(TESTS / "umat" / "test_failed_increment.f90")],
+        [program(TESTS / "umat" / "test_failed_increment.f90"), host],
         env={**os.environ, "NEML2_UMAT_PATH": str(maps)},
         capture_output=True,
         text=True,
@@ -307,6 +313,7 @@ MISTAKES = {
         "&material /\n&state name = 'X1'",
         "&material is there twice",
     ),
+    "no host": ("time = 't'", "host = 'nastran', time = 't'", "no host 'nastran'"),
     "overlap": ("statev = 8", "statev = 7", "overlaps another"),
     "strain": ("strain = 'strain'", "strain = 'X1~1'", "input 'strain' is not in the mapping"),
 }
