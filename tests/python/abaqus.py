@@ -25,7 +25,17 @@ from neml2_capi.umat import Mapping
 Array = NDArray[np.float64]
 
 UMAT = ROOT / "examples" / "umat"
-SOURCES = ("conventions", "lock", "fatal", "hosts", "mapping", "materials", "workspaces", "pool", "umat")
+SOURCES = (
+    "conventions",
+    "lock",
+    "fatal",
+    "hosts",
+    "mapping",
+    "materials",
+    "workspaces",
+    "pool",
+    "umat",
+)
 DRIVER = ("case", "host", "driver")
 CHECKS = (
     *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
