@@ -119,11 +119,12 @@ fs::path choose_leaf(const fs::path& root, const std::string& family, const std:
   return leaf;
 }
 
+fs::path kernels_folder(const fs::path& leaf) { return leaf.parent_path().parent_path() / "kernels" / leaf.filename(); }
+
 bool have_kernels(const fs::path& leaf) {
   std::error_code ignored;
-  const fs::path device = leaf.parent_path();
-  return device.filename() == device_families[0] &&
-         fs::is_regular_file(device.parent_path() / "kernels" / leaf.filename() / "kernels.json", ignored);
+  return leaf.parent_path().filename() == device_families[0] &&
+         fs::is_regular_file(kernels_folder(leaf) / "kernels.json", ignored);
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {

@@ -18,7 +18,8 @@ std::filesystem::path find_metadata(const std::filesystem::path& path, const std
 std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::string& family,
                                   const std::string& dtype);
 
-// Tells whether point kernels stand beside this folder of packages; they are for the CPU.
+// Returns the folder of the point kernels beside this one of packages, and whether it is there. They are for the CPU.
+std::filesystem::path kernels_folder(const std::filesystem::path& leaf);
 bool have_kernels(const std::filesystem::path& leaf);
 
 // Throws NEML2_ERROR_UNSUPPORTED where packages for this device cannot run.

@@ -74,7 +74,8 @@ Lanes::Lanes(const Model& model) : model_(model) {
       model.metadata(),
       kernels::Boundary{model.variables(Kind::input), model.variables(Kind::output), model.variables(Kind::parameter),
                         model.variables(Kind::unknown), model.derivatives(Kind::input).all(),
-                        model.derivatives(Kind::parameter).all()});
+                        model.derivatives(Kind::parameter).all()},
+      model.kernels());
   if (!engine->exists()) return;
   if (const std::string& reason = engine->reason({}); !reason.empty())
     log::write(log::Channel::model, log::Level::warning, model.metadata().leaf.string(),

@@ -152,9 +152,9 @@ class Chains {
     for (const model::Derivative& derivative : boundary_.derivatives)
       of_output[derivative.output][derivative.input] = bound(request.tangents, derivative.input);
     const auto number_of = [&](std::size_t output) {
-      const auto it = std::find(sets.begin(), sets.end(), of_output[output]);
-      if (it == sets.end()) sets.push_back(of_output[output]);
-      return static_cast<std::int64_t>(std::find(sets.begin(), sets.end(), of_output[output]) - sets.begin());
+      const auto number = std::find(sets.begin(), sets.end(), of_output[output]) - sets.begin();
+      if (number == std::ssize(sets)) sets.push_back(of_output[output]);
+      return static_cast<std::int64_t>(number);
     };
     for (std::size_t i = 0; i < request.jvps.size(); ++i)
       if (bound(request.jvps, i)) number_of(i);

@@ -6,10 +6,10 @@
 
 namespace neml2_capi::kernels {
 
-Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary)
-    : metadata_(metadata), boundary_(boundary) {
+Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder)
+    : metadata_(metadata), boundary_(boundary), folder_(std::move(folder)) {
   try {
-    folder_ = Folder::open(metadata.leaf);
+    if (!folder_) folder_ = Folder::open(metadata.leaf);
     exists_ = folder_ != nullptr;
     if (!exists_) reason_ = "The artifact has no kernels. Make them: neml2-capi compile INPUT.i --kernels auto";
   } catch (const Error& error) {

@@ -13,8 +13,9 @@ namespace neml2_capi::kernels {
 
 class Engine {
  public:
-  // Throws nothing: where there are no kernels, or they do not fit, reason() says so. The boundary must outlive it.
-  Engine(const artifact::Metadata& metadata, const Boundary& boundary);
+  // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws nothing: where there
+  // are none, or they do not fit, reason() says so. The metadata must outlive it.
+  Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder);
 
   // Are there kernels at all?
   bool exists() const { return exists_; }
@@ -41,7 +42,7 @@ class Engine {
   Boundary boundary_;
   bool exists_ = true;
   std::string reason_;  // against all
-  std::unique_ptr<const Folder> folder_;
+  std::shared_ptr<const Folder> folder_;
   mutable std::mutex mutex_;  // guards what waits
   mutable std::array<Pool, 8> pools_;
 };

@@ -9,6 +9,7 @@
 
 #include "capi/archive/archive.h"
 #include "capi/artifact/field.h"
+#include "capi/artifact/locate.h"
 #include "capi/base/error.h"
 #include "capi/kernels/block.h"
 
@@ -41,10 +42,12 @@ std::vector<Array> arrays_of(const artifact::Field& entries) {
   return arrays;
 }
 
-// Tells whether a kernel was made with the package that is there; one without a checksum was made without packages.
+bool has_no_packages(const artifact::Field& kernel) { return kernel["package_checksum"].is_null(); }
+
+// Tells whether a kernel was made with the package that is there, or without packages where there is none.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
   std::error_code ignored;
-  if (kernel["package_checksum"].is_null()) return !std::filesystem::exists(package, ignored);
+  if (has_no_packages(kernel)) return !std::filesystem::exists(package, ignored);
   return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
 }
 
@@ -56,10 +59,8 @@ Error damaged(const std::filesystem::path& path, const std::string& problem) {
 }  // namespace
 
 std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf) {
-  const std::filesystem::path path = leaf.parent_path().parent_path() / "kernels" / leaf.filename();
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path / "kernels.json", ignored)) return nullptr;
-  std::unique_ptr<Folder> folder(new Folder(path));
+  if (!artifact::have_kernels(leaf)) return nullptr;
+  std::unique_ptr<Folder> folder(new Folder(artifact::kernels_folder(leaf)));
   folder->read(leaf);
   return folder;
 }
@@ -103,7 +104,7 @@ void Folder::read(const std::filesystem::path& leaf) {
       continue;
     }
     kernels_[package] = kernel;
-    arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
+    if (has_no_packages(entry)) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
 }
 

@@ -33,7 +33,7 @@ class Folder {
   // reason.
   const neml2_kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
-  // Returns the arrays of a kernel that is there.
+  // Returns the arrays of a kernel that is there, and was made without packages.
   const Arrays& arrays(const std::string& package) const { return arrays_.at(package); }
 
   // What the objects were built for: "x86-64-v3".

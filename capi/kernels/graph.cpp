@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
-#include <type_traits>
+#include <stdexcept>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/graph/solve_package.h"
 #include "capi/kernels/memory.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -117,62 +117,34 @@ class KernelGraph final : public PlainGraph {
   const Arrays& arrays_;
 };
 
-// Blocks of one matrix and its right-hand sides, into one dense system.
+// Solver of dense systems, given by the blocks of a matrix and then the parts of a right-hand side.
 class DenseSolver final : public PlainGraph {
  public:
-  DenseSolver(const std::string& package, DType real, const std::vector<Array>& given, std::vector<Array> solutions,
-              std::size_t residuals)
-      : PlainGraph(package, real, given, solutions), given_(given), residuals_(residuals) {
-    for (const Array& array : solutions) size_ += array.shape[0];
-  }
+  DenseSolver(const std::string& package, DType real, const std::vector<Array>& given,
+              const std::vector<Array>& solutions)
+      : PlainGraph(package, real, given, solutions) {}
 
   void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const override {
-    real_ == DType::float32 ? run<float>(inputs, outputs, singular) : run<double>(inputs, outputs, singular);
+    const std::size_t groups = outputs.size();
+    Vector<Tensor> blocks = inputs.take();
+    const std::size_t residuals = blocks.size() / (groups + 1);
+    const Vector<Tensor> right(blocks.end() - static_cast<std::ptrdiff_t>(residuals), blocks.end());
+    blocks.resize(residuals * groups);
+    const Tensor x = solve(matrix_of(blocks, groups), side_by_side(right), singular);
+    std::int64_t first = 0;
+    for (std::size_t j = 0; j < groups; ++j) {
+      const std::int64_t size = blocks[j].sizes().back();
+      outputs[j] = new Tensor(part(x, 1, first, size));
+      first += size;
+    }
   }
 
  private:
-  template <class T>
-  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const {
-    const std::int64_t points = inputs[0]->sizes()[0];
-    const std::size_t blocks = given_.size() - residuals_, groups = blocks / residuals_;
-    const Tensor a = Tensor::empty(real_, {points, size_, size_}), b = Tensor::empty(real_, {points, size_});
-    std::int64_t row = 0;
-    for (std::size_t i = 0; i < residuals_; ++i) {
-      const std::int64_t rows = given_[blocks + i].shape[0];
-      std::int64_t column = 0;
-      for (std::size_t j = 0; j < groups; ++j) {
-        const std::int64_t columns = given_[i * groups + j].shape[1];
-        const T* from = inputs[i * groups + j]->data_as<const T>();
-        for (std::int64_t k = 0; k < points * rows; ++k)
-          std::copy_n(from + k * columns, columns,
-                      a.data_as<T>() + ((k / rows * size_) + row + k % rows) * size_ + column);
-        column += columns;
-      }
-      const T* from = inputs[blocks + i]->data_as<const T>();
-      for (std::int64_t p = 0; p < points; ++p) std::copy_n(from + p * rows, rows, b.data_as<T>() + p * size_ + row);
-      row += rows;
-    }
-    Tensor x;
-    try {
-      x = aoti::solve_linear(a, b, singular);
-    } catch (const std::exception& error) {
-      throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": ", error.what(), "."), NEML2_CAUSE_MATRIX_SINGULAR);
-    }
-    x.make_row_major();
-    std::int64_t first = 0;
-    for (std::size_t j = 0; j < groups; ++j) {
-      const std::int64_t columns = given_[j].shape[1];
-      Tensor part = Tensor::empty(real_, {points, columns});
-      for (std::int64_t p = 0; p < points; ++p)
-        std::copy_n(x.data_as<const T>() + p * size_ + first, columns, part.data_as<T>() + p * columns);
-      outputs[j] = new Tensor(std::move(part));
-      first += columns;
-    }
+  Tensor solve(const Tensor& a, const Tensor& b, aoti::SingularInfo* singular) const try {
+    return aoti::solve_linear(a, b, singular);
+  } catch (const std::exception& error) {
+    throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": ", error.what(), "."), NEML2_CAUSE_MATRIX_SINGULAR);
   }
-
-  const std::vector<Array> given_;
-  const std::size_t residuals_;
-  std::int64_t size_ = 0;
 };
 
 }  // namespace
@@ -191,7 +163,7 @@ std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, 
     if (given[i].shape.size() != (i < blocks ? 2 : 1) || !given[i].per_point) return nullptr;
   std::vector<Array> solutions;
   for (std::size_t j = 0; j < groups; ++j) solutions.push_back({given[j].name, {given[j].shape[1]}, true});
-  return std::make_shared<DenseSolver>(jacobian, folder->real(), given, std::move(solutions), residuals);
+  return std::make_shared<DenseSolver>(jacobian, folder->real(), given, solutions);
 }
 
 }  // namespace neml2_capi::kernels

@@ -120,6 +120,7 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
   Scope scope(metadata_, {wanted.runtime, device_});
+  kernels_ = scope.kernels();
   for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();

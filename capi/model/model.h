@@ -78,6 +78,8 @@ class Model {
   std::int64_t greatest_batch() const { return greatest_batch_; }
   // Tells whether kernels may stand for its packages: for those that the built-in provider runs on the processor.
   bool takes_kernels() const { return takes_kernels_; }
+  // Those of a model that has no packages; else null.
+  const std::shared_ptr<const kernels::Folder>& kernels() const { return kernels_; }
   // Returns the parameters that a package takes as one value for all points of a run.
   const std::vector<std::size_t>& uniform_parameters() const { return uniform_parameters_; }
 
@@ -94,6 +96,7 @@ class Model {
   Device device_;  // of the packages
   Device home_;    // of parameters and of all that is given
   DType dtype_;
+  std::shared_ptr<const kernels::Folder> kernels_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<Variable> variables_[4];
   std::vector<std::size_t> values_of_[4];

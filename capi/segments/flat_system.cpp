@@ -6,6 +6,7 @@
 #include "capi/base/error.h"
 #include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 
@@ -72,25 +73,9 @@ void FlatSystem::jacobian(double* a, const double* u) const {
     throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
                 "A group of unknowns keeps its sub-batch axes, so that there is no dense Jacobian. Use "
                 "neml2_system_step, or compile the model with dense groups.");
-  const std::size_t columns = start_.unknowns.size();
-  std::int64_t row = 0;
-  for (std::size_t i = 0; i < blocks.size(); i += columns) {
-    std::int64_t column = 0, rows = 0;
-    for (std::size_t j = 0; j < columns; ++j) {
-      const Tensor& block = blocks[i + j];
-      rows = block.sizes()[1];
-      const std::int64_t width = block.sizes()[2];
-      with_scalar(block.dtype(), [&]<class Scalar>(Scalar*) {
-        const Scalar* from = block.data_as<const Scalar>();
-        for (std::int64_t p = 0; p < points(); ++p)
-          for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t c = 0; c < width; ++c)
-              a[(p * size_ + row + r) * size_ + column + c] = static_cast<double>(*from++);
-      });
-      column += width;
-    }
-    row += rows;
-  }
+  const Tensor matrix = matrix_of(blocks, start_.unknowns.size());
+  with_scalar(matrix.dtype(),
+              [&]<class Scalar>(Scalar*) { std::copy_n(matrix.data_as<const Scalar>(), matrix.numel(), a); });
 }
 
 void FlatSystem::matvec(double* y, const double* u, const double* v) const {

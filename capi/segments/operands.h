@@ -1,7 +1,6 @@
 // Arguments of the packages of an implicit segment.
 #pragma once
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -55,25 +54,6 @@ inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_
 inline Groups row_major(Vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) tensor.make_row_major();
   return tensors;
-}
-
-// Joins tensors that differ in their last axis only along it, row-major.
-inline Tensor side_by_side(const Vector<Tensor>& parts) {
-  if (parts.size() == 1) return parts.front().row_major();
-  const Dims outer = parts.front().sizes().first(parts.front().ndim() - 1);
-  std::int64_t width = 0;
-  for (const Tensor& part : parts) width += part.sizes().back();
-  Tensor joined = Tensor::empty(parts.front().dtype(), outer.then({width}));
-  char* to = joined.data_as<char>();
-  for (const Tensor& part : parts) {
-    const Tensor rows = part.row_major();
-    const std::int64_t bytes = rows.sizes().back() * rows.itemsize();
-    for (std::int64_t r = 0; r < outer.product(); ++r)
-      std::memcpy(to + r * width * joined.itemsize(), rows.data_as<const char>() + r * bytes,
-                  static_cast<std::size_t>(bytes));
-    to += bytes;
-  }
-  return joined;
 }
 
 }  // namespace neml2_capi::model

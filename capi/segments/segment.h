@@ -52,7 +52,8 @@ class Scope {
   // `residuals` right-hand sides.
   std::optional<Package> load_solver(const std::string& package, const std::string& jacobian,
                                      std::size_t residuals) const;
-  // Tells whether there are kernels only.
+  // Returns the kernels in the place of packages; null where there are packages.
+  const std::shared_ptr<const kernels::Folder>& kernels() const { return kernels_; }
   bool has_packages() const { return kernels_ == nullptr; }
   DType dtype() const { return dtype_; }
   std::vector<Value>& values() { return values_; }
@@ -61,7 +62,7 @@ class Scope {
 
  private:
   std::filesystem::path leaf_;
-  std::shared_ptr<const kernels::Folder> kernels_;  // null where there are packages
+  std::shared_ptr<const kernels::Folder> kernels_;
   aoti::Wanted wanted_;
   DType dtype_;
   bool dtype_noted_ = false;

@@ -1,7 +1,6 @@
 #include "capi/segments/sensitivity.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -64,6 +63,26 @@ void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std:
   }
 }
 
+// Places of values that stand side by side: each with the number of its first component.
+struct Places {
+  explicit Places(const std::vector<ValueGroup>& groups) {
+    for (const ValueGroup& group : groups)
+      for (std::size_t v = 0; v < group.values().size(); ++v) add(group.values()[v], group.point_shape(v).product());
+  }
+  void add(std::size_t value, std::int64_t components) {
+    of.emplace_back(value, size);
+    size += components;
+  }
+  std::int64_t at(std::size_t value) const {
+    const auto it = std::find_if(of.begin(), of.end(), [&](const auto& place) { return place.first == value; });
+    if (it == of.end()) throw misfit("derivatives", "The metadata lists a derivative that its segment does not have");
+    return it->second;
+  }
+
+  std::vector<std::pair<std::size_t, std::int64_t>> of;
+  std::int64_t size = 0;
+};
+
 }  // namespace
 
 Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverPackages& solver,
@@ -99,39 +118,24 @@ void Sensitivity::add_all_pairs(const std::vector<ValueGroup>& unknowns, const s
                                 const Scope& scope) {
   for (const auto* groups : {&unknowns, &givens})
     for (const ValueGroup& group : *groups) dense_ = dense_ && group.row_shape().size() == 1;
-  for (const ValueGroup& rows : unknowns)
-    for (std::size_t unknown : rows.values()) {
-      const Value& output = scope.values()[unknown];
-      num_givens_ = 0;
-      for (const ValueGroup& columns : givens)
-        for (std::size_t given : columns.values()) {
-          const Value& input = scope.values()[given];
-          const artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
-          all_.push_back({dense_pair(pair, false, scope), num_unknowns_, num_givens_});
-          num_givens_ += input.point_shape.product();
-        }
-      num_unknowns_ += output.point_shape.product();
+  const Places rows(unknowns), columns(givens);
+  for (const auto& [unknown, row] : rows.of)
+    for (const auto& [given, column] : columns.of) {
+      const Value &output = scope.values()[unknown], &input = scope.values()[given];
+      const artifact::Pair pair{output.name, input.name, output.point_shape, input.point_shape};
+      all_.push_back({dense_pair(pair, false, scope), row, column});
     }
+  num_unknowns_ = rows.size;
+  num_givens_ = columns.size;
 }
 
 void Sensitivity::place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                               const std::vector<std::string>& parameters, const Scope& scope) {
-  std::map<std::size_t, std::int64_t> rows, columns;
-  const auto place = [](std::map<std::size_t, std::int64_t>& places, const std::vector<ValueGroup>& groups) {
-    std::int64_t first = 0;
-    for (const ValueGroup& group : groups)
-      for (std::size_t v = 0; v < group.values().size(); ++v) {
-        places[group.values()[v]] = first;
-        first += group.point_shape(v).product();
-      }
-  };
-  place(rows, unknowns);
-  if (!of_parameters_) place(columns, givens);
-  std::int64_t first = 0;
+  const Places rows(unknowns);
+  Places columns(of_parameters_ ? std::vector<ValueGroup>() : givens);
   for (std::size_t i = 0; of_parameters_ && i < parameters.size(); ++i) {
     const std::size_t parameter = scope.parameter(parameters[i], operator_->name());
-    columns[parameter] = first;
-    first += scope.parameters()[parameter].base_shape.product();
+    columns.add(parameter, scope.parameters()[parameter].base_shape.product());
   }
   for (PlacedPair& pair : compiled_) {
     pair.row = rows.at(pair.info.output);

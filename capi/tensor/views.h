@@ -1,6 +1,7 @@
 // Other sizes and strides over the elements of a tensor, on any device.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "capi/tensor/tensor.h"
@@ -15,5 +16,10 @@ Tensor expanded(const Tensor& tensor, const Dims& sizes);
 Tensor part(const Tensor& tensor, std::int64_t axis, std::int64_t begin, std::int64_t size);
 // Exchanges the last two axes.
 Tensor transpose(const Tensor& matrices);
+
+// Joins tensors of the host that differ in their last axis only along it, row-major.
+Tensor side_by_side(const Vector<Tensor>& parts);
+// Joins blocks of (points, n, m), `columns` of them in a row, to one matrix for each point.
+Tensor matrix_of(const Vector<Tensor>& blocks, std::size_t columns);
 
 }  // namespace neml2_capi
