@@ -72,17 +72,17 @@ def leaves(metadata: Path) -> list[str]:
     )
 
 
-def packages_named(value: Any) -> Iterator[str]:
-    """The packages that metadata of any schema names, in their order."""
+def packages_named(value: Any, role: str = "package") -> Iterator[str]:
+    """The packages that metadata of any schema names in fields that end with `role`, in order."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(item, str) and key.endswith("package") and item:
+            if isinstance(item, str) and key.endswith(role) and item:
                 yield item
             else:
-                yield from packages_named(item)
+                yield from packages_named(item, role)
     elif isinstance(value, list):
         for item in value:
-            yield from packages_named(item)
+            yield from packages_named(item, role)
 
 
 def packages_of(description: Description) -> list[str]:

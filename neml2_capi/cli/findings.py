@@ -144,7 +144,7 @@ class _Examination:
         if not document["objects"]:
             build = f"Build them: neml2-capi build-kernels {self.path}"
             yield Finding("kernels", "the kernels are sources, and not built", build)
-        solve = set(_solvers(description["segments"]))
+        solve = set(packages_named(description["segments"], "solve_package"))
         for entry in document["missing"]:
             name = Path(entry["package"]).name
             if name not in solve:
@@ -160,15 +160,6 @@ class _Examination:
         for problem in contradictions(description, leaf):
             mend = f"Take metadata and packages from one compilation: {self._again()}"
             yield Finding(subject, problem, mend)
-
-
-def _solvers(value: Any) -> Iterator[str]:
-    """Packages that solve linear systems, which the library does itself."""
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, dict):
-            yield item.get("solve_package") or ""
-        if isinstance(item, (dict, list)):
-            yield from _solvers(item)
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:

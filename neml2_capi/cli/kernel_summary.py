@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neml2_capi.kernels.folder import METADATA, directory_checksum, read_metadata
+from neml2_capi.artifact.files import kernels_file
+from neml2_capi.kernels.folder import directory_checksum, read_metadata
 
 
 def kernels_of(leaf: Path) -> dict[str, str]:
     """What there is for each package, by its file name; nothing where no kernels were made."""
-    folder = leaf.parent.parent / "kernels" / leaf.name
-    if not (folder / METADATA).is_file():
+    file = kernels_file(leaf)
+    if not file.is_file():
         return {}
-    document = read_metadata(folder)
+    document = read_metadata(file.parent)
     targets = ", ".join(entry["target"] for entry in document["objects"])
     built = targets or "in C, not built: neml2-capi build-kernels ARTIFACT builds it"
     found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
