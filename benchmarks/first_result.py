@@ -51,7 +51,7 @@ def command(way: str, recipe: Recipe, folder: Path) -> list[str]:
 
 
 def _run(words: list[str], folder: str, variables: dict[str, str]) -> None:
-    """Elsewhere than in a checkout, whose package has no library."""
+    """Run a command outside of a checkout, whose package has no library."""
     subprocess.run(words, check=True, env=variables, cwd=folder, capture_output=True)
 
 
@@ -60,7 +60,7 @@ def seconds(way: str, recipe: Recipe) -> tuple[float, float]:
     tools = os.pathsep.join([str(Path(compiler()).parent), os.environ.get("PATH", "")])
     variables = {**os.environ, "PATH": tools, "NEML2_CAPI_COMPILER": compiler()}
     with tempfile.TemporaryDirectory() as scratch:
-        # What torch has compiled before would be taken from its cache.
+        # A cache of its own keeps torch from taking what it compiled before.
         variables["TORCHINDUCTOR_CACHE_DIR"] = str(Path(scratch) / "cache")
         folder = Path(scratch) / "made"
         start = time.perf_counter()

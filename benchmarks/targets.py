@@ -48,7 +48,7 @@ def _at_most(
 
 
 def _kernels() -> list[Target]:
-    """What point kernels must show: over the hand-written routine, and against NEML2."""
+    """Targets of point kernels: over the hand-written routine, and against NEML2."""
     v3, v4 = LANES
     found = []
     for model, single in ((HARDENING, 1.0), (CHABOCHE, 0.65)):

@@ -1446,7 +1446,7 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! begin generated: libtorch
-  ! Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch.
+  ! Suggest the place of libtorch, for where nothing else tells it: libtorch_cpu.so, its folder, or that of the Python package torch.
   subroutine neml2_libtorch_suggest(place, stat, errmsg)
     character(*), intent(in) :: place
     integer(int32), intent(out), optional :: stat
@@ -2097,7 +2097,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_points_evaluated
 
-  ! What the packages of the model run on: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
+  ! Runtime of the packages of the model: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
   subroutine model_runtime(self, runtime, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: runtime
@@ -2111,7 +2111,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_runtime
 
-  ! Where the inputs, parameters and results of the model are: neml2_device_cpu or neml2_device_cuda, and which of the
+  ! Device of the inputs, parameters and results of the model: neml2_device_cpu or neml2_device_cuda, and which of the
   ! CUDA devices.
   subroutine model_device(self, type, index, stat, errmsg)
     class(neml2_model), intent(in) :: self
@@ -2284,7 +2284,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine model_history_info
 
-  ! What the model holds, as a JSON document: see neml2_source_describe in neml2_capi.h.
+  ! Describe the model by a JSON document: see neml2_source_describe in neml2_capi.h.
   subroutine model_describe(self, text, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(:), allocatable, intent(inout) :: text
@@ -2609,8 +2609,8 @@ contains
     self%shared%points = minval(self%shared%extents%points)
   end subroutine remember
 
-  ! Where the first value of the first point lies, how far it is to the next point, and how many points there are; NULL
-  ! and no limit for an array that is not there.
+  ! Find the first value of the first point, the distance to the next point, and the number of points; NULL and no limit
+  ! for an array that is not there.
   subroutine place(array, what, subject, before, stride, point_size, start, distance, points, outcome)
     type(layout), intent(in) :: array
     character(*), intent(in) :: what, subject
@@ -3377,7 +3377,7 @@ contains
     end select
   end function layout_real64
 
-  ! What does not depend on the kind. Where there are gaps, the strides are left to be measured.
+  ! Fill in what does not depend on the kind. The strides of an array with gaps are left to be measured.
   subroutine look(seen, dtype, array)
     type(layout), intent(out) :: seen
     integer(int32), intent(in) :: dtype
@@ -3661,7 +3661,7 @@ contains
     end if
   end function try_copy_real64
 
-  ! Where the values of a tensor lie, and how: as an array of the host does.
+  ! Layout of the values of a tensor, as of an array of the host.
   subroutine find_values(self, dtype, array, outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(in) :: dtype
@@ -3958,7 +3958,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine tensor_dtype
 
-  ! Where the memory of the tensor is: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  ! Device of the memory of the tensor: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
   subroutine tensor_device(self, type, index, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: type, index
@@ -4428,7 +4428,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_load_bytes
 
-  ! What the graph runs on: neml2_runtime_builtin or neml2_runtime_libtorch.
+  ! Runtime of the graph: neml2_runtime_builtin or neml2_runtime_libtorch.
   subroutine graph_runtime(self, runtime, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int32), intent(inout) :: runtime
@@ -4442,7 +4442,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_runtime
 
-  ! Where the inputs and outputs of the graph are: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  ! Device of the inputs and outputs of the graph: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
   subroutine graph_device(self, type, index, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int32), intent(inout) :: type, index
@@ -4459,7 +4459,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine graph_device
 
-  ! What an input was compiled for: its element type, and the least and the greatest extent of each axis.
+  ! Layout that an input was compiled for: its element type, and the least and the greatest extent of each axis.
   subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -4712,7 +4712,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine solve_size
 
-  ! Where unknown `index` of the system stands: `unknown` is its position among the model's of kind neml2_unknown, and
+  ! Place of unknown `index` of the system: `unknown` is its position among the model's of kind neml2_unknown, and
   ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
   ! one before.
   subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
@@ -4975,7 +4975,7 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
   end subroutine scheduler_count
 
-  ! What was added, with the capacity that it has.
+  ! Inspect the device that was added, with the capacity that it has.
   subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(in) :: self
     integer(int64), intent(in) :: index

@@ -1,4 +1,4 @@
-! What a program passes to UMAT, and what it does with a point that failed.
+! Hosts: the arguments that a program passes to UMAT, and its use of a point that failed.
 !
 !                                                        abaqus       calculix
 !   PNEWDT that asks for nothing                         positive     negative

@@ -53,7 +53,7 @@ contains
     if (errmsg == "") m%nfields = maxval([0, m%mapping%fields%first])
   end subroutine load_material
 
-  ! What the mapping names and the host does not pass would be read from nowhere.
+  ! Refuse a mapping that names what the host does not pass.
   subroutine check_host(m, errmsg)
     type(material), intent(in) :: m
     character(:), allocatable, intent(out) :: errmsg
