@@ -1446,7 +1446,7 @@ contains
   ! ------------------------------------------------------------------------------------------
 
   ! begin generated: libtorch
-  ! Suggest the place of libtorch, for where nothing else tells it: libtorch_cpu.so, its folder, or that of the Python package torch.
+  ! Suggest the place of libtorch, for where nothing else tells it: libtorch_cpu.so or the folder that holds it.
   subroutine neml2_libtorch_suggest(place, stat, errmsg)
     character(*), intent(in) :: place
     integer(int32), intent(out), optional :: stat
