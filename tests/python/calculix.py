@@ -1,0 +1,84 @@
+"""Run CalculiX with the UMAT of examples/umat in a shared object."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from abaqus import SOURCES, UMAT, Array
+from native import HOSTS, INCLUDE, LINK, kept
+from patience import PATIENCE
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi" / "hosts"
+CCX = CACHE / "calculix-2.20" / "ccx"
+DECKS = HOSTS / "calculix"
+
+
+@cache
+def library() -> Path:
+    """Return the folder of libNEML2.so."""
+    options = ("-std=f2018", "-frecursive", "-O1", "-g", "-fPIC", "-fopenmp", "-shared")
+    sources = [INCLUDE / "neml2_capi.f90", *(UMAT / f"{name}.f90" for name in SOURCES)]
+    build = (os.environ.get("FC", "gfortran"), *options)
+    return kept("libNEML2.so", build, *sources, UMAT / "without_abaqus.f90", *LINK)
+
+
+def material(name: str, constants: str, nstatv: int = 0, interface: str = "ABAQUS") -> str:
+    """Return the lines of material.inp for a material of ours."""
+    full = f"@{interface}_NEML2@{name.upper()}"
+    count = len(constants.split(","))
+    return (
+        f"*MATERIAL, NAME={full}\n"
+        + (f"*DEPVAR\n{nstatv}\n" if nstatv else "")
+        + f"*USER MATERIAL, CONSTANTS={count}\n{constants}\n"
+        + f"*SOLID SECTION, ELSET=EALL, MATERIAL={full}\n"
+    )
+
+
+def attempt(
+    folder: Path, deck: str, parts: Mapping[str, str], threads: int = 1
+) -> subprocess.CompletedProcess[str]:
+    """Run a deck in a folder, which has the mappings; `parts` are the files that it includes."""
+    shutil.copy(DECKS / f"{deck}.inp", folder)
+    for name, text in parts.items():
+        (folder / f"{name}.inp").write_text(text)
+    environment = {
+        **os.environ,
+        "NEML2_UMAT_PATH": str(folder),
+        "LD_LIBRARY_PATH": str(library()),
+        "OMP_NUM_THREADS": str(threads),
+    }
+    return subprocess.run(
+        [CCX, deck], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+
+def run(folder: Path, deck: str, parts: Mapping[str, str], threads: int = 1) -> str:
+    """Run a deck to success and return what CalculiX printed."""
+    done = attempt(folder, deck, parts, threads)
+    assert done.returncode == 0, f"{done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+    assert "Job finished" in done.stdout
+    return done.stdout
+
+
+def tables(folder: Path, deck: str) -> dict[str, list[tuple[float, Array]]]:
+    """Read the values of the .dat file by quantity: for each time a row for each node or point."""
+    found: dict[str, list[tuple[float, list[list[float]]]]] = defaultdict(list)
+    head = re.compile(r"^ (\w+) \((.*?)\) for set \w+ and time +(\S+)")
+    for line in (folder / f"{deck}.dat").read_text().splitlines():
+        if title := head.match(line):
+            skipped = 2 if "integ.pnt." in title[2] else 1
+            rows: list[list[float]] = []
+            found[title[1]].append((float(title[3]), rows))
+        elif line.strip():
+            rows.append([float(word) for word in line.split()[skipped:]])
+    return {
+        name: [(time, np.array(rows)) for time, rows in entries] for name, entries in found.items()
+    }
