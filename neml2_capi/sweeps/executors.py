@@ -8,6 +8,7 @@ from typing import Any
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi.sweeps.dask import DaskExecutor
 
 #: Tasks that wait in an executor of which nobody knows how many workers it has.
 _WAITING = 1000
@@ -25,8 +26,7 @@ class Workers:
         if given is None:
             self._executor: Any = Here()
         elif hasattr(given, "get_executor"):
-            # With pure=True it would hash the run for each task.
-            self._executor = given.get_executor(pure=False)
+            self._executor = DaskExecutor(given)
         elif hasattr(given, "submit") and not isinstance(given, type):
             self._executor = given
         elif callable(given):
