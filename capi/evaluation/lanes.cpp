@@ -35,11 +35,11 @@ class Rows {
 class Sums {
  public:
   Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, const Range& range)
-      : sums_(sums), variables_(variables), arrays_(sums), rows_(range) {
+      : sums_(sums), variables_(variables), arrays_(sums.begin(), sums.end()), rows_(range) {
     for (std::size_t i = 0; i < sums.size(); ++i)
       if (is_one_value(sums[i])) arrays_[i] = rows_.add(variables[i], false);
   }
-  const std::vector<Points>& arrays() const { return arrays_; }
+  const Vector<Points>& arrays() const { return arrays_; }
 
   // In the order of the points. One that failed is there as zero, or NaN.
   void write(std::int64_t points) const {
@@ -52,7 +52,7 @@ class Sums {
  private:
   const std::vector<Points>& sums_;
   const std::vector<Variable>& variables_;
-  std::vector<Points> arrays_;
+  Vector<Points> arrays_;
   Rows rows_;
 };
 
@@ -108,12 +108,12 @@ bool Lanes::gives(const Request& request, const Options& options) const {
 }
 
 Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& request) const {
-  return {request.points, options.chunk()};
+  return {options.chunk() > 0 ? options.chunk() : request.points, options.chunk()};
 }
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace&, Tally& tally) const {
   Rows iterates(range);
-  std::vector<Points> iterate_arrays;
+  Vector<Points> iterate_arrays;
   if (bindings.unknowns)
     for (const Variable& unknown : model_.variables(Kind::unknown))
       iterate_arrays.push_back(iterates.add(unknown, true));

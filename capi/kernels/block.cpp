@@ -23,6 +23,7 @@ class Block {
       gather();
       copy_all(walk_.seeds);
       Fate<T> fate;
+      fate.begin = begin_;
       fate.used = used_;
       start_history(fate);
       for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], fate);
@@ -87,7 +88,8 @@ class Block {
   }
 
   void solve_implicit(const Implicit<T>& system, Fate<T>& fate) {
-    const WideMask<T> failed = Newton<T>(system, walk_.rules, fate).run();
+    Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
+    const WideMask<T> failed = Newton<T>(system, walk_.rules, fate, trace).run();
     copy_all(system.unpack);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
   }

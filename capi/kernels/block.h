@@ -53,9 +53,19 @@ struct Matrix {
   std::int64_t row_stride = 1;  // in vectors
 };
 
+// What Newton's method did to a system, over all blocks of a walk.
+struct Trace {
+  double *greatest_norm, *least_step;  // by iteration
+  std::int64_t* left;                  // by iteration: points that go on
+  std::int64_t converged, iterations;  // the most of any point
+  std::int64_t failed, status;         // the first point that failed, or -1
+  double norm;                         // its |r|
+};
+
 // The unknowns that make a residual vanish. As packages return it, the residual is -r.
 template <class T>
 struct Implicit {
+  std::int64_t number = 0;  // among the systems of the model
   std::int64_t unknowns = 0;
   Run system;                   // the Jacobian, in blocks, and the residual at `u`
   Run residual;                 // at `trial`
@@ -145,6 +155,7 @@ struct Walk {
   List<Step<T>> steps;
   Rules rules;
   Reports reports;
+  Trace* traces = nullptr;   // by system, where the log wants them
   bool mark_failed = false;  // NaN for results of failed points; else they are left as they are
   bool input_first = false;  // blocks are transposed
 };

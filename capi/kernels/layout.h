@@ -75,6 +75,7 @@ class Layout {
   Memory memory;
   std::map<std::string, Place<T>> values, parameters;
   std::vector<Place<T>> iterates;  // by unknown: the last of them
+  std::vector<std::string> systems;  // by implicit segment: its name
   std::vector<Step<T>> steps;
   std::vector<Links<T>> links;  // by step
 
@@ -221,6 +222,8 @@ class Layout {
     predict(segment, step);
 
     Implicit<T> system;
+    system.number = std::ssize(systems);
+    systems.push_back(who);
     const Packed unknowns = packed(segment.unknowns, who), givens = packed(segment.givens, who);
     const Packed residual = packed(segment.residuals, who), trial = packed(segment.unknowns, who);
     const Packed trial_residual = packed(segment.residuals, who), newton_step = packed(segment.unknowns, who);

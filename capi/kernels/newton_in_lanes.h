@@ -18,7 +18,8 @@ struct Fate {
   Wide<T> suggested_cut = all_of<Wide<T>>(1.0);
   double* history = nullptr;  // of the first lane; null: not wanted
   std::int64_t history_stride = 0;
-  int used = width<T>;  // lanes with a point of their own
+  std::int64_t begin = 0;  // the point of the first lane
+  int used = width<T>;     // lanes with a point of their own
 };
 
 [[gnu::always_inline]] inline void call(const Run& run) { run.kernel->run(run.inputs, run.outputs, run.kept); }
@@ -45,8 +46,9 @@ class Newton {
   using WM = WideMask<T>;
 
  public:
-  Newton(const Implicit<T>& system, const Rules& rules, Fate<T>& fate)
-      : s_(system), rules_(rules), fate_(fate), n_(system.unknowns) {}
+  // `trace` may be null.
+  Newton(const Implicit<T>& system, const Rules& rules, Fate<T>& fate, Trace* trace)
+      : s_(system), rules_(rules), fate_(fate), trace_(trace), n_(system.unknowns) {}
 
   // Returns the lanes that failed.
   WM run() {
@@ -64,7 +66,7 @@ class Newton {
       if (searches()) call(s_.system);
       take_step();
       if (searches())
-        search();
+        search(i);
       else
         advance();
       judge(i);
@@ -121,7 +123,7 @@ class Newton {
   }
 
   // Cut the step of each lane until its residual has decreased enough. The last trial is taken in any case.
-  void search() {
+  void search(std::int64_t iteration) {
     const W squared0 = norm_ * norm_, slope = product(r(), step());
     W alpha = all_of<W>(1.0);
     for (std::int64_t i = 1; i < rules_.ls_max_iters; ++i) {
@@ -137,6 +139,7 @@ class Newton {
     }
     const Mask<T> moves = narrow(active_);
     for (std::int64_t k = 0; k < n_; ++k) u()[k] = moves ? trial()[k] : u()[k];
+    if (trace_) note_least(trace_->least_step[iteration], alpha);
   }
 
   // Note where each lane stands after iteration i, and retire those that are done.
@@ -146,10 +149,22 @@ class Newton {
     last_norm_ = active_ ? norm_ : last_norm_;
     iterations_ = active_ ? WM{} + i : iterations_;
     if (fate_.history) note_history(i);
+    if (trace_) note_greatest(trace_->greatest_norm[i]);
     const WM singular = singular_ & active_, good = converged & finite & ~singular & active_;
     status_ = good ? WM{} + ok : status_;
     status_ = singular ? WM{} + is_singular : status_;
     active_ &= ~(good | singular | ~finite);
+    if (trace_)
+      for (int l = 0; l < fate_.used; ++l) trace_->left[i] -= active_[l];
+  }
+
+  void note_greatest(double& greatest) const {
+    for (int l = 0; l < fate_.used; ++l)
+      if (active_[l] && !(norm_[l] <= greatest) && greatest == greatest) greatest = norm_[l];
+  }
+  void note_least(double& least, const W& alpha) const {
+    for (int l = 0; l < fate_.used; ++l)
+      if (active_[l] && alpha[l] < least) least = alpha[l];
   }
 
   void start_history() {
@@ -170,11 +185,26 @@ class Newton {
     fate_.status = (failed & (fate_.status == ok)) ? status_ : fate_.status;
     const W cut = last_norm_ < initial_ ? all_of<W>(0.5) : all_of<W>(0.25);
     fate_.suggested_cut = (failed & (cut < fate_.suggested_cut)) ? cut : fate_.suggested_cut;
+    if (trace_) note_end(*trace_);
+  }
+
+  void note_end(Trace& trace) const {
+    for (int l = 0; l < fate_.used; ++l) {
+      if (iterations_[l] > trace.iterations) trace.iterations = iterations_[l];
+      if (status_[l] == ok) {
+        ++trace.converged;
+      } else if (trace.failed < 0) {
+        trace.failed = fate_.begin + l;
+        trace.status = status_[l];
+        trace.norm = last_norm_[l];
+      }
+    }
   }
 
   const Implicit<T>& s_;
   const Rules& rules_;
   Fate<T>& fate_;
+  Trace* const trace_;
   const std::int64_t n_;
   W norm_{}, initial_{}, last_norm_{};
   WM active_{}, singular_{}, iterations_{};

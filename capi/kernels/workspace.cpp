@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "capi/base/log.h"
 #include "capi/kernels/chains.h"
 #include "capi/kernels/layout.h"
+#include "capi/kernels/told.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -59,7 +61,14 @@ class Segments final : public Workspace {
     walk.reports.history.components = rules.miters;
     walk.mark_failed = request.mark_failed;
     walk.input_first = request.input_first;
-    functions_.walk(walk, counts);
+    if (!layout_.systems.empty() && log::on(log::Channel::newton, log::Level::info)) {
+      Told told(layout_.systems.size(), rules);
+      walk.traces = told.traces();
+      functions_.walk(walk, counts);
+      told.tell(layout_.systems, begin, end - begin);
+    } else {
+      functions_.walk(walk, counts);
+    }
   }
 
  private:

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "capi/base/log.h"
+#include "capi/newton/messages.h"
 #include "capi/newton/verdict.h"
 
 namespace neml2_capi::newton {
@@ -156,26 +158,23 @@ class Iteration {
       at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
   }
 
-  std::string whose() const { return owner_.str(std::ssize(outcome_.status)); }
-
   void tell_iteration(std::int64_t i) const {
-    const std::string step = line_search() && i > 0 ? join(", least step ", least_step_) : "";
-    log::write(Channel::newton, Level::debug, whose(), ": iteration ", i, ", |r| = ", log::scientific(greatest_norm_),
-               step, ", ", left_, " left");
+    const auto step = line_search() && i > 0 ? std::optional(least_step_) : std::nullopt;
+    newton::tell_iteration(owner_, std::ssize(outcome_.status), i, greatest_norm_, step, left_);
   }
 
   void tell_outcome() const {
     const auto& status = outcome_.status;
+    End end;
+    end.converged = std::count(status.begin(), status.end(), NEML2_OK);
+    end.iterations = *std::max_element(outcome_.iterations.begin(), outcome_.iterations.end());
     const auto failed = std::find_if(status.begin(), status.end(), [](std::int32_t s) { return s != NEML2_OK; });
-    const auto converged = std::count(status.begin(), status.end(), NEML2_OK);
-    std::string failure;
     if (failed != status.end()) {
-      const auto p = failed - status.begin();
-      failure = join("; point ", owner_.point(p), *failed == NEML2_SINGULAR ? ", whose Jacobian is singular," : "",
-                     " has |r| = ", log::scientific(at(outcome_.residual_norm, p)));
+      end.failed = failed - status.begin();
+      end.singular = *failed == NEML2_SINGULAR;
+      end.norm = at(outcome_.residual_norm, end.failed);
     }
-    log::write(Channel::newton, Level::info, whose(), ": ", converged, " of ", status.size(), " converged, in at most ",
-               *std::max_element(outcome_.iterations.begin(), outcome_.iterations.end()), " iterations", failure);
+    tell_end(owner_, std::ssize(status), end);
   }
 
   void retire(std::int64_t row, std::int32_t status) {

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,32 +142,37 @@ def _capture_of(name: str) -> Making:
 
 def with_kernels(name: str, target: str) -> Path:
     """The artifact of a model with kernels, built by the C compiler once for each content."""
-    from neml2_capi.kernels.build import build
-    from neml2_capi.kernels.folder import write_sources
-    from neml2_capi.kernels.program import Program
-
     sources = sorted((ROOT / "neml2_capi" / "kernels").rglob("*.*"))
     recipe = [recipe_of(name), capture_recipe_of(name), target]
     recipe += [path.read_text() for path in sources if path.suffix in (".py", ".h")]
     prebuilt = EXAMPLES / "artifacts" / name
     packages = prebuilt if prebuilt.is_dir() else artifact(name)
+
+    def make(output: Path) -> None:
+        root = output / packages.name
+        shutil.copytree(packages, root, ignore=shutil.ignore_patterns("kernels"))
+        add_kernels(name, root, [target])
+
+    return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
+
+
+def add_kernels(name: str, root: Path, targets: Sequence[str] = ()) -> None:
+    """Write and build the kernels of the artifact in a folder."""
+    from neml2_capi.kernels.build import build
+    from neml2_capi.kernels.folder import write_sources
+    from neml2_capi.kernels.program import Program
+
     programs: dict[str, Any] = {}
     for file in sorted(captured(name).glob("*.json")):
         document = json.loads(file.read_text())
         found = document.get("program")
         package = Path(document["package"]).name
         programs[package] = Program.from_json(json.dumps(found)) if found else document["reason"]
-
-    def make(output: Path) -> None:
-        root = output / packages.name
-        shutil.copytree(packages, root)
-        metadata = json.loads((root / "metadata.json").read_text())
-        (leaf,) = {path.parent for path in root.rglob("*.pt2")}
-        where = leaf.relative_to(root).as_posix()
-        versions = {"neml2": "3.1.0", "torch": "2.13.0"}
-        build(write_sources(root, where, programs, metadata, versions), [target])
-
-    return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
+    metadata = json.loads((root / "metadata.json").read_text())
+    (leaf,) = {path.parent for path in root.rglob("*.pt2")}
+    where = leaf.relative_to(root).as_posix()
+    versions = {"neml2": "3.1.0", "torch": "2.13.0"}
+    build(write_sources(root, where, programs, metadata, versions), targets)
 
 
 def graph_names() -> list[str]:
@@ -289,8 +295,10 @@ def _compile(name: str, command: list[str], version: str) -> None:
 def renew_examples() -> None:
     """Write the prebuilt artifacts of the example models."""
     for name in ("elasticity", "viscoplastic", "combined_hardening"):
-        shrink(artifact(name), EXAMPLES / "artifacts" / name)
-        print(f"renewed {EXAMPLES / 'artifacts' / name}")
+        root = EXAMPLES / "artifacts" / name
+        shrink(artifact(name), root)
+        add_kernels(name, root, ["x86-64-v3", "x86-64-v4"])
+        print(f"renewed {root}")
 
 
 def renew_archive(jobs: int) -> None:

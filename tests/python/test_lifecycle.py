@@ -138,10 +138,9 @@ def test_an_error_keeps_what_it_holds(artifacts: Artifacts) -> None:
 
 @pytest.mark.parametrize("kind", ["model", "call", "graph"])
 def test_threads_evaluate_while_another_closes(artifacts: Artifacts, kind: str) -> None:
-    stress = Model(artifacts["elasticity"]).forward({"strain": STRAIN})["stress"]
     failures: list[BaseException] = []
 
-    def work(evaluate: Callable[[], Any], begun: threading.Event) -> None:
+    def work(evaluate: Callable[[], Any], stress: Any, begun: threading.Event) -> None:
         try:
             while True:
                 np.testing.assert_array_equal(evaluate(), stress)
@@ -168,7 +167,8 @@ def test_threads_evaluate_while_another_closes(artifacts: Artifacts, kind: str) 
             "graph": partial(lambda g, E: g(STRAIN, E)[0], handle, E),
         }[kind]
         begun = [threading.Event() for _ in range(4)]
-        threads = [threading.Thread(target=work, args=(evaluate, event)) for event in begun]
+        stress = evaluate()
+        threads = [threading.Thread(target=work, args=(evaluate, stress, each)) for each in begun]
         for thread in threads:
             thread.start()
         for event in begun:

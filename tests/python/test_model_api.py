@@ -619,7 +619,7 @@ def test_a_graph_describes_itself(graph: Graph) -> None:
 
 def test_a_graph_computes_what_its_model_does(graph: Graph, stress: NDArray[np.float64]) -> None:
     (result,) = graph(STRAIN, np.full(graph_batch(graph), 200e3))
-    np.testing.assert_array_equal(result, stress)
+    np.testing.assert_allclose(result, stress, rtol=1e-14)  # of the kernels
 
 
 def graph_batch(graph: Graph) -> tuple[int, ...]:

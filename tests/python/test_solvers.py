@@ -113,6 +113,7 @@ def viscoplastic_inputs(strain: float) -> Arrays:
 def test_a_hook_sees_every_iterate(viscoplastic: Model) -> None:
     inputs = viscoplastic_inputs(0.01)
     seen: list[tuple[int, Array, Array]] = []
+    viscoplastic.options["kernels"] = "off"  # whose last residual is other round-off
     newton = Newton.like(viscoplastic, hook=lambda *now: seen.append(now))
     viscoplastic.forward(inputs, solver=newton)
     assert [iteration for iteration, _, _ in seen] == list(range(len(seen)))
@@ -294,7 +295,8 @@ def test_an_explicit_model_has_no_systems(model: Model) -> None:
     with model.solve({"strain": strain}) as solve:
         assert list(solve) == []
         outputs = solve.end()
-    np.testing.assert_array_equal(outputs["stress"], model.forward({"strain": strain})["stress"])
+    stress = model.forward({"strain": strain})["stress"]
+    np.testing.assert_allclose(outputs["stress"], stress, rtol=1e-14)
 
 
 def test_results_follow_the_inputs() -> None:

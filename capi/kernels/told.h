@@ -1,0 +1,31 @@
+// What a walk in lanes tells the log of Newton's method.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capi/kernels/block.h"
+#include "capi/newton/newton.h"
+
+namespace neml2_capi::kernels {
+
+class Told {
+ public:
+  Told(std::size_t systems, const newton::Settings& rules);
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+  // By system, to be filled by a walk.
+  Trace* traces() { return traces_.data(); }
+  // After it: the iterations of each system, and its end.
+  void tell(const std::vector<std::string>& systems, std::int64_t first_point, std::int64_t points) const;
+
+ private:
+  const newton::Settings& rules_;
+  std::vector<double> norms_, steps_;
+  std::vector<std::int64_t> left_;
+  std::vector<Trace> traces_;
+};
+
+}  // namespace neml2_capi::kernels

@@ -1,0 +1,136 @@
+/* viscoplastic_residual: a kernel of one graph, in lanes of material points.
+ *
+ * Model viscoplastic, cpu/float64/viscoplastic_residual.pt2; made with neml2 3.1.0, torch 2.13.0.
+ * Graph: 250 nodes of ATen, SHA-256 e79f8563f64a04021cbf29a71045409814aa0ce8d3d3a722ed1dd63238ab8076.
+ * Kernel: 256 operations on float64 a point.
+ * Generated: change the model, or the generator, not this text.
+ */
+#include "functions.h"
+#include "neml2_kernel.h"
+
+static void run(const void *const *inputs, void *const *outputs, const void *results) {
+  const lanes *const unknowns = inputs[0];
+  const lanes *const givens = inputs[1];
+  lanes *const residual = outputs[0];
+  (void)results;
+  const lanes t_value = givens[12];
+  const lanes t_old_value = givens[13];
+  const lanes v64 = t_value - t_old_value;
+  const lanes strain_0 = givens[0];
+  const lanes strain_old_0 = givens[6];
+  const lanes v72 = 1.0 / v64;
+  const lanes stress_0 = unknowns[0];
+  const lanes X1_0_ = unknowns[7];
+  const lanes X2_0_ = unknowns[13];
+  const lanes v79 = stress_0 - X1_0_ - X2_0_;
+  const lanes stress_1 = unknowns[1];
+  const lanes X1_1_ = unknowns[8];
+  const lanes X2_1_ = unknowns[14];
+  const lanes v80 = stress_1 - X1_1_ - X2_1_;
+  const lanes stress_2 = unknowns[2];
+  const lanes X1_2_ = unknowns[9];
+  const lanes X2_2_ = unknowns[15];
+  const lanes v81 = stress_2 - X1_2_ - X2_2_;
+  const lanes v87 = (v79 + v80 + v81) * 0.3333333333333333;
+  const lanes v88 = v79 - v87;
+  const lanes v89 = v80 - v87;
+  const lanes v90 = v81 - v87;
+  const lanes stress_3 = unknowns[3];
+  const lanes X1_3_ = unknowns[10];
+  const lanes X2_3_ = unknowns[16];
+  const lanes v82 = stress_3 - X1_3_ - X2_3_;
+  const lanes stress_4 = unknowns[4];
+  const lanes X1_4_ = unknowns[11];
+  const lanes X2_4_ = unknowns[17];
+  const lanes v83 = stress_4 - X1_4_ - X2_4_;
+  const lanes stress_5 = unknowns[5];
+  const lanes X1_5_ = unknowns[12];
+  const lanes X2_5_ = unknowns[18];
+  const lanes v84 = stress_5 - X1_5_ - X2_5_;
+  const lanes v101 = (v88 * v88 + v89 * v89 + v90 * v90 + v82 * v82 + v83 * v83 + v84 * v84) * 1.5 + 2.220446049250313e-16;
+  const lanes v102 = square_root(v101);
+  const lanes v103 = 1.0 / v102;
+  const lanes v104 = v88 * v103;
+  const lanes equivalent_plastic_strain_value = unknowns[6];
+  const lanes v115 = (150.0 - v102) * 0.816496580927726 + (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
+  const lanes v118 = absolute(v115);
+  const lanes v119 = v118 * v118;
+  const lanes v120 = (1.0 - sign_of(v115)) * v119 * v119 * v119;
+  const lanes v124 = v120 * 2.0508228968936018e-13;
+  const lanes v228 = (strain_0 - strain_old_0) * v72 - v104 * v124;
+  const lanes strain_1 = givens[1];
+  const lanes strain_old_1 = givens[7];
+  const lanes v105 = v89 * v103;
+  const lanes v229 = (strain_1 - strain_old_1) * v72 - v105 * v124;
+  const lanes strain_2 = givens[2];
+  const lanes strain_old_2 = givens[8];
+  const lanes v106 = v90 * v103;
+  const lanes v230 = (strain_2 - strain_old_2) * v72 - v106 * v124;
+  const lanes v248 = v228 + v229 + v230;
+  const lanes v250 = 166666.66666666663 * v248;
+  const lanes v249 = 0.3333333333333333 * v248;
+  const lanes stress_old_0 = givens[27];
+  residual[0] = stress_old_0 + v64 * (v250 + 153846.15384615384 * (v228 - v249)) - stress_0;
+  const lanes stress_old_1 = givens[28];
+  residual[1] = stress_old_1 + v64 * (v250 + 153846.15384615384 * (v229 - v249)) - stress_1;
+  const lanes stress_old_2 = givens[29];
+  residual[2] = stress_old_2 + v64 * (v250 + 153846.15384615384 * (v230 - v249)) - stress_2;
+  const lanes strain_3 = givens[3];
+  const lanes strain_old_3 = givens[9];
+  const lanes v107 = v82 * v103;
+  const lanes v263 = v64 * 153846.15384615384;
+  const lanes stress_old_3 = givens[30];
+  residual[3] = stress_old_3 + ((strain_3 - strain_old_3) * v72 - v107 * v124) * v263 - stress_3;
+  const lanes strain_4 = givens[4];
+  const lanes strain_old_4 = givens[10];
+  const lanes v108 = v83 * v103;
+  const lanes stress_old_4 = givens[31];
+  residual[4] = stress_old_4 + ((strain_4 - strain_old_4) * v72 - v108 * v124) * v263 - stress_4;
+  const lanes strain_5 = givens[5];
+  const lanes strain_old_5 = givens[11];
+  const lanes v109 = v84 * v103;
+  const lanes stress_old_5 = givens[32];
+  residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v72 - v109 * v124) * v263 - stress_5;
+  const lanes equivalent_plastic_strain_old_value = givens[14];
+  residual[6] = equivalent_plastic_strain_old_value + v64 * v120 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
+  const lanes v137 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  const lanes v160 = 1e-06 * lanes_pow(square_root(v137), fill(1.2000000000000002));
+  const lanes v167 = v120 * 1.6744898834019205e-13;
+  const lanes X1_old_0 = givens[15];
+  residual[7] = X1_old_0 - X1_0_ - v64 * (X1_0_ * v160 - (v104 * 32659.863237109035 - 400.0 * X1_0_) * v167);
+  const lanes X1_old_1 = givens[16];
+  residual[8] = X1_old_1 - X1_1_ - v64 * (X1_1_ * v160 - (v105 * 32659.863237109035 - 400.0 * X1_1_) * v167);
+  const lanes X1_old_2 = givens[17];
+  residual[9] = X1_old_2 - X1_2_ - v64 * (X1_2_ * v160 - (v106 * 32659.863237109035 - 400.0 * X1_2_) * v167);
+  const lanes X1_old_3 = givens[18];
+  residual[10] = X1_old_3 - X1_3_ - v64 * (X1_3_ * v160 - (v107 * 32659.863237109035 - 400.0 * X1_3_) * v167);
+  const lanes X1_old_4 = givens[19];
+  residual[11] = X1_old_4 - X1_4_ - v64 * (X1_4_ * v160 - (v108 * 32659.863237109035 - 400.0 * X1_4_) * v167);
+  const lanes X1_old_5 = givens[20];
+  residual[12] = X1_old_5 - X1_5_ - v64 * (X1_5_ * v160 - (v109 * 32659.863237109035 - 400.0 * X1_5_) * v167);
+  const lanes v186 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v208 = 1e-08 * lanes_pow(square_root(v186), fill(2.2));
+  const lanes X2_old_0 = givens[21];
+  residual[13] = X2_old_0 - X2_0_ - v64 * (X2_0_ * v208 - v167 * (v104 * 3265.9863237109034 - 40.0 * X2_0_));
+  const lanes X2_old_1 = givens[22];
+  residual[14] = X2_old_1 - X2_1_ - v64 * (X2_1_ * v208 - v167 * (v105 * 3265.9863237109034 - 40.0 * X2_1_));
+  const lanes X2_old_2 = givens[23];
+  residual[15] = X2_old_2 - X2_2_ - v64 * (X2_2_ * v208 - v167 * (v106 * 3265.9863237109034 - 40.0 * X2_2_));
+  const lanes X2_old_3 = givens[24];
+  residual[16] = X2_old_3 - X2_3_ - v64 * (X2_3_ * v208 - v167 * (v107 * 3265.9863237109034 - 40.0 * X2_3_));
+  const lanes X2_old_4 = givens[25];
+  residual[17] = X2_old_4 - X2_4_ - v64 * (X2_4_ * v208 - v167 * (v108 * 3265.9863237109034 - 40.0 * X2_4_));
+  const lanes X2_old_5 = givens[26];
+  residual[18] = X2_old_5 - X2_5_ - v64 * (X2_5_ * v208 - v167 * (v109 * 3265.9863237109034 - 40.0 * X2_5_));
+}
+
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}};
+
+static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
+static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const neml2_kernel_array kernel_outputs[] = {{"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
+
+const neml2_kernel neml2_kernel_viscoplastic_residual = {
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "e79f8563f64a04021cbf29a71045409814aa0ce8d3d3a722ed1dd63238ab8076", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 256, 0, 0, run};
