@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -44,7 +45,8 @@ class Bench:
         """The artifact of a model, its inputs for as many points as any line takes, and the mean
         count of Newton steps."""
         if model not in self._inputs:
-            artifact = prepared(model)
+            artifact = self.scratch / "packages" / model
+            shutil.copytree(prepared(model), artifact, ignore=shutil.ignore_patterns("kernels"))
             most = max(max(line.points) for line in self.lines if line.model == model)
             folder = self.scratch / model
             self._inputs[model] = artifact, folder, write_inputs(model, artifact, folder, most)

@@ -74,7 +74,7 @@ class Layout {
 
   Memory memory;
   std::map<std::string, Place<T>> values, parameters;
-  std::vector<Place<T>> iterates;  // by unknown: the last of them
+  std::vector<Place<T>> iterates;    // by unknown: the last of them
   std::vector<std::string> systems;  // by implicit segment: its name
   std::vector<Step<T>> steps;
   std::vector<Links<T>> links;  // by step
