@@ -1,7 +1,10 @@
 #include "capi/evaluation/lanes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
+#include <variant>
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
@@ -66,9 +69,17 @@ void write_iterates(const Model& model, const Bindings& bindings, const Range& r
   }
 }
 
+bool is_cut(const artifact::Metadata& metadata) {
+  return std::ranges::any_of(metadata.segments, [](const artifact::Segment& segment) {
+    const auto* implicit = std::get_if<artifact::ImplicitSegment>(&segment);
+    return implicit && implicit->max_substepping_level > 0;
+  });
+}
+
 }  // namespace
 
-Lanes::Lanes(const Model& model) : model_(model) {
+Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_(model) {
+  if (is_cut(model.metadata())) substeps_ = std::move(substeps);
   if (!model.takes_kernels()) return;
   auto engine = std::make_unique<const kernels::Engine>(
       model.metadata(),
@@ -96,6 +107,8 @@ kernels::Asked Lanes::asked_of(const Request& request) const {
 std::string Lanes::reason_against(const Request& request, const Options& options) const {
   if (!engine_) return "The model has no kernels that it could run on. Make them: neml2-capi compile INPUT.i";
   if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
+  if (substeps_ && request.sums)
+    return "Sums over points do not run in lanes where increments are cut. Bind an adjoint for each point.";
   return engine_->reason(asked_of(request));
 }
 
@@ -111,14 +124,22 @@ Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& reques
   return {options.chunk() > 0 ? options.chunk() : request.points, options.chunk()};
 }
 
-void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace&, Tally& tally) const {
+void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+                Tally& tally) const {
   Rows iterates(range);
   Vector<Points> iterate_arrays;
-  if (bindings.unknowns)
+  if (bindings.unknowns && !substeps_)
     for (const Variable& unknown : model_.variables(Kind::unknown))
       iterate_arrays.push_back(iterates.add(unknown, true));
   const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range);
   const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range);
+  std::array<Points, 5> report;
+  std::ranges::copy(bindings.report, report.begin());
+  Rows own_status(range);
+  Points& status = report[NEML2_REPORT_STATUS];
+  if (substeps_ && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
+  newton::Settings rules = plan.options().newton();
+  rules.step_tol = plan.options().substep_del_tol();
   const kernels::Request request = {.inputs = bindings.inputs,
                                     .parameters = bindings.parameters,
                                     .outputs = bindings.outputs,
@@ -130,12 +151,13 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
                                     .cotangents = bindings.cotangents,
                                     .adjoints = adjoints.arrays(),
                                     .parameter_adjoints = parameter_adjoints.arrays(),
-                                    .report = bindings.report,
-                                    .rules = plan.options().newton(),
-                                    .mark_failed = bindings.mark_failed,
+                                    .report = report,
+                                    .rules = rules,
+                                    .mark_failed = bindings.mark_failed && !substeps_,
                                     .input_first = bindings.input_first};
   kernels::Counts counts;
   engine_->run(request, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
+  if (substeps_) return cut(plan, bindings, range, status, workspace, tally);
   Tally own;
   std::copy_n(counts.count, 4, own.count);
   std::copy_n(counts.first, 4, own.first);
@@ -145,6 +167,23 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   adjoints.write(range.points);
   parameter_adjoints.write(range.points);
   end_sums(plan, range);
+}
+
+void Lanes::cut(const Plan& plan, const Bindings& bindings, const Range& range, const Points& status,
+                Workspace& workspace, Tally& tally) const {
+  const auto* found = reinterpret_cast<const std::int32_t*>(status.data);
+  const auto failed = [&](std::int64_t p) { return found[p * status.stride] > NEML2_NON_FINITE; };
+  const std::int64_t end = range.begin + range.points;
+  for (std::int64_t p = range.begin, q = p; p < end; p = q) {
+    if (!failed(p)) {
+      tally.add(found[p * status.stride], p);
+      q = p + 1;
+      continue;
+    }
+    while (q < end && failed(q)) ++q;
+    q = substeps_->end_of_range(plan.options(), bindings, p, q - p);
+    substeps_->run(plan, bindings, {p, q - p, range.number, range.turns}, workspace, tally);
+  }
 }
 
 }  // namespace neml2_capi::model

@@ -11,8 +11,9 @@ namespace neml2_capi::model {
 
 class Lanes final : public Route {
  public:
-  // Where there are no kernels, it gives nothing. The model must outlive it.
-  explicit Lanes(const Model& model);
+  // Where there are no kernels, it gives nothing. The model must outlive it. `substeps` is the route of points that fail
+  // in one step, of models that may cut it.
+  Lanes(const Model& model, std::shared_ptr<const Route> substeps);
 
   // Throws NEML2_ERROR_UNSUPPORTED where the options require kernels that cannot give it.
   bool gives(const Request& request, const Options& options) const override;
@@ -23,9 +24,13 @@ class Lanes final : public Route {
 
  private:
   kernels::Asked asked_of(const Request& request) const;
+  // Evaluates the points that failed once more, in substeps.
+  void cut(const Plan& plan, const Bindings& bindings, const Range& range, const Points& status, Workspace& workspace,
+           Tally& tally) const;
   std::string reason_against(const Request& request, const Options& options) const;
 
   const Model& model_;
+  std::shared_ptr<const Route> substeps_;          // null where nothing is cut
   std::unique_ptr<const kernels::Engine> engine_;  // null where there are no kernels
 };
 

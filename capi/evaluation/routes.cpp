@@ -27,7 +27,7 @@ std::int64_t Route::end_of_range(const Options&, const Bindings& bindings, std::
 
 Routes::Routes(std::shared_ptr<const Model> model) : model_(std::move(model)) {
   auto segments = std::make_shared<const ThroughSegments>(*model_);
-  routes_.push_back(std::make_shared<const Lanes>(*model_));
+  routes_.push_back(std::make_shared<const Lanes>(*model_, segments));
   if (OnePackage::evaluates(*model_)) routes_.push_back(std::make_shared<const OnePackage>(*model_, *segments));
   routes_.push_back(std::move(segments));
 }

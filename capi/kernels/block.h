@@ -66,6 +66,7 @@ struct Trace {
 template <class T>
 struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
+  bool is_cut = false;      // where a point fails, substeps follow
   std::int64_t unknowns = 0;
   Run system;                   // the Jacobian, in blocks, and the residual at `u`
   Run residual;                 // at `trial`
@@ -126,6 +127,7 @@ struct Rules {
   bool strong_wolfe;
   std::int64_t ls_max_iters;
   double ls_cutback, ls_c;
+  double step_tol;  // where increments may be cut
 };
 
 // Arrays of reports; elements are int32 or double.

@@ -215,15 +215,14 @@ class Layout {
 
   void add(const artifact::ImplicitSegment& segment) {
     const std::string& who = segment.residual_package;
-    if (segment.krylov) refuse(who, "its linear solver is iterative");
     if (segment.jacobian_package.empty()) refuse(who, "it has no Jacobian");
-    if (segment.max_substepping_level > 0) refuse(who, "it is solved in substeps");
     Step<T> step;
     predict(segment, step);
 
     Implicit<T> system;
     system.number = std::ssize(systems);
     systems.push_back(who);
+    system.is_cut = segment.max_substepping_level > 0;
     const Packed unknowns = packed(segment.unknowns, who), givens = packed(segment.givens, who);
     const Packed residual = packed(segment.residuals, who), trial = packed(segment.unknowns, who);
     const Packed trial_residual = packed(segment.residuals, who), newton_step = packed(segment.unknowns, who);

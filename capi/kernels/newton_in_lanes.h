@@ -53,6 +53,7 @@ class Newton {
   // Returns the lanes that failed.
   WM run() {
     for (int l = 0; l < width<T>; ++l) active_[l] = l < fate_.used ? -1 : 0;
+    if (!s_.is_cut) settled_ = ~WM{};
     start_history();
     if (searches()) {
       for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k];
@@ -116,8 +117,8 @@ class Newton {
 
   // The full step; the residual comes with the operator for the next one.
   void advance() {
-    const Mask<T> moves = narrow(active_);
-    for (std::int64_t k = 0; k < n_; ++k) u()[k] = moves ? u()[k] + step()[k] : u()[k];
+    for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
+    move();
     call(s_.system);
     norm_ = norm();
   }
@@ -137,15 +138,29 @@ class Newton {
       if (!any(open)) break;
       alpha = open ? alpha / rules_.ls_cutback : alpha;
     }
+    move();
+    if (trace_) note_least(trace_->least_step[iteration], alpha);
+  }
+
+  // Take the trial. Where increments may be cut, see whether the step was small enough for the relative criterion.
+  void move() {
+    if (s_.is_cut) {
+      W made{};
+      for (std::int64_t k = 0; k < n_; ++k) {
+        const W difference = widened(trial()[k] - u()[k]);
+        made += difference * difference;
+      }
+      const W size = square_root<T>(product(trial(), trial()));
+      settled_ = square_root<T>(made) < rules_.step_tol * (size + rules_.atol);
+    }
     const Mask<T> moves = narrow(active_);
     for (std::int64_t k = 0; k < n_; ++k) u()[k] = moves ? trial()[k] : u()[k];
-    if (trace_) note_least(trace_->least_step[iteration], alpha);
   }
 
   // Note where each lane stands after iteration i, and retire those that are done.
   void judge(std::int64_t i) {
     const WM finite = (norm_ - norm_) == 0.0;
-    const WM converged = (norm_ < rules_.atol) | (norm_ == 0.0) | (norm_ / initial_ < rules_.rtol);
+    const WM converged = (norm_ < rules_.atol) | (norm_ == 0.0) | ((norm_ / initial_ < rules_.rtol) & settled_);
     last_norm_ = active_ ? norm_ : last_norm_;
     iterations_ = active_ ? WM{} + i : iterations_;
     if (fate_.history) note_history(i);
@@ -207,7 +222,7 @@ class Newton {
   Trace* const trace_;
   const std::int64_t n_;
   W norm_{}, initial_{}, last_norm_{};
-  WM active_{}, singular_{}, iterations_{};
+  WM active_{}, singular_{}, iterations_{}, settled_{};
   WM status_ = WM{} + not_converged;
 };
 

@@ -52,7 +52,7 @@ class Segments final : public Workspace {
     walk.steps = list(layout_.steps);
     const newton::Settings& rules = request.rules;
     walk.rules = {rules.atol,         rules.rtol,       rules.miters, rules.strong_wolfe,
-                  rules.ls_max_iters, rules.ls_cutback, rules.ls_c};
+                  rules.ls_max_iters, rules.ls_cutback, rules.ls_c,   rules.step_tol};
     bind(walk.reports.status, request, NEML2_REPORT_STATUS);
     bind(walk.reports.iterations, request, NEML2_REPORT_ITERATIONS);
     bind(walk.reports.residual_norm, request, NEML2_REPORT_RESIDUAL_NORM);
