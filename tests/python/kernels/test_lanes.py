@@ -30,6 +30,7 @@ MODELS = [
     "elasticity",
     "elasticity_parameters",
     "elasticity_grains",
+    "elasticity_float32",
     "grains",
     "isotropic_hardening",
     "chaboche",
@@ -46,8 +47,8 @@ MODELS = [
 LOADS = {"strain", "total_strain", "applied_stress", "deformation_rate"}
 #: Of which kernels give blocks, and no products: their derivatives have sub-batch axes.
 SITED = {"grains", "elasticity_grains"}
-#: Whose iterative linear solvers leave that much.
-ITERATIVE = {"gmres": 1e-8, "bicgstab": 1e-8}
+#: What iterative linear solvers leave, and float32.
+LOOSER = {"gmres": 1e-8, "bicgstab": 1e-8, "elasticity_float32": 1e-6}
 POINTS = 61  # no multiple of any number of lanes
 #: Relative to the greatest entry of the point.
 VALUES, DERIVATIVES = 1e-12, 1e-10
@@ -56,7 +57,8 @@ VALUES, DERIVATIVES = 1e-12, 1e-10
 def opened(name: str, target: str = "", **options: Any) -> tuple[Model, Model]:
     """A model on its kernels and one on its packages."""
     root = with_kernels(name, target)
-    pair = Model(root), Model(root)
+    dtype = "float32" if name.endswith("float32") else None
+    pair = Model(root, dtype=dtype), Model(root, dtype=dtype)
     for model, kernels in zip(pair, ("required", "off"), strict=True):
         model.options["kernels"] = kernels
         model.options["collect_history"] = 1
@@ -101,7 +103,7 @@ def assert_same(
 def test_values_and_reports_are_those_of_the_packages(name: str, target: str) -> None:
     lanes, packages = opened(name, target)
     inputs = states(packages, name)
-    assert_same(lanes.evaluate(inputs), packages.evaluate(inputs), ITERATIVE.get(name, VALUES))
+    assert_same(lanes.evaluate(inputs), packages.evaluate(inputs), LOOSER.get(name, VALUES))
 
 
 def spoiled(inputs: Arrays) -> dict[str, Array]:
@@ -122,7 +124,7 @@ def test_points_fail_as_they_do_in_packages(name: str, target: str) -> None:
     inputs = spoiled(states(packages, name))
     ours, theirs = lanes.evaluate(inputs), packages.evaluate(inputs)
     assert (theirs[1]["status"] != lib.NEML2_OK).any()
-    assert_same(ours, theirs, ITERATIVE.get(name, VALUES))
+    assert_same(ours, theirs, LOOSER.get(name, VALUES))
 
 
 @pytest.mark.parametrize("name", MODELS)
