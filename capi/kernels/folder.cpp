@@ -5,13 +5,17 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "capi/archive/archive.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/base/error.h"
 #include "capi/kernels/block.h"
+#include "capi/loader/memory_file.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -51,9 +55,40 @@ bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
   return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
 }
 
-Error damaged(const std::filesystem::path& path, const std::string& problem) {
+Error damaged(const std::filesystem::path& path, const std::string& problem, const char* remedy = "compile the model") {
   return Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
-               join(path.string(), " ", problem, "; compile the model again."));
+               join(path.string(), " ", problem, "; ", remedy, " again."));
+}
+
+Error damaged_object(const std::filesystem::path& path, const std::string& problem) {
+  return damaged(path, problem, "run neml2-capi build-kernels ARTIFACT");
+}
+
+const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::string& content) {
+  const aoti::MemoryFile file(path.filename().string(), content);
+  void* object = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of the process, as packages
+  if (!object) throw damaged_object(path, join("cannot be loaded: ", dlerror()));
+  const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(dlsym(object, "neml2_kernels"));
+  if (!kernels) throw damaged_object(path, "has no kernels");
+  const neml2_kernel_set* set = kernels();
+  if (set->version != NEML2_KERNEL_VERSION)
+    throw damaged_object(path, join("is of version ", set->version, ", expected ", NEML2_KERNEL_VERSION));
+  return set;
+}
+
+// Maps each content once. An object that was built again has another content under the same path.
+const neml2_kernel_set& load(const std::filesystem::path& path) {
+  static std::mutex mutex;
+  static std::map<std::string, const neml2_kernel_set*> known;
+  std::string content = content_of(path);
+  if (content.empty()) throw damaged_object(path, "is missing or empty");
+  const std::lock_guard lock(mutex);
+  auto it = known.find(content);
+  if (it == known.end()) {
+    const neml2_kernel_set* set = mapped(path, content);
+    it = known.emplace(std::move(content), set).first;
+  }
+  return *it->second;
 }
 
 }  // namespace
@@ -91,14 +126,14 @@ void Folder::read(const std::filesystem::path& leaf) {
                 join("No object in ", folder_.string(),
                      " is for this machine. Build them here: neml2-capi "
                      "build-kernels ARTIFACT"));
-  const neml2_kernel_set& set = load(object);
+  const neml2_kernel_set& set = load(folder_ / object);
   for (const artifact::Field& entry : kernels) {
     const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
     const std::string package = std::filesystem::path(entry["package"].text()).filename();
     const neml2_kernel* kernel = nullptr;
     for (int i = 0; i < set.count; ++i)
       if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];
-    if (!kernel) throw damaged(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
+    if (!kernel) throw damaged_object(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
     if (!fits(entry, leaf / package)) {
       missing_[package] = "it was made for another " + package + ": compile the model again";
       continue;
@@ -106,18 +141,6 @@ void Folder::read(const std::filesystem::path& leaf) {
     kernels_[package] = kernel;
     if (has_no_packages(entry)) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
-}
-
-const neml2_kernel_set& Folder::load(const std::string& file) const {
-  const std::filesystem::path path = folder_ / file;
-  void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of the process, as packages
-  if (!object) throw damaged(path, join("cannot be loaded: ", dlerror()));
-  const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(dlsym(object, "neml2_kernels"));
-  if (!kernels) throw damaged(path, "has no kernels");
-  const neml2_kernel_set* set = kernels();
-  if (set->version != NEML2_KERNEL_VERSION)
-    throw damaged(path, join("is of version ", set->version, ", expected ", NEML2_KERNEL_VERSION));
-  return *set;
 }
 
 const neml2_kernel& Folder::find(const std::string& package) const {

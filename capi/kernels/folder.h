@@ -43,7 +43,6 @@ class Folder {
  private:
   explicit Folder(const std::filesystem::path& folder) : folder_(folder) {}
   void read(const std::filesystem::path& leaf);
-  const neml2_kernel_set& load(const std::string& file) const;
 
   std::filesystem::path folder_;
   std::string target_;

@@ -68,6 +68,13 @@ class Engine:
                 lib.NEML2_ERROR_ARTIFACT,
                 "outputs",
             )
+        if not any(described.leaf.glob("*.pt2")):
+            raise FatalError(
+                f"{described.leaf} has no packages, which the engine in Python runs. Leave engine out, "
+                "which runs kernels; or compile the model with --kernels auto",
+                lib.NEML2_ERROR_UNSUPPORTED,
+                "engine",
+            )
         scope = Scope(described)
         #: Segments, in the order of evaluation.
         self.segments: list[Segment] = [

@@ -54,11 +54,14 @@ POINTS = 61  # no multiple of any number of lanes
 VALUES, DERIVATIVES = 1e-12, 1e-10
 
 
+def dtype_of(name: str) -> str:
+    return "float32" if name.endswith("float32") else "float64"
+
+
 def opened(name: str, target: str = "", **options: Any) -> tuple[Model, Model]:
     """A model on its kernels and one on its packages."""
     root = with_kernels(name, target)
-    dtype = "float32" if name.endswith("float32") else None
-    pair = Model(root, dtype=dtype), Model(root, dtype=dtype)
+    pair = Model(root, dtype=dtype_of(name)), Model(root, dtype=dtype_of(name))
     for model, kernels in zip(pair, ("required", "off"), strict=True):
         model.options["kernels"] = kernels
         model.options["collect_history"] = 1

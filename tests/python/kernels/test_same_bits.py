@@ -29,6 +29,7 @@ from values import of_array
 from neml2_capi import Error, Model
 from neml2_capi.cli.commands import neml2_capi as command
 from neml2_capi.kernels.build import build
+from neml2_capi.kernels.folder import checksum, read_metadata, write_metadata
 from neml2_capi.kernels.layout import named
 from neml2_capi.kernels.loaded import load
 from neml2_capi.kernels.program import Program
@@ -103,17 +104,31 @@ def test_a_model_whose_objects_were_built_again_gives_the_same_bits(
     tmp_path: Path, cc: str, name: str
 ) -> None:
     given = with_kernels(name)
-    # An object that is loaded stays so, under its path: each has a path of its own.
-    deleted, built = (shutil.copytree(given, tmp_path / kind / name) for kind in ("a", "b"))
-    for root in (deleted, built):
-        for made in root.rglob("*.so"):
-            made.unlink()
-    with pytest.raises(Error, match=r"\.so cannot be loaded"):
-        evaluated(deleted, name)
+    built = shutil.copytree(given, tmp_path / name)
+    for made in built.rglob("*.so"):
+        made.unlink()
+    with pytest.raises(Error, match=r"\.so is missing.*build-kernels"):
+        evaluated(built, name)
     words = ["build-kernels", str(built), "--cc", cc, "--target", native_target()]
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.output
     assert evaluated(built, name) == evaluated(given, name)
+
+
+def test_a_process_takes_an_object_that_was_built_again(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(with_kernels("elasticity"), tmp_path / "elasticity"))
+    strain = np.full((POINTS, 6), 1e-3)
+    before = Model(root).forward({"strain": strain})["stress"]
+    (source,) = root.glob("kernels/*/elasticity.c")
+    source.write_text(source.read_text().replace("stress[5] = ", "stress[5] = 2.0 * "))
+    document = read_metadata(source.parent)
+    (kernel,) = (k for k in document["kernels"] if k["source"] == source.name)
+    kernel["source_checksum"] = checksum(source)
+    write_metadata(source.parent, document)
+    build(source.parent, [native_target()])
+    after = Model(root).forward({"strain": strain})["stress"]
+    np.testing.assert_array_equal(after[:, 5], 2.0 * before[:, 5])
+    np.testing.assert_array_equal(after[:, :5], before[:, :5])
 
 
 def evaluated(root: Path, name: str) -> dict[str, bytes]:
