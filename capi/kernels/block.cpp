@@ -45,7 +45,12 @@ class Block {
   template <class X>
   void rows(const Bound<T>& array, X* (&row)[lanes]) const {
     X* const first = at(array, begin_);
-    for (int l = 0; l < lanes; ++l) row[l] = first + (l < used_ ? l : used_ - 1) * array.stride;
+    if (used_ == lanes) {
+#pragma GCC unroll 16
+      for (int l = 0; l < lanes; ++l) row[l] = first + l * array.stride;
+    } else {
+      for (int l = 0; l < lanes; ++l) row[l] = first + (l < used_ ? l : used_ - 1) * array.stride;
+    }
   }
 
   void gather() {

@@ -121,13 +121,15 @@ inline void pair_to_vectors(const double* const*, std::int64_t, double*) {}
 inline void pair_to_rows(const double*, double* const*, std::int64_t) {}
 #endif
 
-// Rows of `count` numbers, one for each lane, to vectors; and back.
+// Rows of `count` numbers, one for each lane, to vectors; and back. Where `count` is a constant, no loop is left.
 template <class T>
-[[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
+[[gnu::always_inline]] inline void transpose(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_pairs && std::is_same_v<T, double>)
+  if constexpr (has_pairs && std::is_same_v<T, double>) {
+#pragma GCC unroll 3
     for (; c + 2 <= count; c += 2) pair_to_vectors(rows, c, vectors + c * lanes);
+  }
   for (; c < count; ++c) {
     Lanes<T> v;
     for (int l = 0; l < lanes; ++l) v[l] = rows[l][c];
@@ -136,13 +138,32 @@ template <class T>
 }
 
 template <class T>
-[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
+[[gnu::always_inline]] inline void transpose(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
-  if constexpr (has_pairs && std::is_same_v<T, double>)
+  if constexpr (has_pairs && std::is_same_v<T, double>) {
+#pragma GCC unroll 3
     for (; c + 2 <= count; c += 2) pair_to_rows(vectors + c * lanes, rows, c);
+  }
   for (; c < count; ++c)
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
+}
+
+// Most arrays hold a symmetric tensor, or a number.
+template <class T>
+[[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
+  if (count == 6)
+    transpose<T>(rows, vectors, 6);
+  else
+    transpose<T>(rows, vectors, count);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
+  if (count == 6)
+    transpose<T>(vectors, rows, 6);
+  else
+    transpose<T>(vectors, rows, count);
 }
 
 // Of the doubles of a block of T.

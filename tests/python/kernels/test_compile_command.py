@@ -70,6 +70,7 @@ def test_packages_and_kernels_are_written_together(tmp_path: Path) -> None:
 
 def test_a_folder_of_kernels_disturbs_no_artifact(tmp_path: Path) -> None:
     root = shutil.copytree(ROOT / "examples" / "artifacts" / "elasticity", tmp_path / "elasticity")
+    shutil.rmtree(root / "kernels")
     strain = np.full((3, 6), 1e-3)
     before = neml2_capi.Model(root).forward({"strain": strain})["stress"]
     (root / "kernels" / "float64").mkdir(parents=True)
@@ -78,6 +79,7 @@ def test_a_folder_of_kernels_disturbs_no_artifact(tmp_path: Path) -> None:
     np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_packages_for_a_target_of_kernels_alone_are_refused(tmp_path: Path) -> None:
     done = compiled(tmp_path, "--target", "aarch64")
     assert done.returncode == 2
