@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from neml2_capi.export._compile import TRACED_POINTS, compile_program, export
+from neml2_capi.export._compile import TRACED_POINTS, compile_program, decomposed, traced
 from neml2_capi.export._points import PointFunction, Shape, batched
 from neml2_capi.export._variables import Pairs, Parameter, Variable
+from neml2_capi.kernels.build import build
+from neml2_capi.kernels.folder import KernelError, write_sources
+from neml2_capi.kernels.program import NoKernel, Program
+from neml2_capi.kernels.trace import read
 
 Json = dict[str, Any]
 
 
 class Artifact:
-    """An artifact for the CPU that is being written: DIR/metadata.json and DIR/cpu/DTYPE/*.pt2."""
+    """An artifact for the CPU that is being written: DIR/metadata.json and DIR/cpu/DTYPE/*.pt2.
 
-    def __init__(self, folder: Path, dtype: str, target: str) -> None:
+    With `kernels`, which is "auto", "only" or "no", DIR/kernels/DTYPE too.
+    """
+
+    def __init__(self, folder: Path, dtype: str, target: str, kernels: str) -> None:
         self._folder = folder
         self._metadata = folder / "metadata.json"
         self._leaf = folder / "cpu" / dtype
         self._target = target
+        self._kernels = kernels
+        self._programs: dict[str, Program | str] = {}
         self.dtype = getattr(torch, dtype)
 
     def add(self, part: str, function: PointFunction, shapes: Sequence[Shape]) -> str:
@@ -39,16 +50,37 @@ class Artifact:
 
     def _compile(self, part: str, module: Any, shapes: Sequence[Shape]) -> str:
         examples = tuple(torch.zeros((TRACED_POINTS, *s), dtype=self.dtype) for s in shapes)
-        program = export(module, examples, [0] * len(shapes))
+        program = traced(module, examples, [0] * len(shapes))
         name = f"{self._folder.name}{part}.pt2"
         self._metadata.unlink(missing_ok=True)  # of an artifact that was here before
-        compile_program(program, self._leaf / name, self._target)
+        if self._kernels != "no":
+            try:
+                self._programs[name] = read(program)
+            except NoKernel as reason:
+                self._programs[name] = str(reason)
+        if self._kernels != "only":
+            compile_program(decomposed(program), self._leaf / name, self._target)
         return name
 
     def write(self, metadata: Json) -> None:
         """Write the metadata, after all packages: a folder with metadata is whole."""
         text = json.dumps({"schema_version": 14, "type": "composed", **metadata}, indent=2)
+        self._metadata.parent.mkdir(parents=True, exist_ok=True)
+        if self._kernels == "only":
+            shutil.rmtree(self._leaf, ignore_errors=True)
+        shutil.rmtree(self._folder / "kernels" / self._leaf.name, ignore_errors=True)
+        if self._kernels != "no":
+            self._write_kernels(json.loads(text))
         self._metadata.write_text(text + "\n")
+
+    def _write_kernels(self, metadata: Json) -> None:
+        where = self._leaf.relative_to(self._folder).as_posix()
+        versions = {"torch": torch.__version__}
+        folder = write_sources(self._folder, where, self._programs, metadata, versions)
+        try:
+            build(folder)
+        except KernelError as error:
+            warnings.warn(f"{error}. The sources of kernels are in {folder}.", stacklevel=4)
 
 
 def envelope(

@@ -33,6 +33,13 @@ def batch() -> Any:
 def export(
     module: Any, inputs: tuple[Any, ...], axes: Sequence[int | None], what: str = "the module"
 ) -> Any:
+    """A module or function as an ExportedProgram for Inductor; see traced()."""
+    return decomposed(traced(module, inputs, axes, what), what)
+
+
+def traced(
+    module: Any, inputs: tuple[Any, ...], axes: Sequence[int | None], what: str = "the module"
+) -> Any:
     """A module or function as an ExportedProgram whose batch is axis `axes[i]` of input i.
 
     FatalError with torch's reason where it cannot be exported, with a fixed batch for example.
@@ -42,14 +49,24 @@ def export(
     packed = Positional(module)
     try:
         with torch.no_grad(), _without_deprecations():
-            program = torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
+            return torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
+    except Exception as error:
+        raise _refused(what, error) from error
+
+
+def decomposed(program: Any, what: str = "the module") -> Any:
+    """A traced program in the operators that Inductor compiles."""
+    try:
+        with torch.no_grad(), _without_deprecations():
             program = program.run_decompositions()
     except Exception as error:
-        raise FatalError(
-            f"torch cannot export {what}: {error}", lib.NEML2_ERROR_UNSUPPORTED
-        ) from error
+        raise _refused(what, error) from error
     _multiply_outer_products(program.graph_module)
     return program
+
+
+def _refused(what: str, error: Exception) -> FatalError:
+    return FatalError(f"torch cannot export {what}: {error}", lib.NEML2_ERROR_UNSUPPORTED)
 
 
 def _multiply_outer_products(graph_module: Any) -> None:

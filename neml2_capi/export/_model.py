@@ -38,6 +38,7 @@ def model(
     miters: int = 25,
     dtype: str = "float64",
     target: str = "x86-64-v3",
+    kernels: str = "auto",
 ) -> Path:
     """Compile a material law to an artifact.
 
@@ -102,6 +103,9 @@ def model(
         "float64" or "float32".
     target
         As in export.package().
+    kernels
+        Point kernels in C beside the packages: "auto" writes them, and builds them where there is a
+        C compiler; "only" leaves the packages out, which takes seconds; "no" writes none.
 
     Returns
     -------
@@ -132,11 +136,15 @@ def model(
             f"the element type of a model is 'float64' or 'float32', not {dtype!r}",
             lib.NEML2_ERROR_DTYPE,
         )
+    if kernels not in ("auto", "only", "no"):
+        raise FatalError(
+            f"kernels are 'auto', 'only' or 'no', not {kernels!r}", lib.NEML2_ERROR_ARGUMENT
+        )
     taken = declared("givens" if implicit else "inputs", givens if implicit else inputs)
     made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
     require_different_names(taken, made, promoted_parameters)
     by_input, by_parameter = requested(derivatives, made, taken, promoted_parameters)
-    artifact = Artifact(folder, dtype, target)
+    artifact = Artifact(folder, dtype, target, kernels)
     if implicit:
         residual = Law(law, (made, taken, promoted_parameters), made)
         solved = ImplicitSegment(artifact, residual, made, taken, promoted_parameters)

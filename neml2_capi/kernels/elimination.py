@@ -19,6 +19,8 @@ from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 
 #: By how much the products that change a pivot may exceed it, before and after.
 GROWTH = 1e3
+#: By how much the products that make an unknown may exceed it: so much of it is round-off.
+LOSS = 1e8
 #: More unknowns than these are left to a loop.
 MOST_UNKNOWNS = 40
 
@@ -128,9 +130,9 @@ class _Matrix:
                     nodes[column] = self._node(forms[column], value)
         return made
 
-    def holds_one(self, row: int, column: int) -> bool:
-        """Whether an entry has a constant part: it does not vanish where nothing flows."""
-        return _ONE in self._forms[row][column]
+    def constant(self, row: int, column: int) -> float:
+        """The constant part of an entry, which does not vanish where nothing flows."""
+        return abs(self._forms[row][column].get(_ONE, 0.0))
 
     def _best(self) -> tuple[int, int, int] | None:
         columns = range(len(self._forms))
@@ -176,22 +178,35 @@ def _eliminated(s: Scalars, matrix: _Matrix, sides: list[Node]) -> tuple[list[No
                     rows[i][j] = s.sub(rows[i][j], change)
                     changes[i, j].append(change)
             sides[i] = s.sub(sides[i], s.mul(factor, sides[row]))
+    checks = [
+        _good(s, matrix.rows[i][j], rows[i][j], changes[i, j])
+        for i, j in pivots
+        if constant_of(rows[i][j]) in (None, 0)
+    ]
+    filled = [place for place, (i, j) in enumerate(pivots) if _is_zero(matrix.rows[i][j])]
     solution = list(sides)
     for place in range(total - 1, -1, -1):
         row, column = pivots[place]
-        value = sides[row]
+        value, size = sides[row], s.function("abs", sides[row])
         for _, other in pivots[place + 1 :]:
-            value = s.sub(value, s.mul(rows[row][other], solution[other]))
+            product = s.mul(rows[row][other], solution[other])
+            value, size = s.sub(value, product), s.add(size, s.function("abs", product))
+        # A later pivot that was made of nothing does not tell whether this one was too small, so
+        # that nothing was left of an equation. Its constant part tells, or else its own unknown.
+        if filled and place < filled[-1]:
+            if (part := matrix.constant(row, column)) >= 1.0 / GROWTH:
+                most, found, least = GROWTH, rows[row][column], s.constant(part)
+            else:
+                most, found, least = LOSS, value, size
+            checks.append(s.ge(s.mul(s.constant(most), s.function("abs", found)), least))
         solution[column] = s.div(value, rows[row][column])
-    # A pivot that was zero from the beginning leaves what is not finite: that is not trusted.
-    checks = [
-        _good(s, matrix.rows[i][j], rows[i][j], changes[i, j]) for i, j in pivots if changes[i, j]
-    ]
     return solution, s.number(functools.reduce(s.and_, checks)) if checks else s.constant(1.0)
 
 
 def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node]) -> Node:
     """Whether a pivot is much smaller than the sum of what it is made of, at no time."""
+    if not changes:
+        return s.gt(s.function("abs", after), s.constant(0.0))
     size = s.function("abs", changes[0])
     for change in changes[1:]:
         size = s.add(size, s.function("abs", change))
@@ -210,7 +225,7 @@ def _cheapest(
     def cost(place: tuple[int, int]) -> tuple[bool, bool, int, bool]:
         i, j = place
         zero = _is_zero(rows[i][j])
-        return zero, not matrix.holds_one(i, j), heights[j] * widths[i], i != j
+        return zero, not matrix.constant(i, j), heights[j] * widths[i], i != j
 
     return min(((i, j) for i in left for j in columns), key=cost)
 

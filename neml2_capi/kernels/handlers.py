@@ -142,6 +142,16 @@ def diagonal(a: Arrays, x: Nodes, offset: int = 0, first: int = 0, second: int =
     return np.diagonal(x, offset, first, second)
 
 
+def diagonal_scatter(
+    a: Arrays, x: Nodes, y: Nodes, offset: int = 0, first: int = 0, second: int = 1
+) -> Nodes:
+    result: Nodes = x.copy()
+    square = np.moveaxis(result, (first, second), (-2, -1))
+    k = np.arange(y.shape[-1])
+    square[..., k + max(-offset, 0), k + max(offset, 0)] = y
+    return result
+
+
 def diag_embed(a: Arrays, x: Nodes, offset: int = 0, first: int = -2, second: int = -1) -> Nodes:
     if (offset, first, second) != (0, -2, -1):
         raise NoKernel("diag_embed is known for the last two axes only")

@@ -202,6 +202,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.slice_scatter.default": lambda a, x, y, axis=0, start=None, end=None, step=1: (
         does.scatter(a, x, y, axis, slice(start, end, step))
     ),
+    "aten.diagonal_scatter.default": does.diagonal_scatter,
     "aten.index_put.default": does.index_put,
     # Written in place
     "aten.fill_.Scalar": does.assign,

@@ -142,6 +142,7 @@ def main(folder: Path) -> None:
         outputs={"stress": "SR2", "energy": "Scalar"},
         parameters={"E": YOUNG, "nu": POISSON},
         derivatives=["stress:strain", "energy:strain", "stress:E"],
+        kernels="no",
     )
     export.model(
         mixture,
@@ -150,8 +151,9 @@ def main(folder: Path) -> None:
         outputs={"stress": "SR2"},
         derivatives=["stress:fractions"],
         dtype="float32",
+        kernels="no",
     )
-    export.model(perzyna, folder / "perzyna", **PERZYNA, rtol=1e-12)
+    export.model(perzyna, folder / "perzyna", **PERZYNA, rtol=1e-12, kernels="no")
 
 
 if __name__ == "__main__":

@@ -90,8 +90,15 @@ def interrupted_at_half(
     command: list[str], directory: Path, stop: signal.Signals, **options: Any
 ) -> tuple[int, str]:
     """Start a sweep that waits at half, and stop all of its processes there; how it ended."""
+    # A shell has its background jobs, and all that they start, ignore SIGINT.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heed,
+        **options,
     ) as process:
         try:
             while made(directory) < HALF:

@@ -133,6 +133,23 @@ def test_a_step_with_a_bad_pivot_is_not_trusted(pivot: float) -> None:
     np.testing.assert_allclose(step[[0, 2]], expected[[0, 2]], rtol=1e-10)
 
 
+@pytest.mark.parametrize("pivot", [0.0, 1e-20, 1e-12, 1.0])
+def test_a_pivot_that_hides_an_equation_is_not_trusted(pivot: float) -> None:
+    """[[0, a], [b, pivot]]: the second row is eliminated first, for its constant."""
+
+    def entry(i: int, j: int) -> Entry:
+        known = {(0, 0): 0.0, (1, 1): pivot}.get((i, j))
+        return lambda s, x: x(2 * i + j) if known is None else s.constant(known)
+
+    entries = [[entry(i, j) for j in range(2)] for i in range(2)]
+    x = 1.0 + random(2, 3)
+    step, expected, trusted = solved(jacobian_of(entries, [2]), [2], x)
+    good = pivot in (0.0, 1.0)
+    assert trusted.tolist() == [float(good)] * 3
+    if good:
+        np.testing.assert_allclose(step, expected, rtol=1e-10)
+
+
 def test_what_is_no_jacobian_has_no_step() -> None:
     jacobian = jacobian_of(dense(3), [3])
     assert newton_step(jacobian, [2]) is None

@@ -2,7 +2,7 @@
  *
  * Model viscoplastic, cpu/float64/viscoplastic_solve.pt2; made with neml2 3.1.0, torch 2.13.0.
  * Graph: 0 nodes of ATen, SHA-256 a5ecfefe7af4e318dccc8cd224e14196ba25c2bcb1535e7cb7a043386eab4edc.
- * Kernel: 2543 operations on float64 a point.
+ * Kernel: 2616 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
 #include "functions.h"
@@ -578,9 +578,10 @@ FUNCTION void run_0(const void *const *inputs, void *const *outputs, const void 
   const lanes v1454 = 1.0 / v1424;
   shared[149] = v1454;
   const lanes output_1_9 = output_1[9];
-  shared[150] = output_1_9 - v245 * output_1_0 - v251 * output_1_1 - v257 * output_1_2 - v263 * output_1_3 -
-                v269 * output_1_4 - v275 * output_1_5 - output_1_6 * v618 - v668 * v743 - v823 * v907 - v981 * v1046 -
-                v1114 * v1162 - v1224 * v1257 - v1313 * v1339 - v1329 * v1389 - v1388 * v1422;
+  const lanes v1432 = output_1_9 - v245 * output_1_0 - v251 * output_1_1 - v257 * output_1_2 - v263 * output_1_3 -
+                      v269 * output_1_4 - v275 * output_1_5 - output_1_6 * v618 - v668 * v743 - v823 * v907 -
+                      v981 * v1046 - v1114 * v1162 - v1224 * v1257 - v1313 * v1339 - v1329 * v1389 - v1388 * v1422;
+  shared[150] = v1432;
   const lanes output_0_257 = output_0[257];
   const lanes v282 = output_0_257 - output_0_263;
   shared[151] = v282;
@@ -633,78 +634,85 @@ FUNCTION void run_0(const void *const *inputs, void *const *outputs, const void 
   const lanes v572 = output_0_196 - output_0_6 * v246 - output_0_25 * v252 - output_0_44 * v258 - output_0_63 * v264 -
                      output_0_82 * v270 - output_0_101 * v276;
   const lanes v627 = v572 * v599;
-  shared[163] = v627;
   const lanes output_0_203 = output_0[203];
   const lanes v629 = output_0_203 - output_0_7 * v246 - output_0_26 * v252 - output_0_45 * v258 - output_0_64 * v264 -
                      output_0_83 * v270 - output_0_102 * v276 - output_0_121 * v627;
   const lanes v757 = v629 * v714;
-  shared[164] = v757;
+  shared[163] = v757;
   const lanes v761 = v282 * v757;
-  shared[165] = v761;
+  shared[164] = v761;
   const lanes output_0_204 = output_0[204];
   const lanes v765 = output_0_204 - output_0_8 * v246 - output_0_27 * v252 - output_0_46 * v258 - output_0_65 * v264 -
                      output_0_84 * v270 - output_0_103 * v276 - output_0_122 * v627 - v658 * v757;
   const lanes v920 = v765 * v880;
-  shared[166] = v920;
+  shared[165] = v920;
   const lanes v924 = v807 * v920;
-  shared[167] = v924;
+  shared[166] = v924;
   const lanes output_0_205 = output_0[205];
   const lanes v928 = output_0_205 - output_0_9 * v246 - output_0_28 * v252 - output_0_47 * v258 - output_0_66 * v264 -
                      output_0_85 * v270 - output_0_104 * v276 - output_0_123 * v627 - v660 * v757 - v815 * v920;
   const lanes v1058 = v928 * v1021;
-  shared[168] = v1058;
+  shared[167] = v1058;
   const lanes v1062 = v967 * v1058;
-  shared[169] = v1062;
+  shared[168] = v1062;
   const lanes output_0_206 = output_0[206];
   const lanes v1066 = output_0_206 - output_0_10 * v246 - output_0_29 * v252 - output_0_48 * v258 - output_0_67 * v264 -
                       output_0_86 * v270 - output_0_105 * v276 - output_0_124 * v627 - v662 * v757 - v817 * v920 -
                       v975 * v1058;
   const lanes v1173 = v1066 * v1139;
-  shared[170] = v1173;
+  shared[169] = v1173;
   const lanes v1177 = v1102 * v1173;
-  shared[171] = v1177;
+  shared[170] = v1177;
   const lanes output_0_207 = output_0[207];
   const lanes v1181 = output_0_207 - output_0_11 * v246 - output_0_30 * v252 - output_0_49 * v258 - output_0_68 * v264 -
                       output_0_87 * v270 - output_0_106 * v276 - output_0_125 * v627 - v664 * v757 - v819 * v920 -
                       v977 * v1058 - v1110 * v1173;
   const lanes v1267 = v1181 * v1236;
-  shared[172] = v1267;
+  shared[171] = v1267;
   const lanes v1271 = v1214 * v1267;
-  shared[173] = v1271;
+  shared[172] = v1271;
   const lanes output_0_208 = output_0[208];
   const lanes v1275 = output_0_208 - output_0_12 * v246 - output_0_31 * v252 - output_0_50 * v258 - output_0_69 * v264 -
                       output_0_88 * v270 - output_0_107 * v276 - output_0_126 * v627 - v666 * v757 - v821 * v920 -
                       v979 * v1058 - v1112 * v1173 - v1222 * v1267;
   const lanes v1348 = v1275 * v1314;
-  shared[174] = v1348;
+  shared[173] = v1348;
   const lanes v1353 = v1305 * v1348;
-  shared[175] = v1353;
+  shared[174] = v1353;
   const lanes v1350 = v246 - v279 * v757 - v801 * v920 - v961 * v1058 - v1096 * v1173 - v1208 * v1267 - v1299 * v1348;
   const lanes v1397 = v1350 * v1375;
-  shared[176] = v1397;
+  shared[175] = v1397;
   const lanes v1401 = v1323 * v1397;
-  shared[177] = v1401;
+  shared[176] = v1401;
   const lanes v1399 =
       v252 - v280 * v757 - v803 * v920 - v963 * v1058 - v1098 * v1173 - v1210 * v1267 - v1301 * v1348 - v1319 * v1397;
   const lanes v1433 = v1399 * v1421;
-  shared[178] = v1433;
+  shared[177] = v1433;
   const lanes v1436 = v1382 * v1433;
-  shared[179] = v1436;
+  shared[178] = v1436;
   const lanes v1435 = v258 - v281 * v757 - v805 * v920 - v965 * v1058 - v1100 * v1173 - v1212 * v1267 - v1303 * v1348 -
                       v1321 * v1397 - v1380 * v1433;
   const lanes v1455 = v1435 * v1454;
-  shared[180] = v1455;
+  shared[179] = v1455;
   const lanes v1456 = v1426 * v1455;
-  shared[181] = v1456;
+  shared[180] = v1456;
   const lanes v1457 = v264 - v761 - v924 - v1062 - v1177 - v1271 - v1353 - v1401 - v1436 - v1456;
-  shared[182] = v1457;
-  shared[183] = 1.0 / v1457;
-  shared[184] = v246 * output_1_0;
-  shared[185] = v252 * output_1_1;
-  shared[186] = v258 * output_1_2;
-  shared[187] = v264 * output_1_3;
-  shared[188] = v270 * output_1_4;
-  shared[189] = v276 * output_1_5;
+  shared[181] = v1457;
+  shared[182] = 1.0 / v1457;
+  const lanes output_1_10 = output_1[10];
+  shared[183] = output_1_10 - v246 * output_1_0 - v252 * output_1_1 - v258 * output_1_2 - v264 * output_1_3 -
+                v270 * output_1_4 - v276 * output_1_5 - output_1_6 * v627 - v668 * v757 - v823 * v920 - v981 * v1058 -
+                v1114 * v1173 - v1224 * v1267 - v1313 * v1348 - v1329 * v1397 - v1388 * v1433 - v1432 * v1455;
+  const lanes output_0_258 = output_0[258];
+  const lanes v283 = output_0_258 - output_0_264;
+  shared[184] = v283;
+  shared[185] = v283 * v757;
+  const lanes output_0_277 = output_0[277];
+  const lanes v809 = output_0_277 - output_0_283 - v283 * v799;
+  shared[186] = v809;
+  shared[187] = v809 * v920;
+  const lanes output_0_296 = output_0[296];
+  shared[188] = output_0_296 - output_0_302 - v283 * v824 - v809 * v959;
 }
 
 FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void *results, lanes *shared) {
@@ -713,54 +721,17 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   lanes *const step = outputs[0];
   lanes *const trusted = outputs[1];
   (void)results;
-  const lanes output_1_6 = output_1[6];
-  const lanes v627 = shared[163];
-  const lanes v668 = shared[87];
-  const lanes v757 = shared[164];
-  const lanes v823 = shared[88];
-  const lanes v920 = shared[166];
-  const lanes v981 = shared[89];
-  const lanes v1058 = shared[168];
-  const lanes v1114 = shared[90];
-  const lanes v1173 = shared[170];
-  const lanes v1224 = shared[91];
-  const lanes v1267 = shared[172];
-  const lanes v1313 = shared[92];
-  const lanes v1348 = shared[174];
-  const lanes v1329 = shared[93];
-  const lanes v1397 = shared[176];
-  const lanes v1388 = shared[120];
-  const lanes v1433 = shared[178];
-  const lanes v1432 = shared[150];
-  const lanes v1455 = shared[180];
-  const lanes output_1_10 = output_1[10];
-  const lanes v335 = shared[184];
-  const lanes v383 = shared[185];
-  const lanes v431 = shared[186];
-  const lanes v479 = shared[187];
-  const lanes v527 = shared[188];
-  const lanes v579 = shared[189];
-  const lanes v1463 = output_1_10 - v335 - v383 - v431 - v479 - v527 - v579 - output_1_6 * v627 - v668 * v757 -
-                      v823 * v920 - v981 * v1058 - v1114 * v1173 - v1224 * v1267 - v1313 * v1348 - v1329 * v1397 -
-                      v1388 * v1433 - v1432 * v1455;
-  const lanes output_0_258 = output_0[258];
-  const lanes output_0_264 = output_0[264];
-  const lanes v283 = output_0_258 - output_0_264;
-  const lanes v799 = shared[10];
-  const lanes output_0_277 = output_0[277];
-  const lanes output_0_283 = output_0[283];
-  const lanes v809 = output_0_277 - output_0_283 - v283 * v799;
-  const lanes v824 = shared[19];
-  const lanes v959 = shared[20];
-  const lanes output_0_296 = output_0[296];
-  const lanes output_0_302 = output_0[302];
-  const lanes v969 = output_0_296 - output_0_302 - v283 * v824 - v809 * v959;
+  const lanes v969 = shared[188];
+  const lanes v1058 = shared[167];
+  const lanes v283 = shared[184];
   const lanes v838 = shared[31];
+  const lanes v809 = shared[186];
   const lanes v982 = shared[32];
   const lanes v1094 = shared[33];
   const lanes output_0_315 = output_0[315];
   const lanes output_0_321 = output_0[321];
   const lanes v1104 = output_0_315 - output_0_321 - v283 * v838 - v809 * v982 - v969 * v1094;
+  const lanes v1173 = shared[169];
   const lanes v852 = shared[46];
   const lanes v995 = shared[47];
   const lanes v1115 = shared[48];
@@ -768,6 +739,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes output_0_334 = output_0[334];
   const lanes output_0_340 = output_0[340];
   const lanes v1216 = output_0_334 - output_0_340 - v283 * v852 - v809 * v995 - v969 * v1115 - v1104 * v1206;
+  const lanes v1267 = shared[171];
   const lanes v866 = shared[64];
   const lanes v1008 = shared[65];
   const lanes v1127 = shared[66];
@@ -777,6 +749,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes output_0_359 = output_0[359];
   const lanes v1307 =
       output_0_353 - output_0_359 - v283 * v866 - v809 * v1008 - v969 * v1127 - v1104 * v1225 - v1216 * v1297;
+  const lanes v1348 = shared[173];
   const lanes v715 = shared[8];
   const lanes v881 = shared[17];
   const lanes v1022 = shared[29];
@@ -785,6 +758,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1315 = shared[83];
   const lanes v267 = shared[2];
   const lanes v1325 = v267 - v283 * v715 - v809 * v881 - v969 * v1022 - v1104 * v1140 - v1216 * v1237 - v1307 * v1315;
+  const lanes v1397 = shared[175];
   const lanes v729 = shared[104];
   const lanes v894 = shared[106];
   const lanes v1034 = shared[108];
@@ -795,6 +769,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v268 = shared[102];
   const lanes v1384 =
       v268 - v283 * v729 - v809 * v894 - v969 * v1034 - v1104 * v1151 - v1216 * v1247 - v1307 * v1330 - v1325 * v1376;
+  const lanes v1433 = shared[177];
   const lanes v743 = shared[132];
   const lanes v907 = shared[134];
   const lanes v1046 = shared[136];
@@ -806,8 +781,11 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v269 = shared[130];
   const lanes v1428 = v269 - v283 * v743 - v809 * v907 - v969 * v1046 - v1104 * v1162 - v1216 * v1257 - v1307 * v1339 -
                       v1325 * v1389 - v1384 * v1422;
+  const lanes v1455 = shared[179];
   const lanes v270 = shared[161];
-  const lanes v1459 = v270 - v283 * v757 - v809 * v920 - v969 * v1058 - v1104 * v1173 - v1216 * v1267 - v1307 * v1348 -
+  const lanes v762 = shared[185];
+  const lanes v925 = shared[187];
+  const lanes v1459 = v270 - v762 - v925 - v969 * v1058 - v1104 * v1173 - v1216 * v1267 - v1307 * v1348 -
                       v1325 * v1397 - v1384 * v1433 - v1428 * v1455;
   const lanes output_0_213 = output_0[213];
   const lanes output_0_220 = output_0[220];
@@ -980,7 +958,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1426 = shared[159];
   const lanes v1466 = v265 - v282 * v771 - v807 * v933 - v967 * v1070 - v1102 * v1184 - v1214 * v1277 - v1305 * v1357 -
                       v1323 * v1405 - v1382 * v1440 - v1426 * v1464;
-  const lanes v1476 = shared[183];
+  const lanes v1476 = shared[182];
   const lanes v1477 = v1466 * v1476;
   const lanes v1478 = v1459 * v1477;
   const lanes v1479 = v271 - v776 - v938 - v1075 - v1189 - v1282 - v1363 - v1410 - v1444 - v1467 - v1478;
@@ -991,6 +969,17 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes output_1_3 = output_1[3];
   const lanes output_1_4 = output_1[4];
   const lanes output_1_5 = output_1[5];
+  const lanes output_1_6 = output_1[6];
+  const lanes v668 = shared[87];
+  const lanes v823 = shared[88];
+  const lanes v981 = shared[89];
+  const lanes v1114 = shared[90];
+  const lanes v1224 = shared[91];
+  const lanes v1313 = shared[92];
+  const lanes v1329 = shared[93];
+  const lanes v1388 = shared[120];
+  const lanes v1432 = shared[150];
+  const lanes v1463 = shared[183];
   const lanes output_1_11 = output_1[11];
   const lanes v1483 = output_1_11 - v247 * output_1_0 - v253 * output_1_1 - v259 * output_1_2 - v265 * output_1_3 -
                       v271 * output_1_4 - v277 * output_1_5 - output_1_6 * v636 - v668 * v771 - v823 * v933 -
@@ -999,9 +988,12 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes output_0_259 = output_0[259];
   const lanes output_0_265 = output_0[265];
   const lanes v284 = output_0_259 - output_0_265;
+  const lanes v799 = shared[10];
   const lanes output_0_278 = output_0[278];
   const lanes output_0_284 = output_0[284];
   const lanes v811 = output_0_278 - output_0_284 - v284 * v799;
+  const lanes v824 = shared[19];
+  const lanes v959 = shared[20];
   const lanes output_0_297 = output_0[297];
   const lanes output_0_303 = output_0[303];
   const lanes v971 = output_0_297 - output_0_303 - v284 * v824 - v811 * v959;
@@ -1023,6 +1015,8 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v275 = shared[131];
   const lanes v1430 = v275 - v284 * v743 - v811 * v907 - v971 * v1046 - v1106 * v1162 - v1218 * v1257 - v1309 * v1339 -
                       v1327 * v1389 - v1386 * v1422;
+  const lanes v757 = shared[163];
+  const lanes v920 = shared[165];
   const lanes v276 = shared[162];
   const lanes v1461 = v276 - v284 * v757 - v811 * v920 - v971 * v1058 - v1106 * v1173 - v1218 * v1267 - v1309 * v1348 -
                       v1327 * v1397 - v1386 * v1433 - v1430 * v1455;
@@ -1108,83 +1102,123 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1487 = v1461 * v1484;
   const lanes v1491 = v1481 * v1490;
   const lanes v1492 = v278 - v791 - v952 - v1088 - v1201 - v1293 - v1373 - v1419 - v1452 - v1474 - v1487 - v1491;
-  const lanes v1495 = v1494 / v1492;
-  const lanes v1498 = v1489 * (v1483 - v1481 * v1495);
-  const lanes v1502 = v1476 * (v1463 - v1459 * v1498 - v1461 * v1495);
-  const lanes v1507 = v1454 * (v1432 - v1426 * v1502 - v1428 * v1498 - v1430 * v1495);
-  const lanes v1513 = v1421 * (v1388 - v1380 * v1507 - v1382 * v1502 - v1384 * v1498 - v1386 * v1495);
-  const lanes v1520 = v1375 * (v1329 - v1319 * v1513 - v1321 * v1507 - v1323 * v1502 - v1325 * v1498 - v1327 * v1495);
-  const lanes v1527 =
-      v1313 - v1299 * v1520 - v1301 * v1513 - v1303 * v1507 - v1305 * v1502 - v1307 * v1498 - v1309 * v1495;
-  const lanes v1528 = v1314 * v1527;
-  const lanes v1536 = v1224 - v1222 * v1528 - v1208 * v1520 - v1210 * v1513 - v1212 * v1507 - v1214 * v1502 -
-                      v1216 * v1498 - v1218 * v1495;
-  const lanes v1537 = v1236 * v1536;
-  const lanes v1546 = v1114 - v1110 * v1537 - v1112 * v1528 - v1096 * v1520 - v1098 * v1513 - v1100 * v1507 -
-                      v1102 * v1502 - v1104 * v1498 - v1106 * v1495;
-  const lanes v1547 = v1139 * v1546;
-  const lanes v1557 = v981 - v975 * v1547 - v977 * v1537 - v979 * v1528 - v961 * v1520 - v963 * v1513 - v965 * v1507 -
-                      v967 * v1502 - v969 * v1498 - v971 * v1495;
-  const lanes v1558 = v1021 * v1557;
-  const lanes v1569 = v823 - v815 * v1558 - v817 * v1547 - v819 * v1537 - v821 * v1528 - v801 * v1520 - v803 * v1513 -
-                      v805 * v1507 - v807 * v1502 - v809 * v1498 - v811 * v1495;
-  const lanes v1570 = v880 * v1569;
-  const lanes v1582 = v668 - v658 * v1570 - v660 * v1558 - v662 * v1547 - v664 * v1537 - v666 * v1528 - v279 * v1520 -
-                      v280 * v1513 - v281 * v1507 - v282 * v1502 - v283 * v1498 - v284 * v1495;
-  const lanes v1583 = v714 * v1582;
-  const lanes v1590 = output_1_6 - output_0_121 * v1583 - output_0_122 * v1570 - output_0_123 * v1558 -
-                      output_0_124 * v1547 - output_0_125 * v1537 - output_0_126 * v1528;
-  const lanes v1591 = v599 * v1590;
-  step[6] = v1591;
-  const lanes v1812 = v1520 + output_0_6 * v1591 + output_0_7 * v1583 + output_0_8 * v1570 + output_0_9 * v1558 +
-                      output_0_10 * v1547 + output_0_11 * v1537 + output_0_12 * v1528 - output_1_0 - v1520;
-  step[0] = -v1812;
-  const lanes v1810 = v1513 + output_0_25 * v1591 + output_0_26 * v1583 + output_0_27 * v1570 + output_0_28 * v1558 +
-                      output_0_29 * v1547 + output_0_30 * v1537 + output_0_31 * v1528 - output_1_1 - v1513;
-  step[1] = -v1810;
-  const lanes v1808 = v1507 + output_0_44 * v1591 + output_0_45 * v1583 + output_0_46 * v1570 + output_0_47 * v1558 +
-                      output_0_48 * v1547 + output_0_49 * v1537 + output_0_50 * v1528 - output_1_2 - v1507;
-  step[2] = -v1808;
-  const lanes v1806 = v1502 + output_0_63 * v1591 + output_0_64 * v1583 + output_0_65 * v1570 + output_0_66 * v1558 +
-                      output_0_67 * v1547 + output_0_68 * v1537 + output_0_69 * v1528 - output_1_3 - v1502;
-  step[3] = -v1806;
-  const lanes v1804 = v1498 + output_0_82 * v1591 + output_0_83 * v1583 + output_0_84 * v1570 + output_0_85 * v1558 +
-                      output_0_86 * v1547 + output_0_87 * v1537 + output_0_88 * v1528 - output_1_4 - v1498;
-  step[4] = -v1804;
-  const lanes v1802 = v1495 + output_0_101 * v1591 + output_0_102 * v1583 + output_0_103 * v1570 +
-                      output_0_104 * v1558 + output_0_105 * v1547 + output_0_106 * v1537 + output_0_107 * v1528 -
-                      output_1_5 - v1495;
-  step[5] = -v1802;
-  step[7] = v1520 - v1812;
-  step[8] = v1513 - v1810;
-  step[9] = v1507 - v1808;
-  step[10] = v1502 - v1806;
-  step[11] = v1498 - v1804;
-  step[12] = v1495 - v1802;
-  step[13] = v1583 - v1520;
-  step[14] = v1570 - v1513;
-  step[15] = v1558 - v1507;
-  step[16] = v1547 - v1502;
-  step[17] = v1537 - v1498;
-  step[18] = v1528 - v1495;
-  const lanes v1786 = absolute(v278) + absolute(v791) + absolute(v952) + absolute(v1088) + absolute(v1201) +
+  const lanes v1653 = v1494 / v1492;
+  const lanes v1655 = v1481 * v1653;
+  const lanes v1656 = v1483 - v1655;
+  const lanes v1663 = v1489 * v1656;
+  const lanes v1665 = v1459 * v1663;
+  const lanes v1667 = v1461 * v1653;
+  const lanes v1668 = v1463 - v1665 - v1667;
+  const lanes v1674 = v1476 * v1668;
+  const lanes v1676 = v1426 * v1674;
+  const lanes v1678 = v1428 * v1663;
+  const lanes v1680 = v1430 * v1653;
+  const lanes v1681 = v1432 - v1676 - v1678 - v1680;
+  const lanes v1687 = v1454 * v1681;
+  const lanes v1689 = v1380 * v1687;
+  const lanes v1691 = v1382 * v1674;
+  const lanes v1693 = v1384 * v1663;
+  const lanes v1695 = v1386 * v1653;
+  const lanes v1696 = v1388 - v1689 - v1691 - v1693 - v1695;
+  const lanes v1702 = v1421 * v1696;
+  const lanes v1704 = v1319 * v1702;
+  const lanes v1706 = v1321 * v1687;
+  const lanes v1708 = v1323 * v1674;
+  const lanes v1710 = v1325 * v1663;
+  const lanes v1712 = v1327 * v1653;
+  const lanes v1713 = v1329 - v1704 - v1706 - v1708 - v1710 - v1712;
+  const lanes v1719 = v1375 * v1713;
+  const lanes v1726 =
+      v1313 - v1299 * v1719 - v1301 * v1702 - v1303 * v1687 - v1305 * v1674 - v1307 * v1663 - v1309 * v1653;
+  const lanes v1728 = v1314 * v1726;
+  const lanes v1736 = v1224 - v1222 * v1728 - v1208 * v1719 - v1210 * v1702 - v1212 * v1687 - v1214 * v1674 -
+                      v1216 * v1663 - v1218 * v1653;
+  const lanes v1738 = v1236 * v1736;
+  const lanes v1747 = v1114 - v1110 * v1738 - v1112 * v1728 - v1096 * v1719 - v1098 * v1702 - v1100 * v1687 -
+                      v1102 * v1674 - v1104 * v1663 - v1106 * v1653;
+  const lanes v1749 = v1139 * v1747;
+  const lanes v1759 = v981 - v975 * v1749 - v977 * v1738 - v979 * v1728 - v961 * v1719 - v963 * v1702 - v965 * v1687 -
+                      v967 * v1674 - v969 * v1663 - v971 * v1653;
+  const lanes v1761 = v1021 * v1759;
+  const lanes v1772 = v823 - v815 * v1761 - v817 * v1749 - v819 * v1738 - v821 * v1728 - v801 * v1719 - v803 * v1702 -
+                      v805 * v1687 - v807 * v1674 - v809 * v1663 - v811 * v1653;
+  const lanes v1774 = v880 * v1772;
+  const lanes v1786 = v668 - v658 * v1774 - v660 * v1761 - v662 * v1749 - v664 * v1738 - v666 * v1728 - v279 * v1719 -
+                      v280 * v1702 - v281 * v1687 - v282 * v1674 - v283 * v1663 - v284 * v1653;
+  const lanes v1788 = v714 * v1786;
+  const lanes v1795 = output_1_6 - output_0_121 * v1788 - output_0_122 * v1774 - output_0_123 * v1761 -
+                      output_0_124 * v1749 - output_0_125 * v1738 - output_0_126 * v1728;
+  const lanes v1798 = v599 * v1795;
+  step[6] = v1798;
+  const lanes v1876 = v1719 + output_0_6 * v1798 + output_0_7 * v1788 + output_0_8 * v1774 + output_0_9 * v1761 +
+                      output_0_10 * v1749 + output_0_11 * v1738 + output_0_12 * v1728 - output_1_0 - v1719;
+  step[0] = -v1876;
+  const lanes v1874 = v1702 + output_0_25 * v1798 + output_0_26 * v1788 + output_0_27 * v1774 + output_0_28 * v1761 +
+                      output_0_29 * v1749 + output_0_30 * v1738 + output_0_31 * v1728 - output_1_1 - v1702;
+  step[1] = -v1874;
+  const lanes v1872 = v1687 + output_0_44 * v1798 + output_0_45 * v1788 + output_0_46 * v1774 + output_0_47 * v1761 +
+                      output_0_48 * v1749 + output_0_49 * v1738 + output_0_50 * v1728 - output_1_2 - v1687;
+  step[2] = -v1872;
+  const lanes v1870 = v1674 + output_0_63 * v1798 + output_0_64 * v1788 + output_0_65 * v1774 + output_0_66 * v1761 +
+                      output_0_67 * v1749 + output_0_68 * v1738 + output_0_69 * v1728 - output_1_3 - v1674;
+  step[3] = -v1870;
+  const lanes v1868 = v1663 + output_0_82 * v1798 + output_0_83 * v1788 + output_0_84 * v1774 + output_0_85 * v1761 +
+                      output_0_86 * v1749 + output_0_87 * v1738 + output_0_88 * v1728 - output_1_4 - v1663;
+  step[4] = -v1868;
+  const lanes v1866 = v1653 + output_0_101 * v1798 + output_0_102 * v1788 + output_0_103 * v1774 +
+                      output_0_104 * v1761 + output_0_105 * v1749 + output_0_106 * v1738 + output_0_107 * v1728 -
+                      output_1_5 - v1653;
+  step[5] = -v1866;
+  step[7] = v1719 - v1876;
+  step[8] = v1702 - v1874;
+  step[9] = v1687 - v1872;
+  step[10] = v1674 - v1870;
+  step[11] = v1663 - v1868;
+  step[12] = v1653 - v1866;
+  step[13] = v1788 - v1719;
+  step[14] = v1774 - v1702;
+  step[15] = v1761 - v1687;
+  step[16] = v1749 - v1674;
+  step[17] = v1738 - v1663;
+  step[18] = v1728 - v1653;
+  const lanes output_0_120 = output_0[120];
+  const lanes v1495 = absolute(output_0_120);
+  const lanes v656 = shared[6];
+  const lanes v1501 = 1000.0 * absolute(v656);
+  const lanes v813 = shared[15];
+  const lanes v1512 = 1000.0 * absolute(v813);
+  const lanes v973 = shared[27];
+  const lanes v1524 = 1000.0 * absolute(v973);
+  const lanes v1108 = shared[42];
+  const lanes v1537 = 1000.0 * absolute(v1108);
+  const lanes v1220 = shared[60];
+  const lanes v1551 = 1000.0 * absolute(v1220);
+  const lanes v1311 = shared[81];
+  const lanes v1566 = 1000.0 * absolute(v1311);
+  const lanes v1715 =
+      absolute(v1329) + absolute(v1704) + absolute(v1706) + absolute(v1708) + absolute(v1710) + absolute(v1712);
+  const mask v1701 = 100000000.0 * absolute(v1696) >=
+                     absolute(v1388) + absolute(v1689) + absolute(v1691) + absolute(v1693) + absolute(v1695);
+  const mask v1686 =
+      100000000.0 * absolute(v1681) >= absolute(v1432) + absolute(v1676) + absolute(v1678) + absolute(v1680);
+  const lanes v1649 = absolute(v278) + absolute(v791) + absolute(v952) + absolute(v1088) + absolute(v1201) +
                       absolute(v1293) + absolute(v1373) + absolute(v1419) + absolute(v1452) + absolute(v1474) +
                       absolute(v1487) + absolute(v1491);
-  const lanes v1770 = absolute(v271) + absolute(v776) + absolute(v938) + absolute(v1075) + absolute(v1189) +
+  const lanes v1633 = absolute(v271) + absolute(v776) + absolute(v938) + absolute(v1075) + absolute(v1189) +
                       absolute(v1282) + absolute(v1363) + absolute(v1410) + absolute(v1444) + absolute(v1467) +
                       absolute(v1478);
-  const lanes v1457 = shared[182];
+  const lanes v1457 = shared[181];
   const lanes v264 = shared[160];
-  const lanes v761 = shared[165];
-  const lanes v924 = shared[167];
-  const lanes v1062 = shared[169];
-  const lanes v1177 = shared[171];
-  const lanes v1271 = shared[173];
-  const lanes v1353 = shared[175];
-  const lanes v1401 = shared[177];
-  const lanes v1436 = shared[179];
-  const lanes v1456 = shared[181];
-  const lanes v1755 = absolute(v264) + absolute(v761) + absolute(v924) + absolute(v1062) + absolute(v1177) +
+  const lanes v761 = shared[164];
+  const lanes v924 = shared[166];
+  const lanes v1062 = shared[168];
+  const lanes v1177 = shared[170];
+  const lanes v1271 = shared[172];
+  const lanes v1353 = shared[174];
+  const lanes v1401 = shared[176];
+  const lanes v1436 = shared[178];
+  const lanes v1456 = shared[180];
+  const lanes v1618 = absolute(v264) + absolute(v761) + absolute(v924) + absolute(v1062) + absolute(v1177) +
                       absolute(v1271) + absolute(v1353) + absolute(v1401) + absolute(v1436) + absolute(v1456);
   const lanes v1424 = shared[148];
   const lanes v257 = shared[129];
@@ -1196,7 +1230,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1343 = shared[143];
   const lanes v1392 = shared[145];
   const lanes v1423 = shared[147];
-  const lanes v1741 = absolute(v257) + absolute(v746) + absolute(v910) + absolute(v1049) + absolute(v1165) +
+  const lanes v1604 = absolute(v257) + absolute(v746) + absolute(v910) + absolute(v1049) + absolute(v1165) +
                       absolute(v1260) + absolute(v1343) + absolute(v1392) + absolute(v1423);
   const lanes v1378 = shared[118];
   const lanes v250 = shared[101];
@@ -1207,7 +1241,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1249 = shared[113];
   const lanes v1333 = shared[115];
   const lanes v1377 = shared[117];
-  const lanes v1728 = absolute(v250) + absolute(v731) + absolute(v896) + absolute(v1036) + absolute(v1153) +
+  const lanes v1591 = absolute(v250) + absolute(v731) + absolute(v896) + absolute(v1036) + absolute(v1153) +
                       absolute(v1249) + absolute(v1333) + absolute(v1377);
   const lanes v1317 = shared[85];
   const lanes v243 = shared[0];
@@ -1217,67 +1251,67 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1141 = shared[45];
   const lanes v1238 = shared[63];
   const lanes v1316 = shared[84];
-  const lanes v1716 = absolute(v243) + absolute(v716) + absolute(v882) + absolute(v1023) + absolute(v1141) +
+  const lanes v1579 = absolute(v243) + absolute(v716) + absolute(v882) + absolute(v1023) + absolute(v1141) +
                       absolute(v1238) + absolute(v1316);
-  const lanes v1311 = shared[81];
   const lanes v712 = shared[75];
   const lanes v878 = shared[76];
   const lanes v1019 = shared[77];
   const lanes v1137 = shared[78];
   const lanes v1234 = shared[79];
   const lanes v1310 = shared[80];
-  const lanes v1700 =
+  const lanes v1563 =
       absolute(v712) + absolute(v878) + absolute(v1019) + absolute(v1137) + absolute(v1234) + absolute(v1310);
-  const lanes v1701 = absolute(output_0_360);
-  const lanes v1220 = shared[60];
+  const lanes v1564 = absolute(output_0_360);
   const lanes v702 = shared[55];
   const lanes v863 = shared[56];
   const lanes v1005 = shared[57];
   const lanes v1124 = shared[58];
   const lanes v1219 = shared[59];
-  const lanes v1685 = absolute(v702) + absolute(v863) + absolute(v1005) + absolute(v1124) + absolute(v1219);
-  const lanes v1686 = absolute(output_0_340);
-  const lanes v1108 = shared[42];
+  const lanes v1548 = absolute(v702) + absolute(v863) + absolute(v1005) + absolute(v1124) + absolute(v1219);
+  const lanes v1549 = absolute(output_0_340);
   const lanes v692 = shared[38];
   const lanes v848 = shared[39];
   const lanes v991 = shared[40];
   const lanes v1107 = shared[41];
-  const lanes v1671 = absolute(v692) + absolute(v848) + absolute(v991) + absolute(v1107);
+  const lanes v1534 = absolute(v692) + absolute(v848) + absolute(v991) + absolute(v1107);
   const lanes output_0_320 = output_0[320];
-  const lanes v1672 = absolute(output_0_320);
-  const lanes v973 = shared[27];
+  const lanes v1535 = absolute(output_0_320);
   const lanes v682 = shared[24];
   const lanes v833 = shared[25];
   const lanes v972 = shared[26];
-  const lanes v1658 = absolute(v682) + absolute(v833) + absolute(v972);
+  const lanes v1521 = absolute(v682) + absolute(v833) + absolute(v972);
   const lanes output_0_300 = output_0[300];
-  const lanes v1659 = absolute(output_0_300);
-  const lanes v656 = shared[6];
-  const lanes v655 = shared[5];
-  const lanes v1634 = absolute(v655);
-  const lanes output_0_260 = output_0[260];
-  const lanes v1635 = absolute(output_0_260);
-  const lanes v813 = shared[15];
+  const lanes v1522 = absolute(output_0_300);
   const lanes v672 = shared[13];
   const lanes v812 = shared[14];
-  const lanes v1646 = absolute(v672) + absolute(v812);
+  const lanes v1509 = absolute(v672) + absolute(v812);
   const lanes output_0_280 = output_0[280];
-  const lanes v1647 = absolute(output_0_280);
-  const mask v1790 = ((1000.0 * absolute(v656) >= v1634 + v1635) & (v1635 * 1000.0 >= v1634)) &
-                     ((1000.0 * absolute(v813) >= v1646 + v1647) & (1000.0 * v1647 >= v1646));
-  const mask v1792 = ((1000.0 * absolute(v1108) >= v1671 + v1672) & (1000.0 * v1672 >= v1671)) &
-                     (((1000.0 * absolute(v973) >= v1658 + v1659) & (1000.0 * v1659 >= v1658)) & v1790);
-  const mask v1794 = ((1000.0 * absolute(v1311) >= v1700 + v1701) & (1000.0 * v1701 >= v1700)) &
-                     (((1000.0 * absolute(v1220) >= v1685 + v1686) & (1000.0 * v1686 >= v1685)) & v1792);
-  const mask v1797 = (1000.0 * absolute(v1424) >= v1741) &
-                     ((1000.0 * absolute(v1378) >= v1728) & ((1000.0 * absolute(v1317) >= v1716) & v1794));
-  const mask v1800 = (1000.0 * absolute(v1492) >= v1786) &
-                     ((1000.0 * absolute(v1479) >= v1770) & ((1000.0 * absolute(v1457) >= v1755) & v1797));
-  trusted[0] = where(v1800, fill(1.0), fill(0.0));
+  const lanes v1510 = absolute(output_0_280);
+  const lanes v655 = shared[5];
+  const lanes v1497 = absolute(v655);
+  const lanes output_0_260 = output_0[260];
+  const lanes v1498 = absolute(output_0_260);
+  const mask v1842 = ((v1512 >= v1509 + v1510) & (1000.0 * v1510 >= v1509)) &
+                     ((v1495 > 0.0) & ((v1501 >= v1497 + v1498) & (v1498 * 1000.0 >= v1497)));
+  const mask v1844 = ((v1537 >= v1534 + v1535) & (1000.0 * v1535 >= v1534)) &
+                     (((v1524 >= v1521 + v1522) & (1000.0 * v1522 >= v1521)) & v1842);
+  const mask v1846 = ((v1566 >= v1563 + v1564) & (1000.0 * v1564 >= v1563)) &
+                     (((v1551 >= v1548 + v1549) & (1000.0 * v1549 >= v1548)) & v1844);
+  const mask v1849 = (1000.0 * absolute(v1424) >= v1604) &
+                     ((1000.0 * absolute(v1378) >= v1591) & ((1000.0 * absolute(v1317) >= v1579) & v1846));
+  const mask v1852 = (1000.0 * absolute(v1492) >= v1649) &
+                     ((1000.0 * absolute(v1479) >= v1633) & ((1000.0 * absolute(v1457) >= v1618) & v1849));
+  const mask v1854 = (100000000.0 * absolute(v1668) >= absolute(v1463) + absolute(v1665) + absolute(v1667)) &
+                     ((100000000.0 * absolute(v1656) >= absolute(v1483) + absolute(v1655)) & v1852);
+  const mask v1859 =
+      (v1551 >= 1.0) & ((v1566 >= 1.0) & ((100000000.0 * absolute(v1713) >= v1715) & (v1701 & (v1686 & v1854))));
+  const mask v1864 =
+      (v1495 * 1000.0 >= 1.0) & ((v1501 >= 1.0) & ((v1512 >= 1.0) & ((v1524 >= 1.0) & ((v1537 >= 1.0) & v1859))));
+  trusted[0] = where(v1864, fill(1.0), fill(0.0));
 }
 
 static void run(const void *const *inputs, void *const *outputs, const void *results) {
-  lanes shared[190];
+  lanes shared[189];
   run_0(inputs, outputs, results, shared);
   run_1(inputs, outputs, results, shared);
 }
@@ -1302,7 +1336,7 @@ const neml2_kernel neml2_kernel_viscoplastic_solve = {
     2,
     kernel_inputs,
     kernel_outputs,
-    2543,
+    2616,
     0,
     0,
     run};
