@@ -67,6 +67,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         x.flip(-1).roll(1, -1),
         torch.diag_embed(x),
         torch.diagonal(x[:, :, None] * y[:, None, :], dim1=-2, dim2=-1),
+        torch.diagonal_scatter(x[:, :, None] * y[:, None, :], x, dim1=-2, dim2=-1),
+        torch.diagonal_scatter(x[:, :, None] * y[:, None, :], y[:, 1:], -1, -2, -1),
         x.unsqueeze(1).expand(-1, 3, -1).reshape(-1, 12),
     ),
     "table": lambda x, y: (
