@@ -211,7 +211,7 @@ def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node]) -> Nod
     for change in changes[1:]:
         size = s.add(size, s.function("abs", change))
     start, growth = s.function("abs", before), s.constant(GROWTH)
-    kept = s.ge(s.mul(growth, s.function("abs", after)), s.add(start, size))
+    kept = s.gt(s.mul(growth, s.function("abs", after)), s.add(start, size))
     return kept if _is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
 
 

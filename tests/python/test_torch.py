@@ -194,7 +194,7 @@ def test_a_graph_takes_and_returns_torch(
     batch = [2 for _ in graph.inputs[1].least]
     (result,) = graph(strain, torch.full(batch, 200e3, dtype=torch.float64))
     assert isinstance(result, torch.Tensor)
-    np.testing.assert_array_equal(result.numpy(), stress)
+    np.testing.assert_allclose(result.numpy(), stress, rtol=1e-14)  # of the kernels
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1291,16 +1291,16 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1497 = absolute(v655);
   const lanes output_0_260 = output_0[260];
   const lanes v1498 = absolute(output_0_260);
-  const mask v1842 = ((v1512 >= v1509 + v1510) & (1000.0 * v1510 >= v1509)) &
-                     ((v1495 > 0.0) & ((v1501 >= v1497 + v1498) & (v1498 * 1000.0 >= v1497)));
-  const mask v1844 = ((v1537 >= v1534 + v1535) & (1000.0 * v1535 >= v1534)) &
-                     (((v1524 >= v1521 + v1522) & (1000.0 * v1522 >= v1521)) & v1842);
-  const mask v1846 = ((v1566 >= v1563 + v1564) & (1000.0 * v1564 >= v1563)) &
-                     (((v1551 >= v1548 + v1549) & (1000.0 * v1549 >= v1548)) & v1844);
-  const mask v1849 = (1000.0 * absolute(v1424) >= v1604) &
-                     ((1000.0 * absolute(v1378) >= v1591) & ((1000.0 * absolute(v1317) >= v1579) & v1846));
-  const mask v1852 = (1000.0 * absolute(v1492) >= v1649) &
-                     ((1000.0 * absolute(v1479) >= v1633) & ((1000.0 * absolute(v1457) >= v1618) & v1849));
+  const mask v1842 = ((v1512 > v1509 + v1510) & (1000.0 * v1510 >= v1509)) &
+                     ((v1495 > 0.0) & ((v1501 > v1497 + v1498) & (v1498 * 1000.0 >= v1497)));
+  const mask v1844 = ((v1537 > v1534 + v1535) & (1000.0 * v1535 >= v1534)) &
+                     (((v1524 > v1521 + v1522) & (1000.0 * v1522 >= v1521)) & v1842);
+  const mask v1846 = ((v1566 > v1563 + v1564) & (1000.0 * v1564 >= v1563)) &
+                     (((v1551 > v1548 + v1549) & (1000.0 * v1549 >= v1548)) & v1844);
+  const mask v1849 = (1000.0 * absolute(v1424) > v1604) &
+                     ((1000.0 * absolute(v1378) > v1591) & ((1000.0 * absolute(v1317) > v1579) & v1846));
+  const mask v1852 = (1000.0 * absolute(v1492) > v1649) &
+                     ((1000.0 * absolute(v1479) > v1633) & ((1000.0 * absolute(v1457) > v1618) & v1849));
   const mask v1854 = (100000000.0 * absolute(v1668) >= absolute(v1463) + absolute(v1665) + absolute(v1667)) &
                      ((100000000.0 * absolute(v1656) >= absolute(v1483) + absolute(v1655)) & v1852);
   const mask v1859 =
