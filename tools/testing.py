@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tools.editable import install_checkout
 from tools.environments import (
@@ -23,7 +24,7 @@ from tools.environments import (
 )
 from tools.native import LIBRARY, Build, configured
 from tools.prerequisites import PYTHONS
-from tools.process import CACHE, Command, duration, jobs, openly
+from tools.process import CACHE, LOGS, Command, duration, jobs, openly
 from tools.wheel import built_wheel
 
 TIERS = ("quick", "full", "everything")
@@ -40,12 +41,12 @@ def test(tier: str, interpreters: int, chosen: Sequence[str]) -> int:
             f"downloaded, {size / 1e9:.1f} GB in {CACHE}"
         )
     if failures:
-        print("failed: " + ", ".join(failures), file=sys.stderr)
+        print("\nfailed:\n" + "\n".join(failures))
     return 1 if failures else 0
 
 
 def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
-    """Return what failed."""
+    """Return what failed, with its reasons."""
     quick = tier == "quick"
     selected = _selects(chosen)
     build = _built("quick" if quick else "release", everything=not selected)
@@ -56,7 +57,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         variables["NEML2_CAPI_BUILD"] = build.cmake
     failures = []
     if _pytest(environment, variables, tier, chosen):
-        failures.append("pytest")
+        failures += ["pytest", *_reasons()]
     if quick:
         return failures
 
@@ -65,7 +66,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     installed.install_wheel(wheel)
     print("\nthe installed wheel", flush=True)
     if _pytest(installed, variables, tier, chosen, "-m", "wheel") not in (0, _NO_TESTS):
-        failures.append("pytest on the wheel")
+        failures += ["pytest on the wheel", *_reasons()]
 
     pythons = _other_interpreters() if interpreters > 1 or tier == "everything" else []
     if len(pythons) + 1 < interpreters:
@@ -75,7 +76,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         other.install_wheel(wheel)
         print(f"\nthe installed wheel under {python}", flush=True)
         if _pytest(other, variables, "quick", chosen, "-q", "-m", "not native"):
-            failures.append(f"pytest under {python}")
+            failures += [f"pytest under {python}", *_reasons()]
     return failures
 
 
@@ -126,13 +127,33 @@ def _pytest(
     if not _selects(chosen):
         costs = CACHE / f"costs-{tier}-{environment.folder.name}.json"
         parallel = ["--numprocesses", jobs(), "--dist", "worksteal"]
-        which = [f"--tier={tier}", f"--costs={costs}", *parallel, *chosen]
+        files = [f"--costs={costs}", f"--junitxml={_REPORT}"]
+        which = [f"--tier={tier}", *files, *parallel, *chosen]
     # The program, not `python -m pytest`: that puts the checkout on the module path.
     command: Command = [environment.program("pytest"), *options, *which]
     # The path has the tools beside neml2-compile, and cmake for tests that build programs.
     path = [environment.program(""), build_environment().program(""), os.environ.get("PATH", "")]
     settings = {"PATH": os.pathsep.join(map(str, path)), "CMAKE_GENERATOR": "Ninja"}
     return openly(command, {**variables, **settings})
+
+
+# What pytest tells of its last run, in the format of JUnit.
+_REPORT = LOGS / f"tests-{os.getpid()}.xml"
+
+
+def _reasons() -> list[str]:
+    """A line or two for each test that failed in pytest's last run: CI may show the end alone."""
+    if not _REPORT.is_file():  # chosen tests were run, or pytest could not start
+        return []
+    found = []
+    report = ElementTree.fromstring(_REPORT.read_text())
+    _REPORT.unlink()
+    for case in report.iter("testcase"):
+        for kind in ("failure", "error"):
+            for failure in case.iter(kind):
+                message = " ".join(failure.get("message", "").split())
+                found.append(f"  {case.get('classname')}::{case.get('name')}\n    {message[:600]}")
+    return found
 
 
 def _selects(arguments: Sequence[str]) -> bool:

@@ -70,8 +70,8 @@ class Engine:
             )
         if not any(described.leaf.glob("*.pt2")):
             raise FatalError(
-                f"{described.leaf} has no packages, which the engine in Python runs. Leave engine out, "
-                "which runs kernels; or compile the model with --kernels auto",
+                f"{described.leaf} has no packages, which the engine in Python runs. Leave engine "
+                "out, which runs kernels; or compile the model with --kernels auto",
                 lib.NEML2_ERROR_UNSUPPORTED,
                 "engine",
             )
