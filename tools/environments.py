@@ -32,6 +32,7 @@ SIZES = {
     "torch": (220, 900),
     "torch with CUDA": (3000, 8000),
     "other torch": (560, 750),
+    "hosts": (190, 560),
     "wheel": (2, 10),
 }
 
@@ -120,18 +121,27 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def prepare(
-    name: str, wanted: Sequence[str], sizes: Sequence[str], python: str = ""
+    name: str,
+    wanted: Sequence[str],
+    sizes: Sequence[str],
+    python: str = "",
+    alone: Sequence[str] = (),
 ) -> Environment:
-    """The environment `name` of this checkout, with the packages `wanted`."""
+    """The environment `name` of this checkout, with the packages `wanted`.
+
+    Those `alone` are installed without what they ask for.
+    """
     python = python or sys.executable
     version = _version_of(python)
     folder = CACHE / "environments" / f"{name}-cp{version.replace('.', '')}-{checkout()}"
     stamp = folder / "installed.json"
     constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-    content = json.dumps([sorted(wanted), constraints, os.path.realpath(python), version])
+    content = json.dumps(
+        [sorted(wanted), list(alone), constraints, os.path.realpath(python), version]
+    )
     with locked(folder.with_suffix(".lock")):
         if not stamp.exists() or stamp.read_text() != content or not _works(folder):
-            _create(folder, python, wanted, sizes)
+            _create(folder, python, wanted, sizes, alone)
             stamp.write_text(content)
     return Environment(folder)
 
@@ -154,7 +164,9 @@ def _works(folder: Path) -> bool:
         return False
 
 
-def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[str]) -> None:
+def _create(
+    folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[str], alone: Sequence[str]
+) -> None:
     download, disk = (sum(SIZES[size][i] for size in sizes) for i in (0, 1))
     folder.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder.parent).free / 1e6
@@ -176,6 +188,9 @@ def _create(folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[st
     options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
     command: Command = [*pip, "install", *options, *sorted(wanted)]
     _count(quietly(f"installing into {folder.name}", command, expected=30))
+    if alone:
+        command = [*pip, "install", *options, "--no-deps", *alone]
+        _count(quietly(f"installing {', '.join(alone)}", command, expected=5))
 
 
 def torch_to_be_had(environment: Environment) -> str:

@@ -68,6 +68,13 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     if _pytest(installed, variables, tier, chosen, "-m", "wheel") not in (0, _NO_TESTS):
         failures += ["pytest on the wheel", *_reasons()]
 
+    hosts = _with_hosts()
+    if hosts:
+        hosts.install_wheel(wheel)
+        print("\nprograms of finite elements in Python", flush=True)
+        if _pytest(hosts, variables, tier, chosen, "-m", "hosts") not in (0, _NO_TESTS):
+            failures += ["pytest on the programs of finite elements", *_reasons()]
+
     pythons = _other_interpreters() if interpreters > 1 or tier == "everything" else []
     if len(pythons) + 1 < interpreters:
         failures.append(f"{interpreters} CPythons wanted, {len(pythons) + 1} found")
@@ -109,6 +116,19 @@ def _full() -> tuple[Environment, dict[str, str]]:
     if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
         variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
     return environment, variables
+
+
+def _with_hosts() -> Environment | None:
+    """The environment with libraries of finite elements; their wheels are for one CPython."""
+    found = [python for python in _other_interpreters() if python.endswith("python3.12")]
+    if sys.version_info[:2] == (3, 12):
+        found = [sys.executable]
+    if not found:
+        print("no CPython 3.12: what needs libraries of finite elements is left out")
+        return None
+    # It asks for fenics-dolfinx, which dolfinx-solver-real is under another name.
+    alone = ["dolfinx-external-operator==0.11.0"]
+    return prepare("hosts", requirements("test", "hosts"), ["test", "hosts"], found[0], alone)
 
 
 # pytest's status where nothing was chosen.

@@ -26,12 +26,12 @@ struct LinearSystem {
 
 class Assembly {
  public:
-  Assembly(const Mesh& mesh, const std::vector<Constraint>& constraints)
+  Assembly(const Mesh& mesh, const std::vector<Constraint>& constraints, Dilatation dilatation = Dilatation::MEAN)
       : hexahedra_(mesh.elements), equation_(3 * mesh.nodes.size(), 0) {
     for (const Constraint& c : constraints) equation_[std::size_t(c.dof)] = PRESCRIBED;
     for (int& equation : equation_)
       if (equation != PRESCRIBED) equation = equations_++;
-    for (const Hexahedron& nodes : hexahedra_) elements_.push_back(integrate(mesh, nodes));
+    for (const Hexahedron& nodes : hexahedra_) elements_.push_back(integrate(mesh, nodes, dilatation));
   }
 
   Eigen::Index displacements() const { return Eigen::Index(equation_.size()); }

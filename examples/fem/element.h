@@ -20,6 +20,9 @@ struct GaussPoint {
   double volume;
 };
 
+/// Where the trace of the strain is taken: over the element (B-bar), or at the point itself, which locks.
+enum class Dilatation { MEAN, LOCAL };
+
 using Element = std::array<GaussPoint, GAUSS_POINTS>;
 using Gradients = Eigen::Matrix<double, NODES, 3>;
 
@@ -73,7 +76,7 @@ inline Eigen::Matrix<double, 6, DOFS> strain_displacement(const Gradients& gradi
 }
 
 /// @throws std::invalid_argument where the element is folded over, or its nodes are not in the order of a Hexahedron
-inline Element integrate(const Mesh& mesh, const Hexahedron& nodes) {
+inline Element integrate(const Mesh& mesh, const Hexahedron& nodes, Dilatation dilatation) {
   Gradients positions;
   for (int a = 0; a < NODES; ++a) positions.row(a) = mesh.nodes[std::size_t(nodes[std::size_t(a)])];
 
@@ -91,7 +94,8 @@ inline Element integrate(const Mesh& mesh, const Hexahedron& nodes) {
     volume += element[g].volume;
   }
   mean /= volume;
-  for (std::size_t g = 0; g < GAUSS_POINTS; ++g) element[g].b = strain_displacement(gradients[g], mean);
+  for (std::size_t g = 0; g < GAUSS_POINTS; ++g)
+    element[g].b = strain_displacement(gradients[g], dilatation == Dilatation::MEAN ? mean : gradients[g]);
   return element;
 }
 

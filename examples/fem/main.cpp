@@ -81,7 +81,7 @@ void run(const Options& options) {
   const Mesh mesh = plate_with_hole(plate, {6, 12, 3});
   const std::vector<int> end = nodes_on_plane(mesh, 1, plate.half_height);
   const std::vector<Constraint> constraints = symmetry_and_load(mesh, end, options.displacement);
-  const Assembly assembly(mesh, constraints);
+  const Assembly assembly(mesh, constraints, options.dilatation);
   Material material(model, assembly.points(), options.tangent);
   if (options.yield_stress > 0) material.set_yield_stress(options.yield_stress);
   std::printf("# %zu elements, %zu Gauss points, %zu nodes\n", mesh.elements.size(), assembly.points(),

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "element.h"
 #include "material.h"
 
 namespace fem {
@@ -14,6 +15,7 @@ inline const char USAGE[] =
     "usage: example_fem ARTIFACT [options]\n"
     "  --check             assert in every step what must hold, and the patch test before\n"
     "  --tangent NAME      consistent; or a wrong one, to see what becomes of Newton: elastic, transposed\n"
+    "  --dilatation NAME   mean, of the element (B-bar); or local, each point's own, which locks\n"
     "  --displacement MM   of the end of the plate, at the peak (0.08)\n"
     "  --first-step S      the time step to begin with (0.1)\n"
     "  --yield-stress MPA  in place of the artifact's\n"
@@ -23,6 +25,7 @@ struct Options {
   std::string artifact, vtk;
   bool check = false;
   Tangent tangent = Tangent::CONSISTENT;
+  Dilatation dilatation = Dilatation::MEAN;
   double displacement = 0.08, first_step = 0.1;
   double yield_stress = 0;  ///< 0: the artifact's
 };
@@ -31,6 +34,7 @@ struct Options {
 inline Options parse(int argc, char** argv) {
   const std::map<std::string, Tangent> tangents = {
       {"consistent", Tangent::CONSISTENT}, {"elastic", Tangent::ELASTIC}, {"transposed", Tangent::TRANSPOSED}};
+  const std::map<std::string, Dilatation> dilatations = {{"mean", Dilatation::MEAN}, {"local", Dilatation::LOCAL}};
   Options options;
   const std::map<std::string, double*> numbers = {{"--displacement", &options.displacement},
                                                   {"--first-step", &options.first_step},
@@ -47,6 +51,8 @@ inline Options parse(int argc, char** argv) {
     const std::string value = argv[i];
     if (name == "--tangent" && tangents.count(value)) {
       options.tangent = tangents.at(value);
+    } else if (name == "--dilatation" && dilatations.count(value)) {
+      options.dilatation = dilatations.at(value);
     } else if (name == "--vtk") {
       options.vtk = value;
     } else if (numbers.count(name)) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -154,3 +155,10 @@ def _bits(word: str) -> str:
         return float(word).hex()
     except ValueError:
         return word
+
+
+def installed(*modules: str) -> None:
+    """Skip the test where one of the modules is not there; a program that it runs imports them."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed: python3 build.py test --full")

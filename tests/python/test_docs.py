@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import recipes  # of tests/models, which conftest.py has on the path
 from conftest import Artifacts
 from markdown_it import MarkdownIt
-from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT
+from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT, installed
 from pages import Block, Reader, blocks_of
 from programs import built
 
@@ -106,6 +107,7 @@ def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
     """Where a page is tried."""
     for name, value in MPI_SETTINGS.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     (tmp_path / "aoti").mkdir()
     for path in PREBUILT.iterdir():
         (tmp_path / "aoti" / path.name).symlink_to(path)
@@ -113,12 +115,25 @@ def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
     return tmp_path
 
 
+HOSTS = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements")]
 # Pages that take ten seconds of a processor and more.
-LATER = {
+LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "examples/fem/README.md": pytest.mark.full("the finite-element program"),
     "docs/tutorials/cpp.md": pytest.mark.full("the tutorial in C++, compiled block by block"),
     "examples/mpi/README.md": pytest.mark.full("MPI"),
+    "docs/hosts/fenicsx.md": HOSTS,
+    "docs/hosts/petsc.md": HOSTS,
+    "docs/hosts/scikit-fem.md": HOSTS,
+    "docs/hosts/sundials.md": HOSTS,
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
+}
+
+# What must be installed for a page.
+NEEDS = {
+    "docs/hosts/fenicsx.md": ["dolfinx_external_operator"],
+    "docs/hosts/petsc.md": ["skfem", "petsc4py"],
+    "docs/hosts/scikit-fem.md": ["skfem"],
+    "docs/hosts/sundials.md": ["sksundae"],
 }
 
 # What pages do not build themselves, but the build of the tests.
@@ -141,6 +156,7 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
         pytest.importorskip("mpi4py")
         if not MPIEXEC:
             pytest.skip("mpiexec was not found")
+    installed(*NEEDS.get(name, ()))
     for library in ("torch", "neml2", "matplotlib"):
         if re.search(rf"(import|from) {library}\b", code) or f"neml2_capi.{library}" in code:
             pytest.importorskip(library)
