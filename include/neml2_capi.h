@@ -293,7 +293,7 @@ typedef struct neml2_source {
   int64_t size;         /**< sizeof(neml2_source) */
   const char *path;     /**< an artifact, a HIT stub or a package (.pt2): see neml2_model_open(), neml2_graph_open() */
   const char *name;     /**< the model of a stub; else NULL */
-  const void *content;  /**< in place of `path`, a package in memory; messages say "the package in memory" */
+  const void *content;  /**< in place of `path`, a package or an artifact in memory: see neml2_model_open() */
   int64_t content_size; /**< its bytes */
   const neml2_scheduler *scheduler; /**< the devices to spread points over, in place of `device`; or NULL */
   int32_t dtype;                    /**< of a model, NEML2_FLOAT64 (also 0) or NEML2_FLOAT32: which packages */
@@ -306,7 +306,8 @@ typedef struct neml2_source {
  *  stub of one model, or that of several with the `name` of one: the <name>_aoti.i file that neml2-compile writes
  *  beside an artifact. Those of NEML2 3.0.0 to 3.1 are understood. The artifact_path of a stub is taken relative to it;
  *  where that is gone, the artifact is looked for beside the stub. The [Solvers] settings of a stub of NEML2 3.0.4 to
- *  3.0.6 hold. Everything that the packages need is checked first: the instruction set, the C library, every function
+ *  3.0.6 hold. An artifact in memory (`content`) is a zip archive of its folder, with metadata.json at the root and
+ *  entries that are stored, not compressed; it is copied. Everything that the packages need is checked first: the instruction set, the C library, every function
  *  and operator that they call; what is missing is named. Owned.
  *  Errors: NAME, DTYPE, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_open(neml2_model **out, const neml2_source *source);

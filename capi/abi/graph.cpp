@@ -35,8 +35,6 @@ aoti::Wanted wanted_for(const neml2_source& source) {
   if (source.name) refuse("name");
   if (source.scheduler) refuse("scheduler");
   if (source.dtype != 0) refuse("dtype");
-  if (source.path && source.content)
-    throw Error(NEML2_ERROR_ARGUMENT, "content", "Both 'path' and 'content' are given; leave one of them NULL.");
   aoti::Wanted wanted = runtime_of(source.runtime);
   const Device device = device_of(source.device, source.device_index);
   if (source.device != 0) wanted.device = device;
@@ -61,13 +59,10 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted = wanted_for(given);
-    if (given.content_size < 0)
-      throw Error(NEML2_ERROR_ARGUMENT, "content_size",
-                  join("The field 'content_size' must be 0 or more; got ", given.content_size, "."));
-    const std::string_view bytes(static_cast<const char*>(given.content), static_cast<std::size_t>(given.content_size));
+    const auto content = content_of(given);
     *out =
-        new neml2_graph{given.content ? aoti::load_graph(bytes, wanted)
-                                      : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
+        new neml2_graph{content ? aoti::load_graph(*content, wanted)
+                                : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
   });
 }
 

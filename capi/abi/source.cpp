@@ -42,14 +42,27 @@ const char* name_of(aoti::Runtime runtime) {
   return names[static_cast<int>(runtime)];
 }
 
+std::optional<std::string_view> content_of(const neml2_source& source) {
+  if (source.content_size < 0)
+    throw Error(NEML2_ERROR_ARGUMENT, "content_size",
+                join("The field 'content_size' must be 0 or more; got ", source.content_size, "."));
+  if (!source.content) return std::nullopt;
+  if (source.path)
+    throw Error(NEML2_ERROR_ARGUMENT, "content", "Both 'path' and 'content' are given; leave one of them NULL.");
+  return std::string_view(static_cast<const char*>(source.content), static_cast<std::size_t>(source.content_size));
+}
+
 artifact::Metadata metadata_of(const neml2_source& source, Device device) {
-  if (source.content)
-    throw Error(NEML2_ERROR_ARGUMENT, "content", "An artifact is a folder: give its 'path', and leave 'content' NULL.");
-  const char* path = &required(source.path, "path");
   if (source.dtype != 0 && !is_dtype(source.dtype))
     throw Error(NEML2_ERROR_DTYPE, "dtype",
                 join("There is no element type ", source.dtype, "; expected NEML2_FLOAT64 or NEML2_FLOAT32."));
   const char* dtype = name_of(source.dtype == 0 ? DType::float64 : static_cast<DType>(source.dtype));
+  if (const auto content = content_of(source)) {
+    if (source.name)
+      throw Error(NEML2_ERROR_ARGUMENT, "name", "The field 'name' is of stubs; leave it NULL for an artifact in memory.");
+    return artifact::read_metadata_in_memory(*content, device.str(), dtype);
+  }
+  const char* path = &required(source.path, "path");
   return source.name ? artifact::read_stub_metadata(path, source.name, device.str(), dtype)
                      : artifact::read_metadata(path, device.str(), dtype);
 }

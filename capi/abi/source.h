@@ -1,6 +1,9 @@
 // Readers of a neml2_source: numbers in, places and names out.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "capi/abi/sized.h"
 #include "capi/artifact/metadata.h"
 #include "capi/package/runtime.h"
@@ -14,6 +17,9 @@ Device device_of(std::int32_t device, std::int32_t index);
 aoti::Runtime runtime_of(std::int32_t runtime);
 
 const char* name_of(aoti::Runtime runtime);
+
+// Returns the bytes of a source in memory, nullopt for one with a path. Throws NEML2_ERROR_ARGUMENT where both are given.
+std::optional<std::string_view> content_of(const neml2_source& source);
 
 // Returns the metadata of the artifact that a source names, for a device. Throws for what is no artifact's.
 artifact::Metadata metadata_of(const neml2_source& source, Device device);

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "capi/archive/crc32.h"
+#include "capi/archive/files.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::archive {
@@ -104,7 +105,10 @@ Archive::Mapping::~Mapping() {
   if (data_) munmap(data_, size_);
 }
 
-Archive::Archive(const std::filesystem::path& path) : path_(path), file_(path), bytes_(file_.bytes()) {
+Archive::Archive(const std::filesystem::path& path) : path_(path) {
+  const auto content = mounted(path);
+  if (!content) file_.emplace(path);
+  bytes_ = content ? *content : file_->bytes();
   read_directory();
 }
 
@@ -158,11 +162,15 @@ std::optional<std::string_view> Archive::find(std::string_view suffix) const {
 std::vector<std::pair<std::string, std::string_view>> Archive::find_all(std::string_view suffix) const {
   std::vector<std::pair<std::string, std::string_view>> found;
   for (const Entry& entry : entries_)
-    if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, file_.bytes().substr(entry.offset, entry.size));
+    if (entry.name.ends_with(suffix)) found.emplace_back(entry.name, bytes_.substr(entry.offset, entry.size));
   return found;
 }
 
 std::uint32_t directory_checksum(const std::filesystem::path& path) {
+  if (const auto content = mounted(path)) {
+    const std::size_t begin = Fields(path, *content).get<std::uint32_t>(find_end(path, *content) + 16);
+    return crc32(Fields(path, *content).range(begin, content->size() - std::min(begin, content->size())));
+  }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0));
   const auto read = [&](std::size_t begin) {

@@ -15,7 +15,7 @@ namespace neml2_capi::archive {
 
 class Archive {
  public:
-  // Maps a file. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
+  // Maps a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
   // truncated, damaged (CRC), or has compressed entries.
   explicit Archive(const std::filesystem::path& path);
   // Reads a content in memory, which must outlive this. `name` is for messages.
@@ -55,7 +55,7 @@ class Archive {
   void read_directory();
 
   std::filesystem::path path_;
-  Mapping file_;  // empty for a content in memory
+  std::optional<Mapping> file_;  // none for a content in memory
   std::string_view bytes_;
   std::vector<Entry> entries_;
 };

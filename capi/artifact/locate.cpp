@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "capi/archive/files.h"
 #include "capi/base/error.h"
 
 namespace neml2_capi::artifact {
@@ -71,13 +72,12 @@ Error wrong_device(const fs::path& path, const std::string& family, const std::s
 }
 
 fs::path find_in_folder(const fs::path& folder, const std::string& family) {
-  std::error_code ignored;
-  if (fs::path file = folder / "metadata.json"; fs::is_regular_file(file, ignored)) return file;
+  if (fs::path file = folder / "metadata.json"; archive::is_file(file)) return file;
   for (const fs::path& parent : {folder, folder / family})
     if (const auto files = metadata_files(parent); !files.empty()) return only_file(files, parent);
 
   const std::string name = folder.filename().string();
-  if (fs::path file = folder.parent_path() / "metadata.json"; is_family(name) && fs::is_regular_file(file, ignored)) {
+  if (fs::path file = folder.parent_path() / "metadata.json"; is_family(name) && archive::is_file(file)) {
     if (name != family) throw wrong_device(folder, family, name);
     return file;
   }
@@ -100,9 +100,8 @@ std::string device_family(const std::string& device) {
 }
 
 fs::path find_metadata(const fs::path& path, const std::string& family) {
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) return path;
-  if (!fs::is_directory(path, ignored))
+  if (archive::is_file(path)) return path;
+  if (!archive::is_folder(path))
     throw Error(NEML2_ERROR_FILE, path.string(),
                 join("There is no folder ", path.string(), ". Pass the folder that holds metadata.json."));
   return find_in_folder(path.has_filename() ? path : path.parent_path(), family);
@@ -110,8 +109,7 @@ fs::path find_metadata(const fs::path& path, const std::string& family) {
 
 fs::path choose_leaf(const fs::path& root, const std::string& family, const std::string& dtype) {
   fs::path leaf = root / family / dtype;
-  std::error_code ignored;
-  if (!fs::is_directory(leaf, ignored) && !have_kernels(leaf))
+  if (!archive::is_folder(leaf) && !have_kernels(leaf))
     throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
                 join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
                      ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
@@ -122,9 +120,8 @@ fs::path choose_leaf(const fs::path& root, const std::string& family, const std:
 fs::path kernels_folder(const fs::path& leaf) { return leaf.parent_path().parent_path() / "kernels" / leaf.filename(); }
 
 bool have_kernels(const fs::path& leaf) {
-  std::error_code ignored;
   return leaf.parent_path().filename() == device_families[0] &&
-         fs::is_regular_file(kernels_folder(leaf) / "kernels.json", ignored);
+         archive::is_file(kernels_folder(leaf) / "kernels.json");
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {

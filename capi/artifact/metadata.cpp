@@ -2,10 +2,9 @@
 #include "capi/artifact/metadata.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
+#include "capi/archive/files.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
@@ -18,13 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 nlohmann::json read_json(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file)
+  const auto text = archive::read(path);
+  if (!text)
     throw Error(NEML2_ERROR_FILE, path.string(),
                 join(path.string(), " cannot be read. Make it readable, or copy the artifact again."));
   try {
-    return nlohmann::json::parse(text);
+    return nlohmann::json::parse(*text);
   } catch (const nlohmann::json::exception& error) {
     throw Error(NEML2_ERROR_ARTIFACT, path.string(),
                 join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
@@ -93,18 +91,16 @@ std::vector<std::string> packages_of(const Segment& segment) {
 
 // Tells whether kernels are all that was written: neml2-capi compile --kernels only.
 bool has_only_kernels(const Metadata& metadata) {
-  std::error_code ignored;
   const std::vector<std::string> packages = packages_of(metadata);
   return have_kernels(metadata.leaf) && std::none_of(packages.begin(), packages.end(), [&](const std::string& package) {
-           return fs::exists(metadata.leaf / package, ignored);
+           return archive::is_file(metadata.leaf / package);
          });
 }
 
 void require_packages(const Metadata& metadata) {
-  std::error_code ignored;
   for (std::size_t i = 0; i < metadata.segments.size(); ++i)
     for (const std::string& package : packages_of(metadata.segments[i]))
-      if (!fs::is_regular_file(metadata.leaf / package, ignored))
+      if (!archive::is_file(metadata.leaf / package))
         throw Error(NEML2_ERROR_FILE, package,
                     join("The package ", (metadata.leaf / package).string(), ", which segments[", i,
                          "] of the metadata names, is missing. Copy or compile the artifact again."));
@@ -151,6 +147,13 @@ Metadata read_stub_metadata(const fs::path& path, const std::string& name, const
   const Stub stub = read_stub(path, name);
   Metadata metadata = read_artifact(stub.artifact, device, dtype);
   if (stub.solver) metadata.solver = *stub.solver;
+  return metadata;
+}
+
+Metadata read_metadata_in_memory(std::string_view content, const std::string& device, const std::string& dtype) {
+  const auto mount = std::make_shared<const archive::Mount>(content);
+  Metadata metadata = read_artifact(mount->path(), device, dtype);
+  metadata.content = mount;
   return metadata;
 }
 

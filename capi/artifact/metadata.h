@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "capi/archive/files.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::artifact {
@@ -179,6 +182,7 @@ struct Metadata {
   std::vector<Pair> parameter_derivatives;
   SolverConfig solver;
   Aliases aliases;
+  std::shared_ptr<const archive::Mount> content;  // of an artifact in memory: what `file` and `leaf` are in
 };
 
 // Reads the metadata of the artifact at `path`: its folder, a device folder in it, its metadata.json or
@@ -188,6 +192,10 @@ struct Metadata {
 // NEML2_ERROR_UNSUPPORTED (an unknown schema, with those supported; not for this device or type, with those present; a
 // segment that this version cannot run), NEML2_ERROR_NAME (several models).
 Metadata read_metadata(const std::filesystem::path& path, const std::string& device, const std::string& dtype);
+
+// Reads the metadata of an artifact in memory: an archive of stored entries, which has metadata.json at its root. Throws
+// the errors of read_metadata().
+Metadata read_metadata_in_memory(std::string_view content, const std::string& device, const std::string& dtype);
 
 // Reads the metadata of the model `name` of a HIT stub, or of its only compiled model where `name` is empty. Throws the
 // errors of read_metadata() and read_stub().

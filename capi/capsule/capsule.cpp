@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "capi/archive/crc32.h"
+#include "capi/archive/files.h"
 #include "capi/archive/npz.h"
 #include "capi/base/log.h"
 #include "capi/loader/image.h"
@@ -68,10 +69,9 @@ std::string hexadecimal(std::uint32_t value) {
 
 // Returns size and CRC-32 of a file as it is now.
 json fingerprint(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return nullptr;
-  return {{"bytes", bytes.size()}, {"crc32", hexadecimal(archive::crc32(bytes))}};
+  const auto bytes = archive::read(path);
+  if (!bytes) return nullptr;
+  return {{"bytes", bytes->size()}, {"crc32", hexadecimal(archive::crc32(*bytes))}};
 }
 
 json artifact_of(const artifact::Metadata& metadata) {

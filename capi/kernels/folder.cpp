@@ -3,14 +3,13 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "capi/archive/archive.h"
+#include "capi/archive/files.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/base/error.h"
@@ -34,11 +33,6 @@ int lanes_on(const std::string& target, DType real) {
   return found ? found->lanes : 0;
 }
 
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::vector<Array> arrays_of(const artifact::Field& entries) {
   std::vector<Array> arrays;
   for (const artifact::Field& entry : entries.list())
@@ -50,8 +44,7 @@ bool has_no_packages(const artifact::Field& kernel) { return kernel["package_che
 
 // Tells whether a kernel was made with the package that is there, or without packages where there is none.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
-  std::error_code ignored;
-  if (has_no_packages(kernel)) return !std::filesystem::exists(package, ignored);
+  if (has_no_packages(kernel)) return !archive::is_file(package);
   return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
 }
 
@@ -80,7 +73,7 @@ const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::str
 const neml2_kernel_set& load(const std::filesystem::path& path) {
   static std::mutex mutex;
   static std::map<std::string, const neml2_kernel_set*> known;
-  std::string content = content_of(path);
+  std::string content = archive::read(path).value_or("");
   if (content.empty()) throw damaged_object(path, "is missing or empty");
   const std::lock_guard lock(mutex);
   auto it = known.find(content);
@@ -102,7 +95,7 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf) {
 
 void Folder::read(const std::filesystem::path& leaf) {
   const std::string file = (folder_ / "kernels.json").string();
-  const nlohmann::json json = nlohmann::json::parse(content_of(file), nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(archive::read(file).value_or(""), nullptr, false);
   if (json.is_discarded()) throw damaged(file, "is not JSON");
   const artifact::Field document(file, json);
   if (const auto found = document["version"].integer(); found != version)
