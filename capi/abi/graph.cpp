@@ -60,9 +60,8 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted = wanted_for(given);
     const auto content = content_of(given);
-    *out =
-        new neml2_graph{content ? aoti::load_graph(*content, wanted)
-                                : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
+    *out = new neml2_graph{content ? aoti::load_graph(*content, wanted)
+                                   : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
   });
 }
 

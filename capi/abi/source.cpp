@@ -59,7 +59,8 @@ artifact::Metadata metadata_of(const neml2_source& source, Device device) {
   const char* dtype = name_of(source.dtype == 0 ? DType::float64 : static_cast<DType>(source.dtype));
   if (const auto content = content_of(source)) {
     if (source.name)
-      throw Error(NEML2_ERROR_ARGUMENT, "name", "The field 'name' is of stubs; leave it NULL for an artifact in memory.");
+      throw Error(NEML2_ERROR_ARGUMENT, "name",
+                  "The field 'name' is of stubs; leave it NULL for an artifact in memory.");
     return artifact::read_metadata_in_memory(*content, device.str(), dtype);
   }
   const char* path = &required(source.path, "path");

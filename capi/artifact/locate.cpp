@@ -120,8 +120,7 @@ fs::path choose_leaf(const fs::path& root, const std::string& family, const std:
 fs::path kernels_folder(const fs::path& leaf) { return leaf.parent_path().parent_path() / "kernels" / leaf.filename(); }
 
 bool have_kernels(const fs::path& leaf) {
-  return leaf.parent_path().filename() == device_families[0] &&
-         archive::is_file(kernels_folder(leaf) / "kernels.json");
+  return leaf.parent_path().filename() == device_families[0] && archive::is_file(kernels_folder(leaf) / "kernels.json");
 }
 
 void require_runnable(const fs::path& leaf, const std::string& family) {
