@@ -28,6 +28,7 @@ function(install_layout component libraries include_folder)
     INCLUDES DESTINATION ${include_folder})
   # The provider is opened at run time, from the folder of the library: nobody links with it.
   install(TARGETS neml2_builtin LIBRARY DESTINATION ${libraries} ${rule})
+  install(TARGETS neml2_plugin LIBRARY DESTINATION ${libraries} ${rule})
   install(FILES ${headers} DESTINATION ${include_folder} ${rule})
 
   # Files for find_package(neml2_capi).

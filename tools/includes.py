@@ -35,6 +35,7 @@ ROOMS = (
     "evaluation",
     "devices",
     "abi",
+    "plugin",
 )
 
 
@@ -49,6 +50,7 @@ class Library:
 APART = {
     "lanes": Library((), "kernels.h"),
     "provider": Library(("tensor", "lanes", "package"), "provider.h"),
+    "plugin": Library((), ""),
 }
 BESIDE_ROOMS = ("CMakeLists.txt",)
 README_LINES = 60

@@ -26,7 +26,7 @@ FLAGS = {
 }
 
 # Targets that everything needs but the programs of the tests.
-LIBRARY = ("neml2_capi", "neml2_builtin")
+LIBRARY = ("neml2_capi", "neml2_builtin", "neml2_plugin")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _VARIABLE = "NEML2_CAPI_LIBRARY"
 _FILE = "libneml2_capi.so.0"
 
 
-def _path() -> str:
+def library_path() -> str:
     """Find the library: where the environment variable says, else beside this package."""
     # Avoids pathlib, which takes longer to import than this package.
     chosen = os.environ.get(_VARIABLE)
@@ -52,7 +52,7 @@ def _open(path: str) -> Any:
 
 def _load() -> Any:
     try:
-        return _open(_path())
+        return _open(library_path())
     except ImportError as error:
         # python -m neml2_capi comes by here first, and its user wants no traceback.
         if sys.argv[:1] == ["-m"] and "neml2_capi" in sys.orig_argv:

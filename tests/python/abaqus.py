@@ -7,6 +7,7 @@ full tensors of second and fourth order.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from patience import PATIENCE
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import Model
+from neml2_capi._ffi.library import library_path
+from neml2_capi.plugin import PluginError, make
 from neml2_capi.umat import Mapping
 
 Array = NDArray[np.float64]
@@ -46,6 +49,26 @@ CHECKS = (
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 #: Those of Mandel's notation.
 MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
+
+
+#: A file of this name beside the mappings tells that a plug-in is made of them.
+PLUGIN = "plug-in"
+
+
+@cache
+def plugin_driver() -> Path:
+    """The driver, linked with the shell of plug-ins, in whose place one stands at run time."""
+    shell = kept("", ("cp",), Path(library_path()).with_name("libneml2_plugin.so"), "libumat.so")
+    sources = [UMAT / "driver" / f"{name}.f90" for name in DRIVER]
+    options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-L{shell}")
+    sources.append(UMAT / "without_abaqus.f90")
+    return kept("program", options, *sources, "-lumat") / "program"
+
+
+def artifact_of(mapping: Path) -> Path:
+    """The artifact that a mapping names, relative to itself."""
+    names = re.findall(r"artifact = '(.*)'", mapping.read_text()) if mapping.exists() else []
+    return mapping.parent / str(*names)
 
 
 @cache
@@ -153,8 +176,17 @@ def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedPro
         "OMP_NUM_THREADS": str(threads),
         "OMP_DYNAMIC": "false",
     }
+    run = program()
+    if (maps / PLUGIN).exists():
+        environment["LD_LIBRARY_PATH"] = str(maps)
+        run = plugin_driver()
+        mapping = maps / f"{case.material}.nml"
+        try:
+            make(artifact_of(mapping), maps / "libumat.so", mapping=mapping)
+        except PluginError as error:
+            return subprocess.CompletedProcess([], 1, "", str(error))
     return subprocess.run(
-        [program(), file], capture_output=True, text=True, env=environment, timeout=PATIENCE
+        [run, file], capture_output=True, text=True, env=environment, timeout=PATIENCE
     )
 
 

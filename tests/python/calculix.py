@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from abaqus import SOURCES, UMAT, Array
+from abaqus import PLUGIN, SOURCES, UMAT, Array, artifact_of
 from native import HOSTS, INCLUDE, LINK, kept
 from patience import PATIENCE
+
+from neml2_capi.plugin import make
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi" / "hosts"
 CCX = CACHE / "calculix-2.20" / "ccx"
@@ -28,6 +30,18 @@ def library() -> Path:
     sources = [INCLUDE / "neml2_capi.f90", *(UMAT / f"{name}.f90" for name in SOURCES)]
     build = (os.environ.get("FC", "gfortran"), *options)
     return kept("libNEML2.so", build, *sources, UMAT / "without_abaqus.f90", *LINK)
+
+
+def plug_in(folder: Path, material: str) -> Path | None:
+    """Make the plug-in of a deck's material alone in a folder, where one is wanted."""
+    name = re.search(r"NEML2@(\w+)", material)
+    if not (folder / PLUGIN).exists() or not name:
+        return None
+    mapping = folder / f"{name[1].lower()}.nml"
+    place = folder / "library"
+    place.mkdir(exist_ok=True)
+    make(artifact_of(mapping), place / "libNEML2.so", mapping=mapping)
+    return place
 
 
 def material(name: str, constants: str, nstatv: int = 0, interface: str = "ABAQUS") -> str:
@@ -52,7 +66,7 @@ def attempt(
     environment = {
         **os.environ,
         "NEML2_UMAT_PATH": str(folder),
-        "LD_LIBRARY_PATH": str(library()),
+        "LD_LIBRARY_PATH": str(plug_in(folder, parts["material"]) or library()),
         "OMP_NUM_THREADS": str(threads),
     }
     return subprocess.run(

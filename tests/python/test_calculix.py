@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from abaqus import Array, mandel, tensor
+from abaqus import PLUGIN, Array, mandel, tensor
 from calculix import CCX, attempt, material, run, tables
 from native import PREBUILT, needs_fortran
 
@@ -39,8 +39,16 @@ ELEMENTS = {
 }
 
 
+@pytest.fixture(params=["Fortran", "plug-in"])
+def job(request: pytest.FixtureRequest, files: Path) -> Path:
+    """The same, for the UMAT in Fortran or a plug-in that is made of them."""
+    if request.param == PLUGIN:
+        (files / PLUGIN).touch()
+    return files
+
+
 @pytest.fixture
-def job(tmp_path: Path) -> Path:
+def files(tmp_path: Path) -> Path:
     """A folder with the mappings of two artifacts, whose names have no underscore."""
     for name, artifact in (("hardening", "combined_hardening"), ("elasticity", "elasticity")):
         file = tmp_path / f"{name}.nml"
@@ -172,7 +180,6 @@ def test_a_stretched_and_turned_element_has_the_turned_stress(job: Path) -> None
 WRONG = {
     "few states": (material("hardening", "200000, 150", 12), "needs 13: set *DEPVAR"),
     "few constants": (material("hardening", "200000", 13), "needs 2: give them to"),
-    "no mapping": (material("copper", "1"), "copper.nml"),
 }
 
 
@@ -181,3 +188,10 @@ def test_a_wrong_deck_fails_with_what_to_do(job: Path, law: str, message: str) -
     done = attempt(job, "one_element", {"element": element("C3D8"), "material": law})
     assert done.returncode != 0
     assert message in done.stdout + done.stderr
+
+
+def test_a_material_without_a_mapping_fails_with_what_to_do(files: Path) -> None:
+    parts = {"element": element("C3D8"), "material": material("copper", "1")}
+    done = attempt(files, "one_element", parts)
+    assert done.returncode != 0
+    assert "copper.nml" in done.stdout + done.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from abaqus import (
+    PLUGIN,
     UMAT,
     Array,
     Case,
@@ -43,8 +44,16 @@ TURNED = 1e-12
 PATH = (Step(SHEAR, increments=4), Step(BACK, increments=4))
 
 
+@pytest.fixture(params=["Fortran", "plug-in"])
+def maps(request: pytest.FixtureRequest, files: Path) -> Path:
+    """The same, for the UMAT in Fortran or a plug-in that is made of them."""
+    if request.param == PLUGIN:
+        (files / PLUGIN).touch()
+    return files
+
+
 @pytest.fixture
-def maps(tmp_path: Path) -> Path:
+def files(tmp_path: Path) -> Path:
     """A folder with the mappings of two artifacts, as drafted."""
     for name in ("combined_hardening", "elasticity"):
         file = tmp_path / f"{name}.nml"
@@ -274,7 +283,6 @@ WRONG = {
     "plane stress": ({"ntens": 3}, "NTENS = 3"),
     "few states": ({"nstatv": 12}, "needs 13: set *DEPVAR"),
     "few constants": ({"props": (200e3,)}, "needs 2: give them to *USER MATERIAL"),
-    "no mapping": ({"material": "steel"}, "steel.nml"),
 }
 
 
@@ -285,7 +293,7 @@ def test_a_wrong_call_is_told(maps: Path, changes: dict[str, object], message: s
     done = attempt(case, maps)
     assert done.returncode == 1
     assert message in done.stderr
-    assert f"material {case.material.upper()}" in done.stderr
+    assert f"material {case.material}" in done.stderr.lower()
 
 
 MISTAKES = {
@@ -321,11 +329,18 @@ MISTAKES = {
 
 @needs_fortran
 @pytest.mark.parametrize("old, new, message", MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_in_the_mapping_is_told(maps: Path, old: str, new: str, message: str) -> None:
-    edit(maps, old, new)
-    done = attempt(Case("combined_hardening", PATH), maps)
+def test_a_mistake_in_the_mapping_is_told(files: Path, old: str, new: str, message: str) -> None:
+    edit(files, old, new)
+    done = attempt(Case("combined_hardening", PATH), files)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+@needs_fortran
+def test_a_mapping_that_is_not_there_is_told(files: Path) -> None:
+    done = attempt(Case("steel", PATH), files)
+    assert done.returncode == 1
+    assert "steel.nml" in done.stderr and "material STEEL" in done.stderr
 
 
 @needs_fortran
@@ -358,7 +373,7 @@ def test_an_example_runs_to_its_end(case: Path) -> None:
 
 @needs_fortran
 @pytest.mark.full("the UMAT, built by its page")
-def test_the_commands_of_the_readme_build_the_driver(maps: Path) -> None:
+def test_the_commands_of_the_readme_build_the_driver(files: Path) -> None:
     text = (UMAT / "README.md").read_text()
     block = re.search(r"```sh\n(gfortran.*?)```", text, re.DOTALL)
     assert block
@@ -381,7 +396,7 @@ def test_the_commands_of_the_readme_build_the_driver(maps: Path) -> None:
     case.write_text(Case("combined_hardening", PATH).text())
     done = subprocess.run(
         [made / "umat_driver", case],
-        env={**os.environ, "NEML2_UMAT_PATH": str(maps)},
+        env={**os.environ, "NEML2_UMAT_PATH": str(files)},
         capture_output=True,
         text=True,
     )

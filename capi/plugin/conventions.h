@@ -1,0 +1,47 @@
+// How hosts write a tensor, and how NEML2 does.
+//
+//                      order                      shear strain     shear stress
+//   NEML2              11, 22, 33, 23, 13, 12     sqrt(2) eps      sqrt(2) sigma     (SR2: Mandel notation)
+//   UMAT               11, 22, 33, 12, 13, 23     gamma = 2 eps    sigma
+//   VUMAT              11, 22, 33, 12, 23, 31     eps              sigma
+//   generic behaviour  11, 22, 33, 12, 13, 23     sqrt(2) eps      sqrt(2) sigma
+#pragma once
+
+#include <cstddef>
+
+#include "capi/plugin/mapping.h"
+
+namespace neml2_capi::plugin {
+
+struct Convention {
+  int place[6];           // of the host's component i, in NEML2's order
+  double strain, stress;  // what a shear component of the host is multiplied by to be NEML2's
+};
+
+inline constexpr double ROOT = 1.4142135623730951;
+inline constexpr Convention UMAT{{0, 1, 2, 5, 4, 3}, ROOT / 2, ROOT};
+inline constexpr Convention VUMAT{{0, 1, 2, 5, 3, 4}, ROOT, ROOT};
+inline constexpr Convention GENERIC{{0, 1, 2, 5, 4, 3}, 1, 1};
+
+// `to` (6 numbers, NEML2's) from the first `count` components of the host, at distance `stride`; the others are 0.
+inline void to_model(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
+                     double* to) {
+  for (int i = 0; i < 6; ++i)
+    to[convention.place[i]] = i < count ? from[std::size_t(i) * stride] * (i < 3 ? 1 : shear) : 0;
+}
+
+// The first `count` components of the host from NEML2's.
+inline void to_host(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
+                    double* to) {
+  for (int i = 0; i < count; ++i) to[std::size_t(i) * stride] = from[convention.place[i]] / (i < 3 ? 1 : shear);
+}
+
+// One item of a state variable from STATEV, turned with the material by `drot` (column-major, as Fortran has it; null:
+// not at all), and back. Tensors stand row by row, symmetric ones in the host's order with shear of stress.
+void state_to_model(const Convention& convention, Kind kind, const double* from, std::size_t stride, const double* drot,
+                    double* to);
+void state_to_host(const Convention& convention, Kind kind, const double* from, std::size_t stride, double* to);
+
+std::size_t item_size(Kind kind);
+
+}  // namespace neml2_capi::plugin

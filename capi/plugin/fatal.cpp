@@ -1,0 +1,31 @@
+#include "capi/plugin/fatal.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+// Abaqus brings these two; a text is followed by its length, behind all arguments.
+extern "C" {
+__attribute__((weak)) void stdb_abqerr_(const int* lop, const char* string, const int* integers, const double* reals,
+                                        const char* texts, std::size_t length, std::size_t length_of_texts);
+__attribute__((weak)) void xit_();
+}
+
+namespace neml2_capi::plugin {
+
+void fatal(const std::string& message) noexcept {
+  if (stdb_abqerr_ && xit_) {
+    std::string text = message.substr(0, 500);
+    std::replace(text.begin(), text.end(), '%', '_');  // %I, %R and %S would stand for numbers and texts
+    const int stop_now = -3, integer = 0;
+    const double real = 0;
+    stdb_abqerr_(&stop_now, text.c_str(), &integer, &real, "        ", text.size(), 8);
+    xit_();
+    return;
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "***ERROR: %s\n", message.c_str());
+  std::exit(1);
+}
+
+}  // namespace neml2_capi::plugin

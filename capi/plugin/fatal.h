@@ -1,0 +1,11 @@
+// How an entry that cannot go on ends the analysis.
+#pragma once
+
+#include <string>
+
+namespace neml2_capi::plugin {
+
+// Through STDB_ABQERR and XIT of Abaqus, where the host has them; else a line on stderr, and the process ends with 1.
+void fatal(const std::string& message) noexcept;
+
+}  // namespace neml2_capi::plugin

@@ -1,0 +1,38 @@
+#include "capi/plugin/hosts.h"
+
+#include <neml2_capi.hpp>
+
+namespace neml2_capi::plugin {
+namespace {
+
+constexpr Host HOSTS[] = {
+    {"abaqus", true, true, true, true, true, true, true},
+    {"calculix", true, false, false, false, true, false, false},
+    {"kratos", false, false, false, false, false, false, false},
+};
+
+// One that asks for nothing by a negative value passes on the request of another point, which is positive.
+bool speaks_as(const Host& host, const double* pnewdt) {
+  if (!pnewdt || !host.passes_pnewdt) return !pnewdt == !host.passes_pnewdt;
+  return *pnewdt > 0 || !host.asks_positive;
+}
+
+}  // namespace
+
+const Host& find_host(const std::string& name, const double* pnewdt) {
+  for (const Host& host : HOSTS)
+    if (name.empty() ? speaks_as(host, pnewdt) : host.name == name) return host;
+  throw neml2::Error(NEML2_ERROR_ARGUMENT, name,
+                     "There is no host '" + name + "'; it can be abaqus, calculix or kratos.");
+}
+
+void check_host(const Host& host, const double* pnewdt) {
+  if (speaks_as(host, pnewdt)) return;
+  const std::string passed = !pnewdt       ? "is not passed, as by Kratos"
+                             : *pnewdt > 0 ? "is passed"
+                                           : "is negative, as CalculiX passes it";
+  throw neml2::Error(NEML2_ERROR_ARGUMENT, "PNEWDT",
+                     "PNEWDT " + passed + ", and the host is " + host.name + ": make the library with --host.");
+}
+
+}  // namespace neml2_capi::plugin

@@ -1,0 +1,38 @@
+// Which variable of the artifact is which argument of a host: what the mapping file says, checked and with sizes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace neml2_capi::plugin {
+
+// How a host writes a variable, and turns it with the material.
+enum class Kind { SCALAR, VECTOR, SYMMETRIC, TENSOR };
+
+struct Variable {
+  std::string name;
+  Kind kind = Kind::SCALAR;
+  std::size_t first = 0;  // in STATEV, PROPS or PREDEF, counted from 0
+  std::size_t size = 1;   // at one point
+};
+
+struct Mapping {
+  std::string material, host, strain, stress, time, temperature;  // "" where there is none
+  std::vector<Variable> states, parameters, fields;
+  std::vector<std::pair<std::string, double>> options;
+
+  std::size_t nstatv() const { return end_of(states); }
+  std::size_t nprops() const { return end_of(parameters); }
+  std::size_t nfields() const { return end_of(fields); }
+
+ private:
+  static std::size_t end_of(const std::vector<Variable>& variables);
+};
+
+// From the JSON that neml2_capi/plugin.py writes.
+Mapping read_mapping(std::string_view json);
+
+}  // namespace neml2_capi::plugin

@@ -1,0 +1,56 @@
+// The material of this library, and the arrays of its evaluations.
+#pragma once
+
+#include <cstdint>
+#include <neml2_capi.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capi/plugin/mapping.h"
+
+namespace neml2_capi::plugin {
+
+struct Material {
+  Mapping mapping;
+  neml2::Model model;
+  std::set<std::string> inputs;
+  std::vector<std::size_t> places;  // of the states in a row of Workspace::state
+  std::size_t row = 6;              // numbers of a point there: the stress, then the states
+};
+
+// Loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries again.
+const Material& material();
+
+// Its name, for messages; empty where there is none.
+std::string material_name();
+
+// Arrays in the model's notation, point by point, and the call that they are bound to. One for each thread.
+class Workspace {
+ public:
+  Workspace(const Material& material, std::size_t points, bool with_tangent);
+
+  std::size_t points() const { return status.size(); }
+
+  // Strains, state, temperature and fields of the beginning stand at the end, too: nothing happens in an increment.
+  void stand_still();
+
+  std::vector<double> strain, old_strain;            // 6 per point
+  std::vector<double> state, old_state;              // Material::row per point
+  std::vector<double> temperature, old_temperature;  // 1 per point
+  std::vector<double> fields, old_fields;            // Mapping::nfields() per point
+  std::vector<double> parameters;                    // PROPS as they are
+  std::vector<double> tangent;                       // 36 per point, [stress][strain]
+  std::vector<double> cut;                           // by what to multiply the increment
+  std::vector<std::int32_t> status;
+  double time = 0, old_time = 0;
+  neml2::Call call;
+
+ private:
+  void bind(const Material& material, bool with_tangent);
+};
+
+// That of the calling thread, with room for so many points.
+Workspace& workspace(std::size_t points, bool with_tangent);
+
+}  // namespace neml2_capi::plugin

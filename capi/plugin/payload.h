@@ -1,0 +1,17 @@
+// What `neml2-capi plugin` put into this library: a segment of the ELF file, which is mapped with it.
+#pragma once
+
+#include <string_view>
+
+namespace neml2_capi::plugin {
+
+struct Payload {
+  std::string_view mapping;   // JSON, see mapping.h
+  std::string_view artifact;  // an archive for neml2_source
+  std::string_view provider;  // the file of a shared object, which libneml2_capi opens
+};
+
+// Throws neml2::Error where this is the library as it was built, without an artifact.
+Payload payload();
+
+}  // namespace neml2_capi::plugin

@@ -1,0 +1,164 @@
+// UMAT of Abaqus/Standard, and of the hosts that call it so; docs/hosts tells what each passes.
+//
+// Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. Where
+// STRESS and STRAN come turned by DROT, STATEV is turned here. In a finite-strain analysis that is a law in the frame
+// that turns with the material, of logarithmic strain and Cauchy stress.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+
+#include "capi/plugin/conventions.h"
+#include "capi/plugin/fatal.h"
+#include "capi/plugin/hosts.h"
+#include "capi/plugin/material.h"
+
+namespace neml2_capi::plugin {
+namespace {
+
+// The arguments of UMAT that are used.
+struct Arguments {
+  double *stress, *statev, *ddsdde;
+  const double *stran, *dstran, *time, *dtime, *temp, *dtemp, *predef, *dpred, *props, *drot;
+  double* pnewdt;
+  int ndi, nshr, ntens, nstatv, nprops;
+};
+
+[[noreturn]] void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
+
+// The host of the first call is that of all.
+const Host& host_of(const Mapping& mapping, const double* pnewdt) {
+  static std::atomic<const Host*> known{nullptr};
+  if (!known) known = &find_host(mapping.host, pnewdt);
+  check_host(*known, pnewdt);
+  return *known;
+}
+
+void check(const Arguments& a, const Mapping& mapping) {
+  const auto text = [](std::size_t number) { return std::to_string(number); };
+  if (a.ndi != 3 || (a.ntens != 6 && a.ntens != 4) || a.nshr != a.ntens - a.ndi)
+    refuse("elements with NTENS = " + std::to_string(a.ntens) + " (NDI = " + std::to_string(a.ndi) +
+           ", NSHR = " + std::to_string(a.nshr) +
+           ") are not supported. Use solid, plane strain or axisymmetric ones, with NTENS = 6 or 4: plane stress, "
+           "shells and beams would need a model with their own conditions of zero stress.");
+  if (std::size_t(std::max(a.nstatv, 0)) < mapping.nstatv())
+    refuse("there are " + std::to_string(a.nstatv) + " state variables, and the material needs " +
+           text(mapping.nstatv()) + ": set *DEPVAR to that.");
+  if (std::size_t(std::max(a.nprops, 0)) < mapping.nprops())
+    refuse("there are " + std::to_string(a.nprops) + " material constants, and the material needs " +
+           text(mapping.nprops()) + ": give them to *USER MATERIAL, CONSTANTS.");
+}
+
+// Refuse a mapping that names what the host does not pass.
+void check(const Host& host, const Material& m) {
+  const auto needs = [&](bool passed, const std::string& input, const char* what, const char* instead) {
+    if (!passed && m.inputs.count(input))
+      refuse("The input '" + input + "' is " + what + ", which " + host.name + " does not pass: " + instead + ".");
+  };
+  const Mapping& map = m.mapping;
+  if (!map.temperature.empty()) {
+    needs(host.has_temperature, map.temperature, "the temperature",
+          "compile the artifact with a constant in its place");
+    needs(host.has_old_temperature, map.temperature + "~1", "the temperature at the beginning of an increment",
+          "use a law of the temperature at its end");
+  }
+  for (const Variable& field : map.fields)
+    needs(host.has_fields, field.name, "a predefined field", "compile the artifact with a constant in its place");
+}
+
+void gather(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
+  const Mapping& map = m.mapping;
+  double strain[6];
+  for (int i = 0; i < a.ntens; ++i) strain[i] = a.stran[i] + a.dstran[i];
+  to_model(UMAT, UMAT.strain, a.stran, a.ntens, 1, w.old_strain.data());
+  to_model(UMAT, UMAT.strain, strain, a.ntens, 1, w.strain.data());
+  to_model(UMAT, UMAT.stress, a.stress, a.ntens, 1, w.old_state.data());
+  w.old_time = a.time[1];
+  w.time = a.time[1] + *a.dtime;
+  if (host.has_temperature) {
+    w.old_temperature[0] = *a.temp;
+    w.temperature[0] = *a.temp + *a.dtemp;
+  }
+  for (std::size_t i = 0; host.has_fields && i < map.nfields(); ++i) {
+    w.old_fields[i] = a.predef[i];
+    w.fields[i] = a.predef[i] + a.dpred[i];
+  }
+  for (std::size_t k = 0; k < map.states.size(); ++k) {
+    const Variable& state = map.states[k];
+    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+      state_to_model(UMAT, state.kind, a.statev + state.first + i, 1, host.turns ? a.drot : nullptr,
+                     w.old_state.data() + m.places[k] + i);
+  }
+  std::copy_n(a.props, w.parameters.size(), w.parameters.begin());
+}
+
+// DDSDDE(i, j) = d stress(i) / d strain(j), column by column.
+void scatter_tangent(const Arguments& a, const Workspace& w) {
+  for (int j = 0; j < a.ntens; ++j)
+    for (int i = 0; i < a.ntens; ++i)
+      a.ddsdde[i + j * a.ntens] = w.tangent[std::size_t(6 * UMAT.place[i] + UMAT.place[j])] /
+                                  ((i < 3 ? 1 : UMAT.stress) * (j < 3 ? 1 : 1 / UMAT.strain));
+}
+
+void scatter(const Arguments& a, const Material& m, const Workspace& w) {
+  to_host(UMAT, UMAT.stress, w.state.data(), a.ntens, 1, a.stress);
+  scatter_tangent(a, w);
+  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
+    const Variable& state = m.mapping.states[k];
+    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+      state_to_host(UMAT, state.kind, w.state.data() + m.places[k] + i, 1, a.statev + state.first + i);
+  }
+}
+
+// DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
+void stand_still(const Arguments& a, Workspace& w) {
+  constexpr double moment = 1e-6;
+  w.stand_still();
+  w.time = w.old_time + moment * *a.dtime;
+  if (w.call.run(1) != NEML2_OK)
+    refuse(
+        "the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
+  scatter_tangent(a, w);
+}
+
+// The increment is tried again with a smaller step; STRESS and STATEV are as they were.
+void give_up(const Arguments& a, const Host& host, Workspace& w) {
+  constexpr double halve = 0.5;
+  if (!host.passes_pnewdt)
+    refuse("the point did not converge, and " + std::string(host.name) +
+           " cannot be asked for a smaller step: reduce the load step.");
+  const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
+  if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
+  if (!host.ignores_failures) stand_still(a, w);
+}
+
+void evaluate(const Arguments& a) {
+  const Material& m = material();
+  const Host& host = host_of(m.mapping, a.pnewdt);
+  check(a, m.mapping);
+  check(host, m);
+  Workspace& w = workspace(1, true);
+  gather(a, m, host, w);
+  if (w.call.run(1) == NEML2_OK)
+    scatter(a, m, w);
+  else
+    give_up(a, host, w);
+}
+
+}  // namespace
+}  // namespace neml2_capi::plugin
+
+extern "C" __attribute__((visibility("default"))) void umat_(
+    double* stress, double* statev, double* ddsdde, double*, double*, double*, double*, double*, double*, double*,
+    const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
+    const double* dtemp, const double* predef, const double* dpred, const char*, const int* ndi, const int* nshr,
+    const int* ntens, const int* nstatv, const double* props, const int* nprops, const double*, const double* drot,
+    double* pnewdt) {
+  using namespace neml2_capi::plugin;
+  try {
+    evaluate({stress, statev, ddsdde, stran, dstran, time, dtime, temp, dtemp, predef, dpred, props, drot, pnewdt, *ndi,
+              *nshr, *ntens, *nstatv, *nprops});
+  } catch (const std::exception& error) {
+    fatal("UMAT, material " + material_name() + ": " + error.what());
+  }
+}

@@ -1,0 +1,45 @@
+"""neml2-capi plugin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neml2_capi.cli import options
+from neml2_capi.plugin import HOSTS, PluginError, make
+from neml2_capi.umat import DraftError
+
+
+@click.command("plugin")
+@options.artifact
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="lib<name of the material>.so",
+)
+@click.option(
+    "--mapping",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="As `neml2-capi umat` drafts it, and you may change it; else as drafted.",
+)
+@click.option("--host", type=click.Choice(HOSTS), default=None, help="By default as it behaves.")
+@click.option("--packages", is_flag=True, help="The packages, too, where kernels do all.")
+def plugin_command(
+    path: Path, output: Path, mapping: Path | None, host: str | None, packages: bool
+) -> None:
+    """Make one shared object for the programs that load a user material.
+
+    It holds the runtime, the artifact and the mapping, and needs no other file. CalculiX, Kratos,
+    Abaqus and others find umat_ in it.
+    """
+    try:
+        lines = make(path, output, mapping=mapping, host=host or "", packages=packages)
+    except (PluginError, DraftError) as error:
+        raise click.ClickException(str(error)) from error
+    for line in lines:
+        click.echo(line)

@@ -1,0 +1,218 @@
+"""What the library of a plug-in is told: which variable of the artifact is which argument."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from neml2_capi._ffi.variables import Variable, Variables
+from neml2_capi.model import Model
+from neml2_capi.umat import KINDS, guess
+
+HOSTS = ("abaqus", "calculix", "kratos")
+
+_NUMBERS = {kind: number for number, (kind, _) in enumerate(KINDS.values())}
+_SIZES = {"scalar": 1, "vector": 3, "symmetric": 6, "tensor": 9}
+
+
+class PluginError(ValueError):
+    """There can be no plug-in of the artifact as it is, or the mapping is wrong."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A variable, and where it begins in an array of the host, counted from 1."""
+
+    name: str
+    first: int
+    size: int
+    kind: str = "scalar"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": _NUMBERS[self.kind],
+            "first": self.first - 1,
+            "size": self.size,
+        }
+
+
+@dataclass
+class HostMapping:
+    """All of a mapping file, with the sizes of the variables."""
+
+    material: str
+    strain: str
+    stress: str
+    time: str
+    temperature: str
+    host: str = ""
+    states: list[Place] = field(default_factory=list)
+    parameters: list[Place] = field(default_factory=list)
+    fields: list[Place] = field(default_factory=list)
+    options: dict[str, float] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON; capi/plugin/mapping.cpp reads it."""
+        lists = ("states", "parameters", "fields")
+        return {
+            name: [place.document() for place in value] if name in lists else value
+            for name, value in vars(self).items()
+        }
+
+
+def guessed(model: Model, material: str) -> HostMapping:
+    """The mapping as `neml2-capi umat` would draft it."""
+    draft = guess(model)
+    if draft.unknown:
+        raise PluginError(
+            f"What is the input {draft.unknown[0]!r}? Draft a mapping file with neml2-capi umat, "
+            "say in it what it is, and give it with --mapping."
+        )
+    kinds = {v.name: KINDS[v.type or "Scalar"][0] for v in model.outputs if v.type in KINDS}
+    return HostMapping(
+        material,
+        draft.strain,
+        draft.stress,
+        draft.time,
+        draft.temperature,
+        states=[
+            Place(s.variable.name, s.first, _size(s.variable), kinds.get(s.variable.name, "scalar"))
+            for s in draft.states
+        ],
+        parameters=[Place(p.variable.name, p.first, _size(p.variable)) for p in draft.parameters],
+    )
+
+
+def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
+    """Read a mapping file, which examples/umat explains, and check it against the model."""
+    groups = _groups(Path(file))
+    found = groups.pop("material", [])
+    if len(found) != 1:
+        raise PluginError(
+            f"{file}: the group &material is {'there twice' if found else 'missing'}."
+        )
+    material = found[0]
+
+    def said(key: str, default: str = "") -> str:
+        return str(material.get(key) or default).strip()
+
+    mapping = HostMapping(
+        Path(file).stem,
+        said("strain", "strain"),
+        said("stress", "stress"),
+        said("time"),
+        said("temperature"),
+        said("host"),
+    )
+    for group, kind, place, variables in (
+        ("state", "states", "statev", model.outputs),
+        ("parameter", "parameters", "props", model.parameters),
+        ("field", "fields", "predef", model.inputs),
+    ):
+        getattr(mapping, kind).extend(_places(groups.pop(group, []), place, variables))
+    mapping.options = {str(o["name"]): float(o["value"]) for o in groups.pop("option", [])}
+    return mapping
+
+
+_TEXTS = re.compile(r"""'[^'\n]*'|"[^"\n]*"|![^\n]*""")
+_GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
+# What a group may say.
+_KEYS = {
+    "material": {"artifact", "strain", "stress", "time", "temperature", "host"},
+    "state": {"name", "kind", "statev"},
+    "parameter": {"name", "props"},
+    "field": {"name", "predef"},
+    "option": {"name", "value"},
+}
+
+
+def _groups(file: Path) -> dict[str, list[dict[str, Any]]]:
+    try:
+        import f90nml
+    except ImportError as error:
+        raise PluginError(
+            "A mapping file is read by f90nml: pip install 'neml2_capi[cli]'"
+        ) from error
+    if not file.is_file():
+        raise PluginError(f"There is no {file}. To draft one: neml2-capi umat ARTIFACT")
+    text = file.read_text(encoding="utf-8")
+    # The parser passes over what is not ended, or not begun.
+    if not _GROUPS.fullmatch(_TEXTS.sub("", text)):
+        raise PluginError(
+            f"{file} is not a list of groups, each of which begins with & and ends with /. Texts "
+            "are in quotes, and a comment begins with !."
+        )
+    result: dict[str, list[dict[str, Any]]] = {}
+    for name, group in f90nml.reads(text).items():
+        result.setdefault(name, []).append(dict(group))
+    for name, groups in result.items():
+        if name not in _KEYS:
+            raise PluginError(f"{file}: there is no group &{name}; it can be &{', &'.join(_KEYS)}.")
+        for unknown in {key for group in groups for key in group} - _KEYS[name]:
+            raise PluginError(
+                f"{file}: &{name} has no {unknown}; it can have {', '.join(sorted(_KEYS[name]))}."
+            )
+    return result
+
+
+def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) -> Iterator[Place]:
+    seen: set[str] = set()
+    for group in groups:
+        name, first = str(group.get("name", "")), int(group.get(key, 0))
+        if name not in variables.names:
+            raise PluginError(
+                f"The artifact has no {variables.kind} {name!r}; it has "
+                f"{', '.join(variables.names) or 'none'}."
+            )
+        if name in seen:
+            raise PluginError(f"There are two groups of {name!r}, with {key}.")
+        seen.add(name)
+        if first < 1:
+            raise PluginError(f"{name!r} needs a place, counted from 1: {key} = <a number>.")
+        variable = variables[variables.names.index(name)]
+        kind = str(group.get("kind", "scalar"))
+        if kind not in _SIZES or (key == "statev" and prod(variable.base_shape) != _SIZES[kind]):
+            raise PluginError(
+                f"The state {name!r} has {prod(variable.base_shape)} values, and the kind "
+                f"{kind!r}. The kind says how DROT turns it: scalar, vector, symmetric or tensor."
+            )
+        yield Place(name, first, _size(variable), kind)
+
+
+def check(mapping: HostMapping, model: Model) -> None:
+    """Raise PluginError where an input has no argument, or two states share one."""
+    if mapping.host and mapping.host not in HOSTS:
+        raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
+    pair = (mapping.stress, mapping.strain)
+    if pair not in {(d.output, d.variable) for d in model.derivatives}:
+        raise PluginError(
+            f"The artifact has no derivative of {pair[0]!r} by {pair[1]!r}, which hosts need. "
+            f"Compile it with: -d {pair[0]}:{pair[1]}"
+        )
+    given = [mapping.strain, mapping.time, mapping.temperature]
+    given += [place.name for place in (*mapping.states, *mapping.fields)]
+    given += [f"{name}~1" for name in (*given, mapping.stress)]
+    for name in model.input_names:
+        if name not in given:
+            raise PluginError(
+                f"The input {name!r} is not in the mapping. It can be strain, time or temperature "
+                "of &material, a predefined field (&field), or the history of a &state."
+            )
+    taken: dict[int, str] = {}
+    for state in mapping.states:
+        for place in range(state.first, state.first + state.size):
+            if place in taken:
+                raise PluginError(
+                    f"The states {taken[place]!r} and {state.name!r} share STATEV({place})."
+                )
+            taken[place] = state.name
+
+
+def _size(variable: Variable) -> int:
+    return prod(variable.sub_batch_shape) * prod(variable.base_shape)
