@@ -1,0 +1,166 @@
+"""Plug-ins: one shared object for the programs that load a user material.
+
+The drivers of test_umat.py and test_calculix.py run with them, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from native import CC, HOSTS, PREBUILT, kept
+from numpy.typing import NDArray
+
+from neml2_capi import Model
+from neml2_capi._ffi.library import library_path
+from neml2_capi.cli.commands import neml2_capi as command
+from neml2_capi.plugin import PluginError, make
+from neml2_capi.umat import draft
+
+pytestmark = pytest.mark.native
+
+HARDENING = PREBUILT / "combined_hardening"
+# One point of tests/hosts/plugin.c: direct components, then 12, 13, 23, shear doubled.
+STRAIN = np.array([4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3])
+ORDER, SHEAR = [0, 1, 2, 5, 4, 3], np.array([1, 1, 1, *[np.sqrt(2)] * 3])
+
+
+def program() -> Path:
+    """The program in C, which is linked with nothing of ours."""
+    return kept("program", (CC,), HOSTS / "plugin.c", "-ldl") / "program"
+
+
+def expected() -> dict[str, NDArray[np.float64]]:
+    """What the model gives at that point, as UMAT does."""
+    model = Model(HARDENING)
+    inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
+    inputs |= {
+        "t": np.array(1.0),
+        "strain": (STRAIN / np.array([1, 1, 1, *[2] * 3]) * SHEAR)[ORDER],
+    }
+    outputs, tangents = model.jacobian(inputs)
+    stress = outputs["stress"][ORDER] / SHEAR
+    tangent = tangents["stress"]["strain"][np.ix_(ORDER, ORDER)] / SHEAR[:, None] / SHEAR
+    states = [outputs[name][ORDER] / SHEAR for name in ("X1", "X2")]
+    plastic = outputs["equivalent_plastic_strain"]
+    return {
+        "stress": stress,
+        "ddsdde": tangent.T.ravel(),
+        "statev": np.concatenate([[plastic], *states]),
+    }
+
+
+def called(library: Path, *wrappers: str, folder: Path) -> dict[str, NDArray[np.float64]]:
+    """Run the program in C on a library, in a folder without anything else."""
+    done = subprocess.run(
+        [*wrappers, program(), library], cwd=folder, capture_output=True, text=True, check=True
+    )
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {word: np.array([float(n) for n in numbers]) for word, *numbers in lines}
+
+
+def assert_is_expected(found: Mapping[str, NDArray[np.float64]]) -> None:
+    for name, values in expected().items():
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12 * abs(values).max())
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """An empty folder."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return folder
+
+
+def test_a_program_in_c_gets_what_the_model_gives(alone: Path) -> None:
+    lines = make(HARDENING, alone / "libsteel.so")
+    assert re.search(r"libsteel\.so: \d\.\d MB, kernels$", lines[0])
+    assert lines[1].split() == ["STATEV", "1", "equivalent_plastic_strain"]
+    assert_is_expected(called(alone / "libsteel.so", folder=alone))
+
+
+def test_packages_give_the_same(alone: Path, tmp_path: Path) -> None:
+    artifact = tmp_path / "packages"
+    shutil.copytree(HARDENING, artifact, ignore=shutil.ignore_patterns("kernels"))
+    lines = make(artifact, alone / "libsteel.so")
+    assert lines[0].endswith("packages and kernels")
+    assert_is_expected(called(alone / "libsteel.so", folder=alone))
+
+
+def test_no_file_but_the_library_is_opened(alone: Path) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace was not found")
+    make(HARDENING, alone / "libsteel.so")
+    trace = alone.parent / "trace"
+    options = ["-f", "-e", "trace=%file", "-o", str(trace)]
+    assert_is_expected(called(alone / "libsteel.so", strace, *options, folder=alone))
+    opened = set(
+        re.findall(
+            r'(?:open|openat|access|execve|readlink|stat)\w*\([^"\n]*"([^"]+)"', trace.read_text()
+        )
+    )
+    system = ("/lib", "/usr", "/etc", "/proc", "/sys", "/dev")
+    ours = {path for path in opened if not path.startswith(system) and path != str(program())}
+    assert {Path(path).name for path in ours if Path(path).exists()} == {"libsteel.so"}, ours
+
+
+def test_the_host_and_the_constants_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "steel.nml"
+    file.write_text(draft(HARDENING, file))
+    runner = CliRunner()
+    output = tmp_path / "libsteel.so"
+    arguments = ["plugin", str(HARDENING), "-o", str(output), "--mapping", str(file)]
+    done = runner.invoke(command, [*arguments, "--host", "kratos"])
+    assert done.exit_code == 0, done.output
+    assert "PROPS  2          yield_stress" in done.output
+    assert json.loads(re.findall(rb'{"material".*?}}', output.read_bytes())[0])["host"] == "kratos"
+    done = runner.invoke(command, [*arguments, "--host", "nastran"])
+    assert done.exit_code == 2 and "calculix" in done.output
+
+
+MISTAKES = {
+    "group": ("&parameter", "&parametr", "there is no group &parametr"),
+    "key": ("props = 1", "prop = 1", "&parameter has no prop"),
+    "place": ("props = 1", "props = 0", "'E' needs a place"),
+    "input": ("time = 't'", "time = 'time'", "input 't' is not in the mapping"),
+    "state": ("'X2'", "'X3'", "no output 'X3'"),
+    "parameter": ("'yield_stress'", "'strength'", "no parameter 'strength'"),
+    "kind": ("kind = 'scalar'", "kind = 'spinor'", "scalar, vector, symmetric or tensor"),
+    "size": ("kind = 'scalar'", "kind = 'symmetric'", "has 1 values"),
+    "end of the last": ("props = 2 /", "props = 2", "ends with /"),
+    "end of another": ("statev = 2 /", "statev = 2", "ends with /"),
+    "quote": ("'yield_stress'", "'yield_stress", "Texts are in quotes"),
+    "no group": ("&parameter name = 'E'", "parameter name = 'E'", "begins with &"),
+    "stress": ("stress = 'stress'", "stress = 'sigma'", "-d sigma:strain"),
+    "state twice": ("'X2'", "'X1'", "two groups of 'X1'"),
+    "material twice": ("&state name = 'X1'", "&material /\n&state name = 'X1'", "there twice"),
+    "host": ("time = 't'", "host = 'nastran', time = 't'", "no host 'nastran'"),
+    "overlap": ("statev = 8", "statev = 7", r"'X1' and 'X2' share STATEV\(7\)"),
+}
+
+
+@pytest.mark.parametrize("old, new, message", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_in_the_mapping_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "steel.nml"
+    text = draft(HARDENING, file)
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(PluginError, match=message):
+        make(HARDENING, tmp_path / "libsteel.so", mapping=file)
+    assert not (tmp_path / "libsteel.so").exists()
+
+
+def test_the_shell_alone_says_how_to_get_an_artifact(alone: Path) -> None:
+    shell = shutil.copy(Path(library_path()).with_name("libneml2_plugin.so"), alone)
+    done = subprocess.run([program(), shell], capture_output=True, text=True, env={**os.environ})
+    assert done.returncode == 1
+    assert "neml2-capi plugin ARTIFACT" in done.stderr
