@@ -5,7 +5,7 @@
 
 namespace neml2_capi::plugin {
 
-// Through STDB_ABQERR and XIT of Abaqus, where the host has them; else a line on stderr, and the process ends with 1.
+// Through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, where the host has them; else a line on stderr, and the process ends with 1.
 void fatal(const std::string& message) noexcept;
 
 }  // namespace neml2_capi::plugin

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from click.testing import CliRunner
 from native import CC, HOSTS, PREBUILT, kept
 from numpy.typing import NDArray
 
-from neml2_capi import Model
+from neml2_capi import Model, drive
 from neml2_capi._ffi.library import library_path
-from neml2_capi.cli.commands import neml2_capi as command
+from neml2_capi.cli.commands import neml2_capi as command_line
 from neml2_capi.plugin import PluginError, make
 from neml2_capi.umat import draft
 
@@ -119,11 +120,11 @@ def test_the_host_and_the_constants_are_told(tmp_path: Path) -> None:
     runner = CliRunner()
     output = tmp_path / "libsteel.so"
     arguments = ["plugin", str(HARDENING), "-o", str(output), "--mapping", str(file)]
-    done = runner.invoke(command, [*arguments, "--host", "kratos"])
+    done = runner.invoke(command_line, [*arguments, "--host", "kratos"])
     assert done.exit_code == 0, done.output
     assert "PROPS  2          yield_stress" in done.output
     assert json.loads(re.findall(rb'{"material".*?}}', output.read_bytes())[0])["host"] == "kratos"
-    done = runner.invoke(command, [*arguments, "--host", "nastran"])
+    done = runner.invoke(command_line, [*arguments, "--host", "nastran"])
     assert done.exit_code == 2 and "calculix" in done.output
 
 
@@ -164,6 +165,57 @@ def test_the_shell_alone_says_how_to_get_an_artifact(alone: Path) -> None:
     done = subprocess.run([program(), shell], capture_output=True, text=True, env={**os.environ})
     assert done.returncode == 1
     assert "neml2-capi plugin ARTIFACT" in done.stderr
+
+
+# ---- VUMAT ----
+
+# Components in Abaqus/Explicit: 11, 22, 33, 12, 23, 31, shear not doubled.
+EXPLICIT = [0, 1, 2, 5, 3, 4]
+
+
+def explicit(
+    library: Path, strains: NDArray[np.float64], depvar: int = 19, scale: int = 1
+) -> subprocess.CompletedProcess[str]:
+    """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
+    folder = library.parent
+    np.save(folder / "strains.npy", strains)
+    given = [library, str(strains.shape[1]), str(depvar), str(scale), folder / "strains.npy"]
+    return subprocess.run(
+        [sys.executable, HOSTS / "vumat.py", *given, folder / "result.npy"],
+        capture_output=True,
+        text=True,
+    )
+
+
+def blocks() -> NDArray[np.float64]:
+    """Strains of five points in four steps, as VUMAT has them."""
+    points = np.linspace(0.2, 1, 5)[:, None] * np.array([4e-3, -1e-3, -2e-3, 1e-3, -2e-3, 1e-3])
+    steps: NDArray[np.float64] = np.linspace(0.25, 1, 4)[:, None, None] * points
+    return steps
+
+
+def test_vumat_gives_what_a_drive_gives(alone: Path) -> None:
+    make(HARDENING, alone / "libsteel.so")
+    done = explicit(alone / "libsteel.so", blocks())
+    assert done.returncode == 0, done.stderr
+    strain = np.zeros((5, 5, 6))
+    strain[1:] = (blocks() * SHEAR)[..., np.argsort(EXPLICIT)]
+    found = drive(Model(HARDENING), np.arange(5.0), {"strain": strain})
+    tensors = [found[name][-1][:, EXPLICIT] / SHEAR for name in ("stress", "X1", "X2")]
+    plastic = found["equivalent_plastic_strain"][-1][:, None]
+    wanted = np.hstack([tensors[0], plastic, *tensors[1:], blocks()[-1]])
+    assert plastic.max() > 1e-3
+    result = np.load(alone / "result.npy")
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-10 * abs(wanted).max())
+
+
+def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
+    make(HARDENING, alone / "libsteel.so")
+    done = explicit(alone / "libsteel.so", blocks(), depvar=13)
+    assert done.returncode == 1 and "needs 19: set *DEPVAR to that" in done.stderr
+    done = explicit(alone / "libsteel.so", blocks(), scale=100000)
+    assert done.returncode == 1 and "points did not converge" in done.stderr
+    assert "VUMAT, material steel" in done.stderr
 
 
 # ---- the generic behaviour of MFront's interface ----

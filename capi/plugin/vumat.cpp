@@ -1,0 +1,117 @@
+// VUMAT of Abaqus/Explicit: blocks of points, without a tangent.
+//
+// VUMAT is given increments of strain in a frame that turns with the material: nothing is turned here. The strain itself is
+// kept behind the states of the mapping, in 6 more of STATEV (11, 22, 33, 12, 23, 31, shear not doubled). A point that
+// fails ends the analysis: an explicit step cannot be tried again.
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include "capi/plugin/conventions.h"
+#include "capi/plugin/fatal.h"
+#include "capi/plugin/material.h"
+
+namespace neml2_capi::plugin {
+namespace {
+
+// The arguments of VUMAT that are used; a component of a point is `points` away from the next component.
+struct Block {
+  std::size_t points;
+  int ndir, nshr, nstatev, nfieldv, nprops;
+  double time, dt;
+  const double *props, *strain_inc, *temp_old, *field_old, *stress_old, *state_old, *temp_new, *field_new;
+  double *stress_new, *state_new;
+
+  int components() const { return ndir + nshr; }
+};
+
+[[noreturn]] void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
+
+void require(int given, std::size_t needed, const char* what, const char* remedy) {
+  if (std::size_t(std::max(given, 0)) < needed)
+    refuse("there are " + std::to_string(given) + " " + what + ", and the material needs " + std::to_string(needed) +
+           ": " + remedy + ".");
+}
+
+void check(const Block& b, const Mapping& map) {
+  if (b.ndir != 3 || (b.nshr != 1 && b.nshr != 3))
+    refuse("elements with NDIR = " + std::to_string(b.ndir) + " and NSHR = " + std::to_string(b.nshr) +
+           " are not supported. Use solid, plane strain or axisymmetric ones.");
+  require(b.nstatev, map.nstatv() + 6, "state variables", "set *DEPVAR to that; the last 6 hold the strain");
+  require(b.nprops, map.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
+  require(b.nfieldv, map.nfields(), "field variables", "give them with *FIELD");
+}
+
+void gather(const Block& b, const Material& m, Workspace& w) {
+  const Mapping& map = m.mapping;
+  const std::size_t n = b.points, count = std::size_t(b.components());
+  w.time = b.time;
+  w.old_time = b.time - b.dt;
+  for (std::size_t p = 0; p < n; ++p) {
+    const double* kept = b.state_old + p + map.nstatv() * n;
+    double* strain = b.state_new + p + map.nstatv() * n;
+    for (std::size_t i = 0; i < 6; ++i) strain[i * n] = kept[i * n] + (i < count ? b.strain_inc[p + i * n] : 0);
+    to_model(VUMAT, VUMAT.strain, kept, 6, n, &w.old_strain[6 * p]);
+    to_model(VUMAT, VUMAT.strain, strain, 6, n, &w.strain[6 * p]);
+    to_model(VUMAT, VUMAT.stress, b.stress_old + p, b.components(), n, &w.old_state[m.row * p]);
+    for (std::size_t k = 0; k < map.states.size(); ++k) {
+      const Variable& state = map.states[k];
+      for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+        state_to_model(VUMAT, state.kind, b.state_old + p + (state.first + i) * n, n, nullptr,
+                       &w.old_state[m.row * p + m.places[k] + i]);
+    }
+    w.old_temperature[p] = b.temp_old[p];
+    w.temperature[p] = b.temp_new[p];
+    for (std::size_t f = 0; f < map.nfields(); ++f) {
+      w.old_fields[p * map.nfields() + f] = b.field_old[p + f * n];
+      w.fields[p * map.nfields() + f] = b.field_new[p + f * n];
+    }
+  }
+  std::copy_n(b.props, w.parameters.size(), w.parameters.begin());
+}
+
+void scatter(const Block& b, const Material& m, const Workspace& w) {
+  for (std::size_t p = 0; p < b.points; ++p) {
+    to_host(VUMAT, VUMAT.stress, &w.state[m.row * p], b.components(), b.points, b.stress_new + p);
+    for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
+      const Variable& state = m.mapping.states[k];
+      for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+        state_to_host(VUMAT, state.kind, &w.state[m.row * p + m.places[k] + i], b.points,
+                      b.state_new + p + (state.first + i) * b.points);
+    }
+  }
+}
+
+void evaluate(const Block& b) {
+  const Material& m = material();
+  check(b, m.mapping);
+  Workspace& w = workspace(b.points, false);
+  gather(b, m, w);
+  if (w.call.run(std::int64_t(b.points)) != NEML2_OK) {
+    const auto failed = std::count_if(w.status.begin(), w.status.begin() + std::ptrdiff_t(b.points),
+                                      [](std::int32_t status) { return status != NEML2_OK; });
+    refuse(std::to_string(failed) + " of " + std::to_string(b.points) +
+           " points did not converge: reduce the time step, or allow substeps when the model is compiled.");
+  }
+  scatter(b, m, w);
+}
+
+}  // namespace
+}  // namespace neml2_capi::plugin
+
+extern "C" __attribute__((visibility("default"))) void vumat_(
+    const int* nblock, const int* ndir, const int* nshr, const int* nstatev, const int* nfieldv, const int* nprops,
+    const int*, const double*, const double* total_time, const double* dt, const char*, const double*, const double*,
+    const double* props, const double*, const double* strain_inc, const double*, const double* temp_old, const double*,
+    const double*, const double* field_old, const double* stress_old, const double* state_old, const double*,
+    const double*, const double* temp_new, const double*, const double*, const double* field_new, double* stress_new,
+    double* state_new, double*, double*) {
+  using namespace neml2_capi::plugin;
+  try {
+    evaluate({std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props, strain_inc,
+              temp_old, field_old, stress_old, state_old, temp_new, field_new, stress_new, state_new});
+  } catch (const std::exception& error) {
+    fatal("VUMAT, material " + material_name() + ": " + error.what());
+  }
+}

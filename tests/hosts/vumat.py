@@ -1,0 +1,45 @@
+"""Call vumat_ of a library as Abaqus/Explicit does: LIBRARY POINTS DEPVAR SCALE STRAINS RESULT."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+library, strains, result = sys.argv[1], np.load(sys.argv[5]), sys.argv[6]
+points, depvar, scale = map(int, sys.argv[2:5])
+vumat = ctypes.CDLL(library).vumat_
+
+
+def integer(number: int) -> Any:
+    return ctypes.byref(ctypes.c_int(number))
+
+
+def at(array: Array) -> Any:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def block(components: int) -> Array:
+    """Components behind each other, each of all points."""
+    return np.zeros((points, components), order="F")
+
+
+none, props = at(block(20)), np.array([200e3, 150.0])
+stress, state = block(6), block(depvar)
+for step, increment in enumerate(np.diff(strains, axis=0, prepend=0)):
+    given = np.asfortranarray(scale * increment)
+    new_stress, new_state, time = block(6), block(depvar), np.array(step + 1.0)
+    vumat(
+        *map(integer, (points, 3, 3, depvar, 0, 2, 0)),
+        *(at(time), at(time), at(np.array(1.0)), b" " * 80, none, none),
+        *(at(props), none, at(given), none, none, none, none, none),
+        *(at(stress), at(state), none, none, none, none, none, none),
+        *(at(new_stress), at(new_state), none, none),
+    )
+    stress, state = new_stress, new_state
+np.save(result, np.hstack([stress, state]))
