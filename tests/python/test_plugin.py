@@ -179,12 +179,10 @@ def explicit(
     """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
     folder = library.parent
     np.save(folder / "strains.npy", strains)
-    given = [library, str(strains.shape[1]), str(depvar), str(scale), folder / "strains.npy"]
-    return subprocess.run(
-        [sys.executable, HOSTS / "vumat.py", *given, folder / "result.npy"],
-        capture_output=True,
-        text=True,
-    )
+    numbers = map(str, (strains.shape[1], depvar, scale))
+    files = (str(folder / name) for name in ("strains.npy", "result.npy"))
+    command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers, *files]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def blocks() -> NDArray[np.float64]:
