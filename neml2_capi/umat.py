@@ -75,6 +75,7 @@ def draft(
     stress: str = "",
     time: str = "",
     temperature: str = "",
+    host: str = "",
 ) -> str:
     """Draft a mapping file for an artifact, complete and with comments.
 
@@ -93,6 +94,8 @@ def draft(
         The input that is time at the end of an increment.
     temperature
         The input that is the temperature.
+    host
+        The program, "abaqus" or "calculix"; by default the one that behaves so.
 
     Returns
     -------
@@ -123,7 +126,7 @@ def draft(
     lines = (
         *_introduction(place, mapping, [float(value) for value in values]),
         *_layout(mapping, history),
-        *_groups(artifact, mapping),
+        *_groups(artifact, mapping, host),
     )
     return "\n".join(lines) + "\n"
 
@@ -303,7 +306,7 @@ def _layout(mapping: Mapping, stress_history: bool) -> Iterator[str]:
         yield f"!   &state name = {_quoted(mapping.stress)}, {kind} /"
 
 
-def _groups(artifact: str, mapping: Mapping) -> Iterator[str]:
+def _groups(artifact: str, mapping: Mapping, host: str) -> Iterator[str]:
     yield ""
     yield "&material"
     yield f"  artifact = {_quoted(artifact)}  ! absolute, or relative to this file"
@@ -315,6 +318,8 @@ def _groups(artifact: str, mapping: Mapping) -> Iterator[str]:
     ):
         name = getattr(mapping, key)
         yield f"  {key} = {_quoted(name)}" + (f"  ! {meaning}" if name else "  ! none")
+    if host:
+        yield f"  host = {_quoted(host)}"
     yield "/"
     for slot in mapping.states:
         kind = KINDS[_type(slot.variable)][0]

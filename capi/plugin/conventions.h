@@ -3,6 +3,7 @@
 //                      order                      shear strain     shear stress
 //   NEML2              11, 22, 33, 23, 13, 12     sqrt(2) eps      sqrt(2) sigma     (SR2: Mandel notation)
 //   UMAT               11, 22, 33, 12, 13, 23     gamma = 2 eps    sigma
+//   UMAT of Kratos     11, 22, 33, 12, 23, 13     gamma = 2 eps    sigma
 //   VUMAT              11, 22, 33, 12, 23, 31     eps              sigma
 //   generic behaviour  11, 22, 33, 12, 13, 23     sqrt(2) eps      sqrt(2) sigma
 #pragma once
@@ -20,6 +21,7 @@ struct Convention {
 
 inline constexpr double ROOT = 1.4142135623730951;
 inline constexpr Convention UMAT{{0, 1, 2, 5, 4, 3}, ROOT / 2, ROOT};
+inline constexpr Convention KRATOS{{0, 1, 2, 5, 3, 4}, ROOT / 2, ROOT};
 inline constexpr Convention VUMAT{{0, 1, 2, 5, 3, 4}, ROOT, ROOT};
 inline constexpr Convention GENERIC{{0, 1, 2, 5, 4, 3}, 1, 1};
 

@@ -6,9 +6,9 @@ namespace neml2_capi::plugin {
 namespace {
 
 constexpr Host HOSTS[] = {
-    {"abaqus", true, true, true, true, true, true, true},
-    {"calculix", true, false, false, false, true, false, false},
-    {"kratos", false, false, false, false, false, false, false},
+    {"abaqus", true, true, true, true, true, true, true, true, &UMAT},
+    {"calculix", true, false, false, false, true, false, false, true, &UMAT},
+    {"kratos", false, false, false, false, false, false, false, false, &KRATOS},
 };
 
 // One that asks for nothing by a negative value passes on the request of another point, which is positive.

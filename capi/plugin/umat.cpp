@@ -68,13 +68,14 @@ void check(const Host& host, const Material& m) {
 
 void gather(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
   const Mapping& map = m.mapping;
+  const Convention& c = *host.convention;
   double strain[6];
   for (int i = 0; i < a.ntens; ++i) strain[i] = a.stran[i] + a.dstran[i];
-  to_model(UMAT, UMAT.strain, a.stran, a.ntens, 1, w.old_strain.data());
-  to_model(UMAT, UMAT.strain, strain, a.ntens, 1, w.strain.data());
-  to_model(UMAT, UMAT.stress, a.stress, a.ntens, 1, w.old_state.data());
-  w.old_time = a.time[1];
-  w.time = a.time[1] + *a.dtime;
+  to_model(c, c.strain, a.stran, a.ntens, 1, w.old_strain.data());
+  to_model(c, c.strain, strain, a.ntens, 1, w.strain.data());
+  to_model(c, c.stress, a.stress, a.ntens, 1, w.old_state.data());
+  w.old_time = a.time[host.has_total_time ? 1 : 0];
+  w.time = w.old_time + *a.dtime;
   if (host.has_temperature) {
     w.old_temperature[0] = *a.temp;
     w.temperature[0] = *a.temp + *a.dtemp;
@@ -86,39 +87,39 @@ void gather(const Arguments& a, const Material& m, const Host& host, Workspace& 
   for (std::size_t k = 0; k < map.states.size(); ++k) {
     const Variable& state = map.states[k];
     for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_model(UMAT, state.kind, a.statev + state.first + i, 1, host.turns ? a.drot : nullptr,
+      state_to_model(c, state.kind, a.statev + state.first + i, 1, host.turns ? a.drot : nullptr,
                      w.old_state.data() + m.places[k] + i);
   }
   std::copy_n(a.props, w.parameters.size(), w.parameters.begin());
 }
 
 // DDSDDE(i, j) = d stress(i) / d strain(j), column by column.
-void scatter_tangent(const Arguments& a, const Workspace& w) {
+void scatter_tangent(const Arguments& a, const Convention& c, const Workspace& w) {
   for (int j = 0; j < a.ntens; ++j)
     for (int i = 0; i < a.ntens; ++i)
-      a.ddsdde[i + j * a.ntens] = w.tangent[std::size_t(6 * UMAT.place[i] + UMAT.place[j])] /
-                                  ((i < 3 ? 1 : UMAT.stress) * (j < 3 ? 1 : 1 / UMAT.strain));
+      a.ddsdde[i + j * a.ntens] =
+          w.tangent[std::size_t(6 * c.place[i] + c.place[j])] / ((i < 3 ? 1 : c.stress) * (j < 3 ? 1 : 1 / c.strain));
 }
 
-void scatter(const Arguments& a, const Material& m, const Workspace& w) {
-  to_host(UMAT, UMAT.stress, w.state.data(), a.ntens, 1, a.stress);
-  scatter_tangent(a, w);
+void scatter(const Arguments& a, const Material& m, const Convention& c, const Workspace& w) {
+  to_host(c, c.stress, w.state.data(), a.ntens, 1, a.stress);
+  scatter_tangent(a, c, w);
   for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
     const Variable& state = m.mapping.states[k];
     for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_host(UMAT, state.kind, w.state.data() + m.places[k] + i, 1, a.statev + state.first + i);
+      state_to_host(c, state.kind, w.state.data() + m.places[k] + i, 1, a.statev + state.first + i);
   }
 }
 
 // DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
-void stand_still(const Arguments& a, Workspace& w) {
+void stand_still(const Arguments& a, const Convention& c, Workspace& w) {
   constexpr double moment = 1e-6;
   w.stand_still();
   w.time = w.old_time + moment * *a.dtime;
   if (w.call.run(1) != NEML2_OK)
     refuse(
         "the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
-  scatter_tangent(a, w);
+  scatter_tangent(a, c, w);
 }
 
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
@@ -129,7 +130,7 @@ void give_up(const Arguments& a, const Host& host, Workspace& w) {
            " cannot be asked for a smaller step: reduce the load step.");
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
   if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
-  if (!host.ignores_failures) stand_still(a, w);
+  if (!host.ignores_failures) stand_still(a, *host.convention, w);
 }
 
 void evaluate(const Arguments& a) {
@@ -140,7 +141,7 @@ void evaluate(const Arguments& a) {
   Workspace& w = workspace(1, true);
   gather(a, m, host, w);
   if (w.call.run(1) == NEML2_OK)
-    scatter(a, m, w);
+    scatter(a, m, *host.convention, w);
   else
     give_up(a, host, w);
 }

@@ -22,17 +22,20 @@ from neml2_capi.umat import DraftError, draft
 @click.option("--stress", default="", metavar="NAME", help="Of the output that is the stress.")
 @click.option("--time", default="", metavar="NAME", help="Of the input that is the time.")
 @click.option("--temperature", default="", metavar="NAME", help="Of that which is the temperature.")
-def umat_command(
-    path: Path, output: Path | None, strain: str, stress: str, time: str, temperature: str
-) -> None:
+@click.option(
+    "--host",
+    type=click.Choice(["abaqus", "calculix"]),
+    default=None,
+    help="By default as it behaves.",
+)
+def umat_command(path: Path, output: Path | None, host: str | None, **names: str) -> None:
     """Draft the mapping file by which Abaqus' UMAT drives an artifact.
 
     Which variable is the strain, the stress, a state and a constant is guessed from the names: read
     the draft, and change what is not so. See examples/umat.
     """
-    names = {"strain": strain, "stress": stress, "time": time, "temperature": temperature}
     try:
-        text = draft(path, output, **names)
+        text = draft(path, output, host=host or "", **names)
     except DraftError as error:
         raise click.ClickException(str(error)) from error
     if output:

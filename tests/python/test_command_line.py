@@ -535,6 +535,7 @@ def test_bench_refuses_what_was_not_compiled(artifacts: Artifacts) -> None:
 def test_umat_drafts_the_same_file(artifacts: Artifacts, tmp_path: Path) -> None:
     root, file = artifacts["combined_hardening"], tmp_path / "steel.nml"
     assert answer("umat", root) == draft(root)
+    assert "  host = 'calculix'\n/" in answer("umat", root, "--host", "calculix")
     assert answer("umat", root, "--output", file) == ""
     assert file.read_text() == draft(root, file)
     assert "neml2-compile -d" in error("umat", artifacts["viscoplastic"])

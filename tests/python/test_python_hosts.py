@@ -11,12 +11,17 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from native import PREBUILT, ROOT, installed
+from native import HOSTS, PREBUILT, ROOT, installed
 from patience import PATIENCE
 from programs import built
+
+from neml2_capi import Model, drive
+from neml2_capi.plugin import make
 
 pytestmark = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements")]
 
@@ -118,3 +123,61 @@ def test_the_steps_of_the_model_tend_to_the_solution_of_ida() -> None:
     np.testing.assert_allclose(errors[1], errors[0] / 10, rtol=0.35)
     np.testing.assert_allclose(errors[2], errors[1] / 10, rtol=0.1)
     assert errors[2] < 3e-4 * ida.max()
+
+
+# ---- Kratos ----
+
+
+def kratos(
+    folder: Path, *, props: str = "200000,150", states: int = 13, strain: float = 1e-2
+) -> subprocess.CompletedProcess[str]:
+    """Run one hexahedron on a plug-in alone in a folder; the result is in result.npy."""
+    installed("KratosMultiphysics")
+    make(ARTIFACT, folder / "libsteel.so")
+    return subprocess.run(
+        [
+            sys.executable,
+            HOSTS / "kratos.py",
+            "./libsteel.so",
+            props,
+            str(states),
+            "4",
+            str(strain),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=PATIENCE,
+    )
+
+
+def test_kratos_gets_what_a_drive_gives(tmp_path: Path) -> None:
+    done = kratos(tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    recorded = np.load(tmp_path / "result.npy")  # (steps, strain and stress, points, 6)
+    order, shear = [0, 1, 2, 4, 5, 3], np.array([1, 1, 1, *[np.sqrt(2)] * 3])
+    strain = recorded[:, 0][..., order] / np.array([1, 1, 1, 2, 2, 2]) * shear
+    expected = drive(Model(ARTIFACT), np.arange(5.0), {"strain": strain})
+    stress = expected["stress"] / shear
+    assert np.abs(stress[-1, :, 3:]).max() > 1 and stress[-1, :, 0].min() > 100
+    difference = np.abs(recorded[:, 1][..., order] - stress).max()
+    assert difference < 1e-10 * np.abs(stress).max()
+    norms = re.findall(r"Absolute norm = (\S+);", done.stdout)
+    last = np.array([float(norm) for norm in norms[-4:]])
+    assert last[2] < CONSTANT * last[1] ** 2 and last[2] < 1e-6
+
+
+WRONG = {
+    "few states": ({"states": 12}, "needs 13: set *DEPVAR"),
+    "few constants": ({"props": "200000"}, "needs 2: give them"),
+    "too far": ({"strain": 100.0}, "did not converge, and kratos cannot be asked"),
+}
+
+
+@pytest.mark.parametrize("changes, message", WRONG.values(), ids=WRONG.keys())
+def test_kratos_ends_where_the_material_cannot_go_on(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    done = kratos(tmp_path, **changes)
+    assert done.returncode == 1
+    assert message in done.stderr and "UMAT, material steel" in done.stderr
