@@ -42,7 +42,7 @@ class Slot:
 
     @property
     def last(self) -> int:
-        return self.first + _size(self.variable) - 1
+        return self.first + size_of(self.variable) - 1
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ def guess(
     known = {*given.values(), *histories, *states}
     unknown = [variable for variable in model.inputs if variable.name not in known]
     for variable in unknown:
-        if _size(variable) > 1:
+        if size_of(variable) > 1:
             raise DraftError(
-                f"The input {variable.name!r} has {_size(variable)} values (type {variable.type}), "
-                "and is neither the strain nor a history. Abaqus has nothing of the kind for UMAT."
+                f"The input {variable.name!r} has {size_of(variable)} values (type "
+                f"{variable.type}), and is neither the strain nor a history. Abaqus has nothing of the kind for UMAT."
             )
     outputs = {variable.name: variable for variable in model.outputs}
     for name in (stress, *states):
@@ -231,7 +231,7 @@ def _symmetric(variables: Variables, name: str, word: str) -> list[str]:
 
 def _scalar(model: Model, name: str, usual: Sequence[str]) -> str:
     """The input `name`, or that of a usual name; "" where there is none."""
-    scalars = [variable.name for variable in model.inputs if _size(variable) == 1]
+    scalars = [variable.name for variable in model.inputs if size_of(variable) == 1]
     if name and name not in scalars:
         raise DraftError(f"The artifact has no scalar input {name!r}; it has {', '.join(scalars)}.")
     return name or next((scalar for scalar in usual if scalar in scalars), "")
@@ -243,8 +243,14 @@ def _type(variable: Variable) -> str:
     return variable.type or shapes.get(variable.base_shape, "")
 
 
-def _size(variable: Variable) -> int:
+def size_of(variable: Variable) -> int:
+    """How many numbers a variable has at one point."""
     return prod(variable.sub_batch_shape) * prod(variable.base_shape)
+
+
+def kind_of(variable: Variable) -> str:
+    """The kind of a variable in a mapping file; guess() refuses one of a type without a kind."""
+    return KINDS[_type(variable)][0]
 
 
 def _slots(variables: Iterator[Variable] | Sequence[Variable]) -> list[Slot]:
@@ -322,7 +328,7 @@ def _groups(artifact: str, mapping: Mapping, host: str) -> Iterator[str]:
         yield f"  host = {_quoted(host)}"
     yield "/"
     for slot in mapping.states:
-        kind = KINDS[_type(slot.variable)][0]
+        kind = kind_of(slot.variable)
         name = _quoted(slot.variable.name)
         yield f"&state name = {name}, kind = '{kind}', statev = {slot.first} /"
     for slot in mapping.parameters:

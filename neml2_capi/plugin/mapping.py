@@ -1,4 +1,4 @@
-"""What the library of a plug-in is told: which variable of the artifact is which argument."""
+"""Mapping of an artifact's variables to the arguments of a host, for the library of a plug-in."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._ffi.variables import Variable, Variables
+from neml2_capi._ffi.variables import Variables
 from neml2_capi.model import Model
-from neml2_capi.umat import KINDS, guess
+from neml2_capi.umat import KINDS, Slot, guess, kind_of, size_of
 
 HOSTS = ("abaqus", "calculix", "kratos")
 
@@ -74,19 +74,19 @@ def guessed(model: Model, material: str) -> HostMapping:
             f"What is the input {draft.unknown[0]!r}? Draft a mapping file with neml2-capi umat, "
             "say in it what it is, and give it with --mapping."
         )
-    kinds = {v.name: KINDS[v.type or "Scalar"][0] for v in model.outputs if v.type in KINDS}
     return HostMapping(
         material,
         draft.strain,
         draft.stress,
         draft.time,
         draft.temperature,
-        states=[
-            Place(s.variable.name, s.first, _size(s.variable), kinds.get(s.variable.name, "scalar"))
-            for s in draft.states
-        ],
-        parameters=[Place(p.variable.name, p.first, _size(p.variable)) for p in draft.parameters],
+        states=[_place(state, kind_of(state.variable)) for state in draft.states],
+        parameters=[_place(parameter) for parameter in draft.parameters],
     )
+
+
+def _place(slot: Slot, kind: str = "scalar") -> Place:
+    return Place(slot.variable.name, slot.first, size_of(slot.variable), kind)
 
 
 def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
@@ -122,7 +122,7 @@ def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
 
 _TEXTS = re.compile(r"""'[^'\n]*'|"[^"\n]*"|![^\n]*""")
 _GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
-# What a group may say.
+# Names that a group may have in it.
 _KEYS = {
     "material": {"artifact", "strain", "stress", "time", "temperature", "host"},
     "state": {"name", "kind", "statev"},
@@ -182,7 +182,7 @@ def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) ->
                 f"The state {name!r} has {prod(variable.base_shape)} values, and the kind "
                 f"{kind!r}. The kind says how DROT turns it: scalar, vector, symmetric or tensor."
             )
-        yield Place(name, first, _size(variable), kind)
+        yield _place(Slot(variable, first), kind)
 
 
 def check(mapping: HostMapping, model: Model) -> None:
@@ -212,7 +212,3 @@ def check(mapping: HostMapping, model: Model) -> None:
                     f"The states {taken[place]!r} and {state.name!r} share STATEV({place})."
                 )
             taken[place] = state.name
-
-
-def _size(variable: Variable) -> int:
-    return prod(variable.sub_batch_shape) * prod(variable.base_shape)

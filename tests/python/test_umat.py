@@ -33,6 +33,7 @@ from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
+from neml2_capi.plugin.mapping import guessed
 from neml2_capi.umat import DraftError, draft, guess
 
 pytestmark = pytest.mark.native
@@ -516,6 +517,16 @@ def test_states_of_each_kind_are_placed_one_after_another(monkeypatch: pytest.Mo
     ):
         assert line in text.splitlines()
     assert "25 to 36   back: symmetric; 11, 22, 33, 12, 13, 23; shear not doubled; 2 sites" in text
+
+
+def test_a_plug_in_of_an_older_artifact_knows_kinds_by_their_shapes() -> None:
+    """Without types, back stresses must not be taken for six scalars, which do not turn."""
+    shapes = {"density": (), "director": (3,), "F": (3, 3), "back": (6,)}
+    law = Law([], [_variable(name, "", *shape) for name, shape in shapes.items()])
+    law.inputs = Variables("input", [replace(v, type="") for v in law.inputs])
+    law.outputs = Variables("output", [replace(v, type="") for v in law.outputs])
+    states = guessed(law, "older").states  # type: ignore[arg-type]
+    assert [state.kind for state in states] == ["scalar", "vector", "tensor", "symmetric"]
 
 
 def test_what_cannot_be_guessed_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
