@@ -50,7 +50,6 @@ class Library:
 APART = {
     "lanes": Library((), "kernels.h"),
     "provider": Library(("tensor", "lanes", "package"), "provider.h"),
-    "plugin": Library((), ""),
 }
 BESIDE_ROOMS = ("CMakeLists.txt",)
 README_LINES = 60

@@ -18,7 +18,7 @@ aoti::Runtime runtime_of(std::int32_t runtime);
 
 const char* name_of(aoti::Runtime runtime);
 
-// Returns the bytes of a source in memory, nullopt for one with a path. Throws NEML2_ERROR_ARGUMENT where both are given.
+// Returns the bytes of a source in memory, nullopt for one with a path. Throws NEML2_ERROR_ARGUMENT for both at once.
 std::optional<std::string_view> content_of(const neml2_source& source);
 
 // Returns the metadata of the artifact that a source names, for a device. Throws for what is no artifact's.

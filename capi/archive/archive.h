@@ -15,8 +15,8 @@ namespace neml2_capi::archive {
 
 class Archive {
  public:
-  // Maps a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read, NEML2_ERROR_ARTIFACT where it is not a zip, is
-  // truncated, damaged (CRC), or has compressed entries.
+  // Maps a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read,
+  // NEML2_ERROR_ARTIFACT where it is not a zip, is truncated, damaged (CRC), or has compressed entries.
   explicit Archive(const std::filesystem::path& path);
   // Reads a content in memory, which must outlive this. `name` is for messages.
   Archive(const std::string& name, std::string_view content);

@@ -1,4 +1,4 @@
-// Files of an artifact: those of a folder, or the entries of an archive in memory, which stands under a path of its own.
+// Files of an artifact: those of a folder, or the entries of an archive in memory, which has a path of its own.
 #pragma once
 
 #include <filesystem>

@@ -46,7 +46,7 @@ Provider open_provider() {
   Provider provider{};
   // RTLD_LOCAL, since its symbols are for packages, which name it as the library that they need.
   provider.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // Where this library itself is in memory, whoever opened it opened the provider first.
+  // A plug-in has no file beside it, and opened the provider from memory first.
   if (!provider.library) provider.library = dlopen(provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (!provider.library) throw fail(loader_reason());
   look_up(provider.find_operator, provider.library, "nml2_find_operator");

@@ -5,7 +5,8 @@
 
 namespace neml2_capi::plugin {
 
-// Through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, where the host has them; else a line on stderr, and the process ends with 1.
+// Ends the analysis through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, where the host has them;
+// else by a line on stderr and the exit status 1.
 void fatal(const std::string& message) noexcept;
 
 }  // namespace neml2_capi::plugin

@@ -1,7 +1,7 @@
 // The generic behaviour of MFront's interface, by which MGIS and the programs on it load a law: `NEML2` in the library.
 //
-// What a library must tell was read off MGIS (github.com/thelfer/MFrontGenericInterfaceSupport, LibrariesManager): tables
-// of names and types, which are filled when the library is loaded. The only hypothesis is that of three dimensions.
+// MGIS (github.com/thelfer/MFrontGenericInterfaceSupport, LibrariesManager) asks for tables of names and types, which are
+// filled when the library is loaded. The only hypothesis is that of three dimensions.
 // MGIS passes the time step alone: the time at its beginning is 0.
 #include <algorithm>
 #include <array>

@@ -1,29 +1,24 @@
 #include "capi/plugin/material.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
 
+#include "capi/loader/memory_file.h"
+#include "capi/plugin/conventions.h"
 #include "capi/plugin/payload.h"
 
 namespace neml2_capi::plugin {
 namespace {
 
-// The library looks for its provider beside itself: here it is opened from memory, and stays.
-void open_provider(std::string_view file) {
-  const int descriptor = memfd_create("neml2 provider", MFD_CLOEXEC);
-  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-  const bool written = descriptor >= 0 && write(descriptor, file.data(), file.size()) == ssize_t(file.size());
-  void* library = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (descriptor >= 0) close(descriptor);
-  if (library) return;
-  const char* reason = written ? dlerror() : nullptr;
-  throw neml2::Error(NEML2_ERROR_RUNTIME, "",
-                     std::string("The provider cannot be opened from memory: ") +
-                         (reason ? reason : "memfd_create failed") + ". Allow memfd_create to this process.");
+// Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays.
+void open_provider(std::string_view content) {
+  const aoti::MemoryFile file("neml2 provider", content);
+  if (!dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL))
+    throw neml2::Error(NEML2_ERROR_RUNTIME, "",
+                       std::string("The provider cannot be opened from memory: ") + dlerror() +
+                           ". Allow this process to run code from memory, or from its temporary folder.");
 }
 
 Material load() {
@@ -48,6 +43,32 @@ Material load() {
 const Material& material() {
   static const Material only = load();
   return only;
+}
+
+void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
+
+void require(int given, std::size_t needed, const char* what, const char* remedy) {
+  if (given >= 0 && std::size_t(given) >= needed) return;
+  refuse("there are " + std::to_string(given) + " " + what + ", and the material needs " + std::to_string(needed) +
+         ": " + remedy + ".");
+}
+
+void states_to_model(const Material& m, const Convention& convention, const double* statev, std::size_t stride,
+                     const double* drot, double* row) {
+  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
+    const Variable& state = m.mapping.states[k];
+    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+      state_to_model(convention, state.kind, statev + (state.first + i) * stride, stride, drot, row + m.places[k] + i);
+  }
+}
+
+void states_to_host(const Material& m, const Convention& convention, const double* row, std::size_t stride,
+                    double* statev) {
+  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
+    const Variable& state = m.mapping.states[k];
+    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
+      state_to_host(convention, state.kind, row + m.places[k] + i, stride, statev + (state.first + i) * stride);
+  }
 }
 
 std::string material_name() {

@@ -1,4 +1,4 @@
-// What `neml2-capi plugin` put into this library: a segment of the ELF file, which is mapped with it.
+// Segment of the ELF file that `neml2-capi plugin` added to this library, and that is mapped with it.
 #pragma once
 
 #include <string_view>

@@ -24,29 +24,14 @@ struct Arguments {
   int ndi, nshr, ntens, nstatv, nprops;
 };
 
-[[noreturn]] void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
-
-// The host of the first call is that of all.
-const Host& host_of(const Mapping& mapping, const double* pnewdt) {
-  static std::atomic<const Host*> known{nullptr};
-  if (!known) known = &find_host(mapping.host, pnewdt);
-  check_host(*known, pnewdt);
-  return *known;
-}
-
 void check(const Arguments& a, const Mapping& mapping) {
-  const auto text = [](std::size_t number) { return std::to_string(number); };
   if (a.ndi != 3 || (a.ntens != 6 && a.ntens != 4) || a.nshr != a.ntens - a.ndi)
     refuse("elements with NTENS = " + std::to_string(a.ntens) + " (NDI = " + std::to_string(a.ndi) +
            ", NSHR = " + std::to_string(a.nshr) +
            ") are not supported. Use solid, plane strain or axisymmetric ones, with NTENS = 6 or 4: plane stress, "
            "shells and beams would need a model with their own conditions of zero stress.");
-  if (std::size_t(std::max(a.nstatv, 0)) < mapping.nstatv())
-    refuse("there are " + std::to_string(a.nstatv) + " state variables, and the material needs " +
-           text(mapping.nstatv()) + ": set *DEPVAR to that.");
-  if (std::size_t(std::max(a.nprops, 0)) < mapping.nprops())
-    refuse("there are " + std::to_string(a.nprops) + " material constants, and the material needs " +
-           text(mapping.nprops()) + ": give them to *USER MATERIAL, CONSTANTS.");
+  require(a.nstatv, mapping.nstatv(), "state variables", "set *DEPVAR to that");
+  require(a.nprops, mapping.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
 }
 
 // Refuse a mapping that names what the host does not pass.
@@ -64,6 +49,18 @@ void check(const Host& host, const Material& m) {
   }
   for (const Variable& field : map.fields)
     needs(host.has_fields, field.name, "a predefined field", "compile the artifact with a constant in its place");
+}
+
+// The host of the first call is that of all.
+const Host& host_of(const Material& m, const double* pnewdt) {
+  static std::atomic<const Host*> known{nullptr};
+  if (!known) {
+    const Host& found = find_host(m.mapping.host, pnewdt);
+    check(found, m);
+    known = &found;
+  }
+  check_host(*known, pnewdt);
+  return *known;
 }
 
 void gather(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
@@ -84,12 +81,7 @@ void gather(const Arguments& a, const Material& m, const Host& host, Workspace& 
     w.old_fields[i] = a.predef[i];
     w.fields[i] = a.predef[i] + a.dpred[i];
   }
-  for (std::size_t k = 0; k < map.states.size(); ++k) {
-    const Variable& state = map.states[k];
-    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_model(c, state.kind, a.statev + state.first + i, 1, host.turns ? a.drot : nullptr,
-                     w.old_state.data() + m.places[k] + i);
-  }
+  states_to_model(m, c, a.statev, 1, host.turns ? a.drot : nullptr, w.old_state.data());
   std::copy_n(a.props, w.parameters.size(), w.parameters.begin());
 }
 
@@ -104,11 +96,7 @@ void scatter_tangent(const Arguments& a, const Convention& c, const Workspace& w
 void scatter(const Arguments& a, const Material& m, const Convention& c, const Workspace& w) {
   to_host(c, c.stress, w.state.data(), a.ntens, 1, a.stress);
   scatter_tangent(a, c, w);
-  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
-    const Variable& state = m.mapping.states[k];
-    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_host(c, state.kind, w.state.data() + m.places[k] + i, 1, a.statev + state.first + i);
-  }
+  states_to_host(m, c, w.state.data(), 1, a.statev);
 }
 
 // DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
@@ -135,9 +123,8 @@ void give_up(const Arguments& a, const Host& host, Workspace& w) {
 
 void evaluate(const Arguments& a) {
   const Material& m = material();
-  const Host& host = host_of(m.mapping, a.pnewdt);
+  const Host& host = host_of(m, a.pnewdt);
   check(a, m.mapping);
-  check(host, m);
   Workspace& w = workspace(1, true);
   gather(a, m, host, w);
   if (w.call.run(1) == NEML2_OK)

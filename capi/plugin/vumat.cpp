@@ -26,14 +26,6 @@ struct Block {
   int components() const { return ndir + nshr; }
 };
 
-[[noreturn]] void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
-
-void require(int given, std::size_t needed, const char* what, const char* remedy) {
-  if (std::size_t(std::max(given, 0)) < needed)
-    refuse("there are " + std::to_string(given) + " " + what + ", and the material needs " + std::to_string(needed) +
-           ": " + remedy + ".");
-}
-
 void check(const Block& b, const Mapping& map) {
   if (b.ndir != 3 || (b.nshr != 1 && b.nshr != 3))
     refuse("elements with NDIR = " + std::to_string(b.ndir) + " and NSHR = " + std::to_string(b.nshr) +
@@ -55,12 +47,7 @@ void gather(const Block& b, const Material& m, Workspace& w) {
     to_model(VUMAT, VUMAT.strain, kept, 6, n, &w.old_strain[6 * p]);
     to_model(VUMAT, VUMAT.strain, strain, 6, n, &w.strain[6 * p]);
     to_model(VUMAT, VUMAT.stress, b.stress_old + p, b.components(), n, &w.old_state[m.row * p]);
-    for (std::size_t k = 0; k < map.states.size(); ++k) {
-      const Variable& state = map.states[k];
-      for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-        state_to_model(VUMAT, state.kind, b.state_old + p + (state.first + i) * n, n, nullptr,
-                       &w.old_state[m.row * p + m.places[k] + i]);
-    }
+    states_to_model(m, VUMAT, b.state_old + p, n, nullptr, &w.old_state[m.row * p]);
     w.old_temperature[p] = b.temp_old[p];
     w.temperature[p] = b.temp_new[p];
     for (std::size_t f = 0; f < map.nfields(); ++f) {
@@ -74,12 +61,7 @@ void gather(const Block& b, const Material& m, Workspace& w) {
 void scatter(const Block& b, const Material& m, const Workspace& w) {
   for (std::size_t p = 0; p < b.points; ++p) {
     to_host(VUMAT, VUMAT.stress, &w.state[m.row * p], b.components(), b.points, b.stress_new + p);
-    for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
-      const Variable& state = m.mapping.states[k];
-      for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-        state_to_host(VUMAT, state.kind, &w.state[m.row * p + m.places[k] + i], b.points,
-                      b.state_new + p + (state.first + i) * b.points);
-    }
+    states_to_host(m, VUMAT, &w.state[m.row * p], b.points, b.state_new + p);
   }
 }
 
