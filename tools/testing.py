@@ -34,6 +34,7 @@ def test(tier: str, interpreters: int, chosen: Sequence[str]) -> int:
     """Run a tier, or the `chosen` tests of it with no more built than they need."""
     start = time.monotonic()
     failures = _run(tier, interpreters, [_by_name(argument) for argument in chosen])
+    _REPORT.unlink(missing_ok=True)
     if not _selects(chosen):
         size = sum(path.lstat().st_size for path in CACHE.rglob("*") if path.is_file())
         print(
@@ -68,14 +69,15 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     if _pytest(installed, variables, tier, chosen, "-m", "wheel") not in (0, _NO_TESTS):
         failures += ["pytest on the wheel", *_reasons()]
 
-    hosts = _with_hosts()
+    others = _other_interpreters()
+    hosts = _with_hosts(others)
     if hosts:
         hosts.install_wheel(wheel)
         print("\nprograms of finite elements in Python", flush=True)
         if _pytest(hosts, variables, tier, chosen, "-m", "hosts") not in (0, _NO_TESTS):
             failures += ["pytest on the programs of finite elements", *_reasons()]
 
-    pythons = _other_interpreters() if interpreters > 1 or tier == "everything" else []
+    pythons = others if interpreters > 1 or tier == "everything" else []
     if len(pythons) + 1 < interpreters:
         failures.append(f"{interpreters} CPythons wanted, {len(pythons) + 1} found")
     for python in pythons:
@@ -118,9 +120,9 @@ def _full() -> tuple[Environment, dict[str, str]]:
     return environment, variables
 
 
-def _with_hosts() -> Environment | None:
+def _with_hosts(others: Sequence[str]) -> Environment | None:
     """The environment with libraries of finite elements; their wheels are for one CPython."""
-    found = [python for python in _other_interpreters() if python.endswith("python3.12")]
+    found = [python for python in others if python.endswith("python3.12")]
     if sys.version_info[:2] == (3, 12):
         found = [sys.executable]
     if not found:
@@ -149,6 +151,7 @@ def _pytest(
         parallel = ["--numprocesses", jobs(), "--dist", "worksteal"]
         files = [f"--costs={costs}", f"--junitxml={_REPORT}"]
         which = [f"--tier={tier}", *files, *parallel, *chosen]
+    _REPORT.unlink(missing_ok=True)
     # The program, not `python -m pytest`: that puts the checkout on the module path.
     command: Command = [environment.program("pytest"), *options, *which]
     # The path has the tools beside neml2-compile, and cmake for tests that build programs.
@@ -166,9 +169,7 @@ def _reasons() -> list[str]:
     if not _REPORT.is_file():  # chosen tests were run, or pytest could not start
         return []
     found = []
-    report = ElementTree.fromstring(_REPORT.read_text())
-    _REPORT.unlink()
-    for case in report.iter("testcase"):
+    for case in ElementTree.parse(_REPORT).iter("testcase"):
         for kind in ("failure", "error"):
             for failure in case.iter(kind):
                 message = " ".join(failure.get("message", "").split())
