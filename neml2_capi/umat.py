@@ -170,7 +170,8 @@ def guess(
         if size_of(variable) > 1:
             raise DraftError(
                 f"The input {variable.name!r} has {size_of(variable)} values (type "
-                f"{variable.type}), and is neither the strain nor a history. Abaqus has nothing of the kind for UMAT."
+                f"{variable.type}), and is neither the strain nor a history. Abaqus has nothing of "
+                "the kind for UMAT."
             )
     outputs = {variable.name: variable for variable in model.outputs}
     for name in (stress, *states):

@@ -83,8 +83,11 @@ def make(
     (provider,) = shell.parent.glob("libn2*.so")
     parts = (json.dumps(wanted.document()).encode(), archive, provider.read_bytes())
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
-    output.write_bytes(with_segment(shell.read_bytes(), head + b"".join(parts)))
-    output.chmod(0o755)
+    # A running host may have the file of before mapped: that one stays whole.
+    made = output.with_name(f".{output.name}.{os.getpid()}")
+    made.write_bytes(with_segment(shell.read_bytes(), head + b"".join(parts)))
+    made.chmod(0o755)
+    made.replace(output)
     return list(_told(wanted, packages, output))
 
 
