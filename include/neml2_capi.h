@@ -307,8 +307,8 @@ typedef struct neml2_source {
  *  beside an artifact. Those of NEML2 3.0.0 to 3.1 are understood. The artifact_path of a stub is taken relative to it;
  *  where that is gone, the artifact is looked for beside the stub. The [Solvers] settings of a stub of NEML2 3.0.4 to
  *  3.0.6 hold. An artifact in memory (`content`) is a zip archive of its folder, with metadata.json at the root and
- *  entries that are stored, not compressed; it is copied. Everything that the packages need is checked first: the instruction set, the C library, every function
- *  and operator that they call; what is missing is named. Owned.
+ *  entries that are stored, not compressed; it is copied. Everything that the packages need is checked first: the
+ *  instruction set, the C library, every function and operator that they call; what is missing is named. Owned.
  *  Errors: NAME, DTYPE, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_open(neml2_model **out, const neml2_source *source);
 

@@ -20,7 +20,7 @@ struct GaussPoint {
   double volume;
 };
 
-/// Where the trace of the strain is taken: over the element (B-bar), or at the point itself, which locks.
+/// Place of the trace of the strain: the whole element (B-bar), or the point itself, which locks.
 enum class Dilatation { MEAN, LOCAL };
 
 using Element = std::array<GaussPoint, GAUSS_POINTS>;

@@ -128,7 +128,7 @@ LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
 }
 
-# What must be installed for a page.
+# Modules that a page needs.
 NEEDS = {
     "docs/hosts/fenicsx.md": ["dolfinx_external_operator"],
     "docs/hosts/petsc.md": ["skfem", "petsc4py"],

@@ -40,7 +40,7 @@ def program(name: str = "plugin") -> Path:
 
 
 def expected() -> dict[str, NDArray[np.float64]]:
-    """What the model gives at that point, as UMAT does."""
+    """Results of the model at that point, in the form of UMAT."""
     model = Model(HARDENING)
     inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
     inputs |= {
