@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "capi/loader/image.h"
 #include "capi/loader/memory_file.h"
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/payload.h"
@@ -12,8 +13,10 @@
 namespace neml2_capi::plugin {
 namespace {
 
-// Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays.
+// Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves
+// every plug-in of this build.
 void open_provider(std::string_view content) {
+  if (dlopen(aoti::provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return;
   const aoti::MemoryFile file("neml2 provider", content);
   if (!dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL))
     throw neml2::Error(NEML2_ERROR_RUNTIME, "",

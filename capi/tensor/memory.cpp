@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <new>
 
 namespace neml2_capi::memory {
 namespace {
@@ -29,14 +31,19 @@ struct Owner {
 // Sets `user` to the address of this thread's cache, unless the thread is about to end.
 void attach(ThreadCache*& user) {
   static thread_local bool ended = false;
-  static thread_local struct Last : Owner {
+  // Static thread-local storage is little, and shared by all libraries of a process: the cache itself is elsewhere.
+  static thread_local struct Last {
+    std::unique_ptr<Owner> owner;
     ~Last() { ended = true; }
-  } owner;
+  } last;
   if (ended || !caching) return;
-  const auto place = std::find(owner.users.begin(), owner.users.end(), nullptr);
-  if (place == owner.users.end()) return;
+  if (!last.owner) last.owner.reset(new (std::nothrow) Owner);
+  if (!last.owner) return;
+  auto& users = last.owner->users;
+  const auto place = std::find(users.begin(), users.end(), nullptr);
+  if (place == users.end()) return;
   *place = &user;
-  user = &owner.cache;
+  user = &last.owner->cache;
 }
 
 // Large blocks that wait, the oldest first. The cache is never destroyed: tensors may be freed while the process ends.

@@ -1,4 +1,4 @@
-/* Calls umat_ of the library that the argument names, once, as a host does that knows nothing else of it. */
+/* Calls umat_ of each library that the arguments name, once, as a host does that knows nothing else of it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,13 +19,13 @@ static void print(const char *name, const double *values, int count) {
   printf("\n");
 }
 
-int main(int argc, char **argv) {
+static int call(const char *name) {
   static const double stran[6], none[36], time[2], dtime = 1, props[2] = {200e3, 150};
   static const double dstran[6] = {4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3}, drot[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   static const int ndi = 3, nshr = 3, ntens = 6, nstatv = 13, nprops = 2, one = 1, jstep[4] = {1, 1, 1, 1};
   double stress[6] = {0}, statev[13] = {0}, ddsdde[36], unused[36] = {0}, pnewdt = 1;
   char cmname[80];
-  void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   void *found = library ? dlsym(library, "umat_") : NULL;
   umat_function *umat;
   if (!found) {
@@ -41,4 +41,10 @@ int main(int argc, char **argv) {
   print("ddsdde", ddsdde, 36);
   print("statev", statev, 13);
   return 0;
+}
+
+int main(int argc, char **argv) {
+  int status = 0;
+  for (int i = 1; i < argc && !status; ++i) status = call(argv[i]);
+  return status;
 }

@@ -96,6 +96,25 @@ def test_packages_give_the_same(alone: Path, tmp_path: Path) -> None:
     assert_is_expected(called(alone / "libsteel.so", folder=alone))
 
 
+def test_a_program_loads_a_library_for_each_material(alone: Path, tmp_path: Path) -> None:
+    """The packages of one run on the provider of another, where both are of one build."""
+    artifact = tmp_path / "packages"
+    shutil.copytree(HARDENING, artifact, ignore=shutil.ignore_patterns("kernels"))
+    libraries = [alone / f"lib{name}.so" for name in ("steel", "iron", "copper", "tin")]
+    for library, source in zip(libraries, [HARDENING, artifact] * 2, strict=True):
+        make(source, library)
+    done = subprocess.run(
+        [program(), *libraries], cwd=alone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [word for word, *_ in lines] == ["stress", "ddsdde", "statev"] * 4
+    for first in range(0, 12, 3):
+        assert_is_expected(
+            {word: np.array([float(n) for n in ns]) for word, *ns in lines[first : first + 3]}
+        )
+
+
 def test_no_file_but_the_library_is_opened(alone: Path) -> None:
     strace = shutil.which("strace")
     if strace is None:
