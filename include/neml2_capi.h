@@ -818,7 +818,7 @@ NEML2_CAPI int32_t neml2_system_residual(double r[], neml2_system *system, const
 NEML2_CAPI int32_t neml2_system_step(double du[], int32_t singular[], neml2_system *system, const double u[]);
 
 /** The Jacobian dr/du at `u`: (npoints, n, n), with one row per residual. UNSUPPORTED where the artifact has no
- *  package for it (matrix-free, or of a schema before 12), or where a group of unknowns keeps sub-batch axes.
+ *  package for it (matrix-free, or of a schema before 12).
  *  Errors: UNSUPPORTED, RUNTIME. Threads: one. */
 NEML2_CAPI int32_t neml2_system_jacobian(double a[], neml2_system *system, const double u[]);
 

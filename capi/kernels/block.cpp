@@ -96,6 +96,7 @@ class Block {
     Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
     const WideMask<T> failed = Newton<T>(system, walk_.rules, fate, trace).run();
     copy_all(system.unpack);
+    copy_all(system.iterates);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
   }
 
@@ -103,7 +104,11 @@ class Block {
     for (std::int64_t i = 0; i < chain.operators.count; ++i) call(chain.operators.items[i]);
     copy_all(chain.zeros);
     for (std::int64_t i = 0; i < chain.products.count; ++i) push_forward(chain.products.items[i], chain.count);
-    if (!chain.system || chain.count == 0) return;
+    if (chain.system && chain.count > 0) solve_sensitivity(chain);
+    copy_all(chain.unpack);
+  }
+
+  void solve_sensitivity(const Chain<T>& chain) const {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
     const Implicit<T>& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) call(system.system);

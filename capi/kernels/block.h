@@ -75,6 +75,7 @@ struct Implicit {
   T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
   T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
   List<Move<T>> unpack = {};                 // the solution, into the values
+  List<Move<T>> iterates = {};               // the last iterate, of unknowns that stand in pieces
 };
 
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
@@ -105,6 +106,7 @@ struct Chain {
   List<Product<T>> products = {};
   const Implicit<T>* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
   T* right = nullptr;
+  List<Move<T>> unpack = {};  // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
 };
 

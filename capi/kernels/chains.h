@@ -34,6 +34,8 @@ class Chains {
           rooms[local.output] = layout.place(layout.value(local.output).components * most).at;
       }
       if (links.system) rooms[""] = layout.place(links.system->unknowns * most).at;
+      for (const Part& part : links.unknowns)
+        if (!part.is_whole()) rooms[part.name] = layout.place(part.size() * most).at;
       rooms_.push_back(std::move(rooms));
     }
     direct_ = layout.links.size() == 1 && !layout.links.front().system;
@@ -102,7 +104,8 @@ class Chains {
 
   bool is_made(const std::string& name) const {
     for (const Links<T>& links : layout_.links) {
-      if (links.rows.contains(name)) return true;
+      for (const Part& part : links.unknowns)
+        if (part.name == name) return true;
       for (const Local<T>& local : links.locals)
         if (local.output == name) return true;
     }
@@ -202,6 +205,7 @@ class Chains {
   void push_forward() {
     chains_.assign(layout_.links.size(), {});
     chain_moves_.assign(layout_.links.size(), {});
+    chain_unpacks_.assign(layout_.links.size(), {});
     chain_products_.assign(layout_.links.size(), {});
     for (std::size_t i = 0; i < layout_.links.size(); ++i) {
       const Links<T>& links = layout_.links[i];
@@ -217,13 +221,24 @@ class Chains {
           made[local.output] = {room, -1};
           chain_moves_[i].push_back({nullptr, room, local.rows * count_});
         }
-        products.push_back({local.block, local.stride, local.rows, local.columns, direction->second.at,
-                            direction->second.first, layout_.offset(room, local.row * count_)});
+        const T* const at = direction->second.at;
+        products.push_back({local.block, local.stride, local.rows, local.columns,
+                            at ? layout_.offset(at, local.column * count_) : nullptr,
+                            direction->second.first + local.column, layout_.offset(room, local.row * count_)});
       }
       if (links.system) {
         T* const room = rooms_[i].at("");
-        for (const auto& [name, row] : links.rows)
-          made[name] = products.empty() ? Direction() : Direction{layout_.offset(room, row * count_), -1};
+        for (const Part& part : links.unknowns) {
+          Direction& direction = made[part.name];
+          if (products.empty()) continue;
+          direction.at = layout_.offset(room, part.first * count_);
+          if (part.is_whole()) continue;
+          T* const to = rooms_[i].at(part.name);
+          for (std::int64_t k = 0; k < part.pieces; ++k)
+            chain_unpacks_[i].push_back({layout_.offset(direction.at, k * part.apart * count_),
+                                         layout_.offset(to, k * part.piece * count_), part.piece * count_});
+          direction.at = to;
+        }
         if (!products.empty()) {
           chain_moves_[i].push_back({nullptr, room, links.system->unknowns * count_});
           chain.system = links.system;
@@ -234,6 +249,7 @@ class Chains {
       chain.operators = list(links.operators);
       chain.zeros = list(chain_moves_[i]);
       chain.products = list(products);
+      chain.unpack = list(chain_unpacks_[i]);
       chain.count = count_;
       layout_.steps[i].chain = &chain;
     }
@@ -316,7 +332,7 @@ class Chains {
   std::map<std::pair<bool, std::string>, std::int64_t> columns_;  // of parameters, or of inputs
   std::int64_t count_ = 0;
   std::vector<Chain<T>> chains_;
-  std::vector<std::vector<Move<T>>> chain_moves_;
+  std::vector<std::vector<Move<T>>> chain_moves_, chain_unpacks_;
   std::vector<std::vector<Product<T>>> chain_products_;
   std::vector<Matrix<T>> matrices_;
   std::vector<std::pair<Arrays, std::size_t>> targets_;

@@ -122,19 +122,24 @@ class DenseSolver final : public PlainGraph {
  public:
   DenseSolver(const std::string& package, DType real, const std::vector<Array>& given,
               const std::vector<Array>& solutions)
-      : PlainGraph(package, real, given, solutions) {}
+      : PlainGraph(package, real, given, solutions) {
+    for (const Array& solution : solutions) columns_.push_back(solution.shape);
+    for (std::size_t i = given.size() - given.size() / (solutions.size() + 1); i < given.size(); ++i)
+      rows_.push_back(given[i].shape);
+  }
 
   void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const override {
     const std::size_t groups = outputs.size();
     Vector<Tensor> blocks = inputs.take();
-    const std::size_t residuals = blocks.size() / (groups + 1);
-    const Vector<Tensor> right(blocks.end() - static_cast<std::ptrdiff_t>(residuals), blocks.end());
-    blocks.resize(residuals * groups);
-    const Tensor x = solve(matrix_of(blocks, groups), side_by_side(right), singular);
+    const std::int64_t points = blocks.front().sizes()[0];
+    Vector<Tensor> right;
+    for (auto it = blocks.end() - std::ssize(rows_); it != blocks.end(); ++it)
+      right.push_back(shaped(*it, {points, it->numel() / std::max<std::int64_t>(points, 1)}));
+    const Tensor x = solve(matrix_of(blocks, rows_, columns_), side_by_side(right), singular);
     std::int64_t first = 0;
     for (std::size_t j = 0; j < groups; ++j) {
-      const std::int64_t size = blocks[j].sizes().back();
-      outputs[j] = new Tensor(part(x, 1, first, size));
+      const std::int64_t size = columns_[j].product();
+      outputs[j] = new Tensor(shaped(part(x, 1, first, size), Dims{points}.then(columns_[j])));
       first += size;
     }
   }
@@ -145,6 +150,8 @@ class DenseSolver final : public PlainGraph {
   } catch (const std::exception& error) {
     throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": ", error.what(), "."), NEML2_CAUSE_MATRIX_SINGULAR);
   }
+
+  std::vector<Dims> rows_, columns_;
 };
 
 }  // namespace
@@ -159,10 +166,11 @@ std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, 
   folder->find(jacobian);
   const std::vector<Array>& given = folder->arrays(jacobian).outputs;
   const std::size_t blocks = given.size() - residuals, groups = blocks / residuals;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i].shape.size() != (i < blocks ? 2 : 1) || !given[i].per_point) return nullptr;
+  const std::vector<Array>& unknowns = folder->arrays(jacobian).inputs;
+  for (const Array& array : given)
+    if (!array.per_point || unknowns.size() < groups) return nullptr;
   std::vector<Array> solutions;
-  for (std::size_t j = 0; j < groups; ++j) solutions.push_back({given[j].name, {given[j].shape[1]}, true});
+  for (std::size_t j = 0; j < groups; ++j) solutions.push_back({given[j].name, unknowns[j].shape, true});
   return std::make_shared<DenseSolver>(jacobian, folder->real(), given, solutions);
 }
 

@@ -11,6 +11,7 @@
 #include "capi/base/error.h"
 #include "capi/kernels/block.h"
 #include "capi/kernels/folder.h"
+#include "capi/kernels/groups.h"
 #include "capi/kernels/memory.h"
 #include "capi/kernels/request.h"
 
@@ -28,14 +29,14 @@ struct Place {
 };
 
 // A block of derivatives that a kernel of a segment returns: of an output of a forward segment, or of the residual from a
-// row on, with respect to a value or parameter.
+// row on, with respect to a value or parameter, from a column on.
 template <class T>
 struct Local {
   std::string output, input;
   bool of_parameter = false;
   std::int64_t row = 0;
   const T* block = nullptr;
-  std::int64_t stride = 0, rows = 0, columns = 0;
+  std::int64_t stride = 0, rows = 0, columns = 0, column = 0;
 };
 
 // The derivatives that a segment has.
@@ -44,7 +45,7 @@ struct Links {
   std::vector<Run> operators;
   std::vector<Local<T>> locals;
   const Implicit<T>* system = nullptr;
-  std::map<std::string, std::int64_t> rows;  // of unknowns
+  std::vector<Part> unknowns;  // of the system
 };
 
 template <class T>
@@ -149,67 +150,45 @@ class Layout {
     }
   }
 
-  // Groups side by side; each part is that of a group.
-  struct Packed {
-    Place<T> all;
-    Places groups;
-  };
-  Packed packed(const std::vector<artifact::Group>& groups, const std::string& who) {
-    std::vector<std::int64_t> sizes;
-    std::int64_t total = 0;
-    for (const artifact::Group& group : groups) {
-      if (group.block && group.sub_batch_shape.product() != 1) refuse(who, "its groups have sub-batch axes");
-      std::int64_t size = 0;
-      for (const artifact::Variable& variable : group.variables) size += variable.point_shape().product();
-      sizes.push_back(size);
-      total += size;
-    }
-    Packed made{place(total), {}};
-    T* next = made.all.at;
-    for (const std::int64_t size : sizes) {
-      made.groups.push_back({next, size});
-      next = offset(next, size);
-    }
-    return made;
-  }
-  // Calls f(name, place, group, offset in the group) for each variable of packed groups.
-  template <class F>
-  void for_each(const std::vector<artifact::Group>& groups, const Packed& packed, F&& f) const {
-    T* next = packed.all.at;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      std::int64_t within = 0;
-      for (const artifact::Variable& variable : groups[i].variables) {
-        const std::int64_t size = variable.point_shape().product();
-        f(variable.name, Place<T>{next, size}, i, within);
-        next = offset(next, size);
-        within += size;
-      }
-    }
+  // A place for each group, one after the other.
+  Places places_of(const Groups& groups) {
+    Places places;
+    T* const all = place(groups.size).at;
+    for (const Group& group : groups.all) places.push_back({offset(all, group.first), group.size()});
+    return places;
   }
 
-  void expect_blocks(const std::string& package, const Places& blocks, const Places& rows,
-                     const Places& columns) const {
-    bool fits = blocks.size() >= rows.size() * columns.size();
-    for (std::size_t i = 0; fits && i < rows.size() * columns.size(); ++i)
-      fits = blocks[i].components == rows[i / columns.size()].components * columns[i % columns.size()].components;
-    if (!fits) refuse(package, "its kernel returns other blocks");
+  // Sites of two groups are the same ones.
+  void expect_sites(const Groups& rows, const Groups& columns, const std::string& who) const {
+    std::int64_t sites = 1;
+    for (const Groups* groups : {&rows, &columns})
+      for (const Group& group : groups->all) {
+        if (group.sites != 1 && sites != 1 && group.sites != sites) refuse(who, "its groups have different sites");
+        sites = std::max(sites, group.sites);
+      }
+  }
+
+  // A value into its part of packed groups, or a part into its value.
+  void move(std::vector<Move<T>>& moves, const Part& part, const T* from, T* to, bool pack) const {
+    if (part.is_whole()) return moves.push_back({from, to, part.size()});
+    for (std::int64_t i = 0; i < part.pieces; ++i)
+      moves.push_back({offset(from, i * (pack ? part.piece : part.apart)),
+                       offset(to, i * (pack ? part.apart : part.piece)), part.piece});
   }
 
   // The Jacobian in one matrix; where it is returned as one block, that is the matrix.
-  void assemble(const Places& blocks, const Places& groups, Implicit<T>& system) {
+  void assemble(const Places& blocks, const Groups& rows, const Groups& columns, Implicit<T>& system) {
     system.jacobian = blocks.front().at;
-    if (groups.size() == 1) return;
+    if (rows.all.size() == 1 && rows.all.front().sites == 1) return;
     const std::int64_t n = system.unknowns;
     system.jacobian = place(n * n).at;
-    std::vector<Move<T>> moves;
-    std::int64_t top = 0;
-    for (std::size_t i = 0; i < groups.size(); top += groups[i++].components) {
-      std::int64_t left = 0;
-      for (std::size_t j = 0; j < groups.size(); left += groups[j++].components)
-        for (std::int64_t r = 0; r < groups[i].components; ++r)
-          moves.push_back({offset(blocks[i * groups.size() + j].at, r * groups[j].components),
-                           offset(system.jacobian, (top + r) * n + left), groups[j].components});
-    }
+    std::vector<Move<T>> moves = {{nullptr, system.jacobian, n * n}};  // sites do not depend on each other
+    for (std::size_t i = 0; i < rows.all.size(); ++i)
+      for (std::size_t j = 0; j < columns.all.size(); ++j)
+        for (const SubMatrix& matrix : sub_matrices(rows.all[i], columns.all[j]))
+          for (std::int64_t r = 0; r < matrix.rows; ++r)
+            moves.push_back({offset(blocks[i * columns.all.size() + j].at, matrix.at + r * matrix.stride),
+                             offset(system.jacobian, (matrix.row + r) * n + matrix.column), matrix.columns});
     system.assemble = memory.keep(moves);
   }
 
@@ -223,60 +202,67 @@ class Layout {
     system.number = std::ssize(systems);
     systems.push_back(who);
     system.is_cut = segment.max_substepping_level > 0;
-    const Packed unknowns = packed(segment.unknowns, who), givens = packed(segment.givens, who);
-    const Packed residual = packed(segment.residuals, who), trial = packed(segment.unknowns, who);
-    const Packed trial_residual = packed(segment.residuals, who), newton_step = packed(segment.unknowns, who);
-    system.unknowns = unknowns.all.components;
-    if (residual.all.components != system.unknowns) refuse(who, "it has more or fewer equations than unknowns");
-    const auto operands = [&](const Packed& u) {
-      Places places = u.groups;
-      places.insert(places.end(), givens.groups.begin(), givens.groups.end());
+    const Groups u(segment.unknowns), g(segment.givens), r(segment.residuals);
+    if (r.size != u.size || u.size == 0) refuse(who, "it has more or fewer equations than unknowns");
+    expect_sites(r, u, who);
+    expect_sites(r, g, who);
+    system.unknowns = u.size;
+    const Places unknowns = places_of(u), givens = places_of(g), residual = places_of(r), trial = places_of(u);
+    const Places newton_step = places_of(u);
+    Places trial_residual = places_of(r);
+    const auto operands = [&](const Places& at) {
+      Places places = at;
+      places.insert(places.end(), givens.begin(), givens.end());
       for (const std::string& name : segment.parameters) places.push_back(parameter(name));
       return places;
     };
     // The Jacobian in blocks, then the residual, whose groups have places already.
     Places outputs;
-    for (const Place<T>& row : residual.groups)
-      for (const Place<T>& column : unknowns.groups) outputs.push_back(place(row.components * column.components));
-    outputs.insert(outputs.end(), residual.groups.begin(), residual.groups.end());
+    for (const Group& row : r.all)
+      for (const Group& column : u.all) outputs.push_back(place(block_size(row, column)));
+    outputs.insert(outputs.end(), residual.begin(), residual.end());
     system.system = run_of(segment.jacobian_package, operands(unknowns), outputs);
-    assemble(outputs, unknowns.groups, system);
-    Places residuals = trial_residual.groups;
-    system.residual = run_of(segment.residual_package, operands(trial), residuals);
-    system.u = unknowns.all.at;
-    system.r = residual.all.at;
-    system.trial = trial.all.at;
-    system.trial_residual = trial_residual.all.at;
-    system.step = newton_step.all.at;
+    assemble(outputs, r, u, system);
+    system.u = unknowns.front().at;
+    system.r = residual.front().at;
+    system.trial = trial.front().at;
+    system.trial_residual = trial_residual.front().at;
+    system.step = newton_step.front().at;
+    system.residual = run_of(segment.residual_package, operands(trial), trial_residual);
     if (folder_.has(segment.solve_package)) {
-      Places made = newton_step.groups;
+      Places made = newton_step;
       made.push_back(place(1));
       system.trusted = made.back().at;
       system.newton_step = run_of(segment.solve_package, outputs, made);
       system.pivoted = place(system.unknowns).at;
     }
-    if (asked_.by_values) add_sensitivity(segment, operands(unknowns), residual.groups, givens);
-    if (asked_.by_parameters) add_parameter_sensitivity(segment, operands(unknowns), system.unknowns);
+    if (asked_.by_values) add_sensitivity(segment, operands(unknowns), r, g);
+    if (asked_.by_parameters) add_parameter_sensitivity(segment, operands(unknowns), r);
 
-    std::vector<Move<T>> pack, unpack;
-    for_each(segment.givens, givens, [&](const std::string& name, const Place<T>& to, std::size_t, std::int64_t) {
-      pack.push_back(whole(value(name), to, name));
-    });
-    std::int64_t row = 0;
-    for_each(segment.unknowns, unknowns, [&](const std::string& name, const Place<T>& to, std::size_t, std::int64_t) {
-      Place<T>& guess = values[name];
-      if (!guess.at) guess = place(to.components);  // zeros
-      pack.push_back(whole(guess, to, name));
-      guess = place(to.components);
-      unpack.push_back({to.at, guess.at, to.components});
-      iterates.push_back(to);
-      links.back().rows[name] = row;
-      row += to.components;
-    });
+    std::vector<Move<T>> pack, unpack, iterate;
+    for (const Part& part : g.parts)
+      move(pack, part, sized(value(part.name), part), offset(givens.front().at, part.first), true);
+    for (const Part& part : u.parts) {
+      T* const to = offset(system.u, part.first);
+      Place<T>& guess = values[part.name];
+      if (!guess.at) guess = place(part.size());  // zeros
+      move(pack, part, sized(guess, part), to, true);
+      guess = place(part.size());
+      move(unpack, part, to, guess.at, false);
+      iterates.push_back(part.is_whole() ? Place<T>{to, part.size()} : place(part.size()));
+      if (!part.is_whole()) move(iterate, part, to, iterates.back().at, false);
+    }
+    links.back().unknowns = u.parts;
     step.pack = memory.keep(pack);
     system.unpack = memory.keep(unpack);
+    system.iterates = memory.keep(iterate);
     step.implicit = links.back().system = memory.keep(std::vector<Implicit<T>>{system}).items;
     steps.push_back(step);
+  }
+
+  const T* sized(const Place<T>& from, const Part& part) const {
+    if (from.components != part.size()) refuse(part.name, "it has another size before");
+    return from.at;
   }
 
   Move<T> whole(const Place<T>& from, const Place<T>& to, const std::string& name) const {
@@ -309,40 +295,55 @@ class Layout {
   }
 
   // dr/dg, in blocks of groups.
-  void add_sensitivity(const artifact::ImplicitSegment& segment, const Places& operands, const Places& rows,
-                       const Packed& givens) {
+  void add_sensitivity(const artifact::ImplicitSegment& segment, const Places& operands, const Groups& rows,
+                       const Groups& givens) {
     if (!segment.given_sensitivity || !segment.given_sensitivity->block_package.empty())
       refuse(segment.residual_package, "its derivatives with respect to its givens were not compiled");
-    Places blocks;
     const std::string& package = segment.given_sensitivity->operator_package;
+    Places blocks;
     links.back().operators.push_back(run_of(package, operands, blocks));
-    expect_blocks(package, blocks, rows, givens.groups);
-    std::int64_t row = 0;
-    for (std::size_t i = 0; i < rows.size(); row += rows[i++].components)
-      for_each(segment.givens, givens,
-               [&](const std::string& name, const Place<T>& given, std::size_t group, std::int64_t within) {
-                 const T* const block = offset(blocks[i * givens.groups.size() + group].at, within);
-                 links.back().locals.push_back({"", name, false, row, block, givens.groups[group].components,
-                                                rows[i].components, given.components});
-               });
+    std::size_t next = 0;
+    for (const Group& row : rows.all)
+      for (std::size_t j = 0; j < givens.all.size(); ++j, ++next) {
+        if (next >= blocks.size() || blocks[next].components != block_size(row, givens.all[j]))
+          refuse(package, "its kernel returns other blocks");
+        for (const SubMatrix& matrix : sub_matrices(row, givens.all[j]))
+          for (const Part& part : givens.parts)
+            if (part.group == j) links.back().locals.push_back(local(blocks[next].at, matrix, part));
+      }
+  }
+
+  // The columns of a variable in a matrix of a block.
+  Local<T> local(const T* block, const SubMatrix& matrix, const Part& part) const {
+    const std::int64_t column = part.first + matrix.site * part.apart - matrix.column;
+    return {"",
+            part.name,
+            false,
+            matrix.row,
+            offset(block, matrix.at + column),
+            matrix.stride,
+            matrix.rows,
+            part.piece,
+            matrix.site * part.piece};
   }
 
   // dr/dp, in one matrix behind dr/du.
-  void add_parameter_sensitivity(const artifact::ImplicitSegment& segment, const Places& operands,
-                                 std::int64_t unknowns) {
+  void add_parameter_sensitivity(const artifact::ImplicitSegment& segment, const Places& operands, const Groups& rows) {
     if (!segment.parameter_sensitivity) return;
+    for (const Group& group : rows.all)
+      if (group.sites != 1) refuse(segment.residual_package, "the sites of its groups have derivatives in parameters");
     const std::string& package = segment.parameter_sensitivity->operator_package;
     if (package.empty())
       refuse(segment.residual_package, "its derivatives with respect to parameters are of an old form");
     Places matrices;
     links.back().operators.push_back(run_of(package, operands, matrices));
     if (matrices.size() != 2) refuse(package, "its kernel returns other blocks");
-    const std::int64_t width = matrices[1].components / std::max<std::int64_t>(unknowns, 1);
+    const std::int64_t width = matrices[1].components / std::max<std::int64_t>(rows.size, 1);
     std::map<std::string, std::int64_t> columns;
     for (const artifact::Pair& pair : segment.parameter_sensitivity->pairs) columns[pair.input] = pair.column;
     for (const auto& [name, column] : columns)
       links.back().locals.push_back(
-          {"", name, true, 0, offset(matrices[1].at, column), width, unknowns, parameter(name).components});
+          {"", name, true, 0, offset(matrices[1].at, column), width, rows.size, parameter(name).components});
   }
 
   const Folder& folder_;

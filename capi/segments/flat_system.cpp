@@ -67,13 +67,7 @@ void FlatSystem::step(double* du, std::int32_t* singular, const double* u) {
 }
 
 void FlatSystem::jacobian(double* a, const double* u) const {
-  const Vector<Tensor> blocks = segment_.jacobian(operands(u));
-  const bool dense = std::all_of(blocks.begin(), blocks.end(), [](const Tensor& block) { return block.ndim() == 3; });
-  if (!dense)
-    throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
-                "A group of unknowns keeps its sub-batch axes, so that there is no dense Jacobian. Use "
-                "neml2_system_step, or compile the model with dense groups.");
-  const Tensor matrix = matrix_of(blocks, start_.unknowns.size());
+  const Tensor matrix = segment_.jacobian(operands(u));
   with_scalar(matrix.dtype(),
               [&]<class Scalar>(Scalar*) { std::copy_n(matrix.data_as<const Scalar>(), matrix.numel(), a); });
 }

@@ -18,6 +18,12 @@ Dims row_shape(const artifact::Group& group) {
   return shape;
 }
 
+std::vector<Dims> row_shapes(const std::vector<ValueGroup>& groups) {
+  std::vector<Dims> shapes;
+  for (const ValueGroup& group : groups) shapes.push_back(group.row_shape());
+  return shapes;
+}
+
 ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : row_shape_(model::row_shape(group)) {
   outer_ = group.block ? group.sub_batch_shape.product() : 1;
   for (const artifact::Variable& variable : group.variables) {

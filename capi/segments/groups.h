@@ -12,6 +12,9 @@ namespace neml2_capi::model {
 // Returns the shape of one row of a group.
 Dims row_shape(const artifact::Group& group);
 
+class ValueGroup;
+std::vector<Dims> row_shapes(const std::vector<ValueGroup>& groups);
+
 // Group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) where
 // it keeps its sub-batch axes (block), else (points, sum of sizes).
 class ValueGroup {

@@ -10,6 +10,7 @@
 #include "capi/segments/misfit.h"
 #include "capi/segments/package_system.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -173,18 +174,18 @@ std::unique_ptr<newton::System> ImplicitSegment::system(Operands at, bool whole_
   if (!packages_.krylov && !packages_.solve)
     throw Error(NEML2_ERROR_UNSUPPORTED, name(),
                 join("The artifact has kernels only, which cannot solve ", name(),
-                     " without lanes: its groups of unknowns have sub-batch axes. Compile it with packages: neml2-capi "
+                     " without lanes: its Jacobian is not one of a point. Compile it with packages: neml2-capi "
                      "compile INPUT.i --kernels auto"));
   if (!packages_.krylov) return std::make_unique<DirectSystem>(packages_, std::move(at));
   return std::make_unique<KrylovSystem>(packages_, whole_batch, std::move(at));
 }
 
-Vector<Tensor> ImplicitSegment::jacobian(const Operands& at) const {
+Tensor ImplicitSegment::jacobian(const Operands& at) const {
   if (!packages_.jacobian)
     throw Error(NEML2_ERROR_UNSUPPORTED, "jacobian",
                 "The artifact has no package for the Jacobian of this segment: its solver is matrix-free, or NEML2 was "
                 "older than 3.0.7. Use neml2_system_step.");
-  return row_major(packages_.linearize(at));
+  return matrix_of(packages_.linearize(at), packages_.residual_shapes(), row_shapes(unknowns_));
 }
 
 std::optional<Groups> ImplicitSegment::matvec(const Operands& at, const Groups& v) const {

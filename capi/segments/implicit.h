@@ -31,7 +31,7 @@ class ImplicitSegment : public Segment {
   // Returns the system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
   // Returns the blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
-  Vector<Tensor> jacobian(const Operands& at) const;
+  Tensor jacobian(const Operands& at) const;
   // Returns dr/du v, where a package gives it.
   std::optional<Groups> matvec(const Operands& at, const Groups& v) const;
   // Returns the derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.

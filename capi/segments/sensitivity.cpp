@@ -106,6 +106,15 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
   tail_ = ParameterTail(parameters, operator_ ? *operator_ : *solve_, groups, scope);
   compiled_ = solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, of_parameters, scope);
   if (operator_ && !of_parameters) add_all_pairs(unknowns, givens, scope);
+  if (!solve_) {
+    residual_shapes_ = solver.residual_shapes();
+    unknown_shapes_ = row_shapes(unknowns);
+    given_shapes_ = row_shapes(givens);
+    for (const auto* groups : {&unknowns, &givens})
+      for (const ValueGroup& group : *groups)
+        if (group.row_shape().size() > 1 && group.values().size() > 1)
+          interleaved_.insert(group.values().begin(), group.values().end());
+  }
   if (!solve_ && !krylov_) place_pairs(unknowns, givens, parameters, scope);
   if (!krylov_) return;
   const Dims& matrix = of_parameters ? operator_->output_shape(1) : Dims{num_unknowns_, num_givens_};
@@ -143,10 +152,10 @@ void Sensitivity::place_pairs(const std::vector<ValueGroup>& unknowns, const std
   }
 }
 
-Tensor Sensitivity::solve_dense(const Tensor& a, const Vector<Tensor>& b) const {
-  if (krylov_) return newton::solve_dense_columns(a.row_major(), side_by_side(b), linear_settings(*krylov_));
+Tensor Sensitivity::solve_dense(const Tensor& a, const Tensor& b) const {
+  if (krylov_) return newton::solve_dense_columns(a.row_major(), b.row_major(), linear_settings(*krylov_));
   aoti::SingularInfo ignored;
-  return aoti::solve_linear(a.row_major(), side_by_side(b), &ignored).row_major();
+  return aoti::solve_linear(a.row_major(), b.row_major(), &ignored).row_major();
 }
 
 // Returns a dense matrix of all unknowns by all givens: one run of the solve package for each given component.
@@ -180,12 +189,16 @@ Vector<Block> Sensitivity::run(const Operands& at, const Chunk& chunk, bool all)
     b.erase(b.begin());
   }
   if (!solve_) {
-    if (a.size() != 1 || a.front().ndim() != 3)
-      throw Error(
-          NEML2_ERROR_UNSUPPORTED, operator_->name(),
-          "A sensitivity without a package that solves needs one dense group of unknowns. Compile the model with "
-          "a direct sensitivity solver, and with packages.");
-    return parts_of(solve_dense(a.front(), b), all ? all_ : compiled_, -1.0, chunk);
+    for (const PlacedPair& pair : all ? all_ : compiled_)
+      if (interleaved_.contains(pair.info.output) || (!of_parameters_ && interleaved_.contains(pair.info.input)))
+        throw Error(NEML2_ERROR_UNSUPPORTED, operator_->name(),
+                    join("The derivative ", pair.info.shape.name,
+                         " of a group whose variables stand site by site needs "
+                         "a package that solves. Compile the model with a direct sensitivity solver, and with "
+                         "packages."));
+    const Tensor matrix = of_parameters_ ? a.front() : matrix_of(a, residual_shapes_, unknown_shapes_);
+    const Tensor right = of_parameters_ ? b.front() : matrix_of(b, residual_shapes_, given_shapes_);
+    return parts_of(solve_dense(matrix, right), all ? all_ : compiled_, -1.0, chunk);
   }
   if (all && compiled_.size() < all_.size()) return parts_of(solve_by_columns(a, b), all_, 1.0, chunk);
   a.insert(a.end(), b.begin(), b.end());

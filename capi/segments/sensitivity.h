@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ class Sensitivity {
   // Places the compiled pairs in the matrix of all unknowns by all givens or parameters, where no package does it.
   void place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                    const std::vector<std::string>& parameters, const Scope& scope);
-  Tensor solve_dense(const Tensor& a, const Vector<Tensor>& b) const;
+  Tensor solve_dense(const Tensor& a, const Tensor& b) const;
   // Returns dr/dg, residual by residual; of parameters dr/du and dr/dp.
   Vector<Tensor> operators(const Operands& at) const { return operator_->run(at.points(), at.inputs(tail_)); }
   Tensor solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const;
@@ -50,9 +51,11 @@ class Sensitivity {
   std::vector<PlacedPair> compiled_;
   // Pairs of all unknowns and givens, and the size of their matrix.
   std::vector<PlacedPair> all_;
+  std::vector<Dims> residual_shapes_, unknown_shapes_, given_shapes_;  // where no package solves
   std::int64_t num_unknowns_ = 0, num_givens_ = 0;
   bool of_parameters_;
-  bool dense_ = true;  // no group has sub-batch axes
+  std::set<std::size_t> interleaved_;  // values of groups in which variables stand site by site
+  bool dense_ = true;                  // no group has sub-batch axes
 };
 
 }  // namespace neml2_capi::model

@@ -22,6 +22,12 @@ std::vector<const Package*> SolverPackages::all() const {
   return packages;
 }
 
+std::vector<Dims> SolverPackages::residual_shapes() const {
+  std::vector<Dims> shapes;
+  for (std::size_t i = 0; i < num_residuals; ++i) shapes.push_back(residual.output_shape(i));
+  return shapes;
+}
+
 Vector<Tensor> SolverPackages::linearize(const Operands& at) const {
   Vector<Tensor> blocks = jacobian->run(at.points(), at.inputs(tail));
   blocks.resize(blocks.size() - num_residuals);

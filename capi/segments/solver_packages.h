@@ -16,6 +16,7 @@ struct SolverPackages {
   std::vector<const Package*> all() const;
   // Returns the blocks of dr/du, residual by residual.
   Vector<Tensor> linearize(const Operands& at) const;
+  std::vector<Dims> residual_shapes() const;
 
   Package residual;                 // arguments -> -r
   std::optional<Package> jacobian;  // arguments -> blocks of dr/du, -r

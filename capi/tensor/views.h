@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "capi/tensor/tensor.h"
 
@@ -19,7 +20,8 @@ Tensor transpose(const Tensor& matrices);
 
 // Joins tensors of the host that differ in their last axis only along it, row-major.
 Tensor side_by_side(const Vector<Tensor>& parts);
-// Joins blocks of (points, n, m), `columns` of them in a row, to one matrix for each point.
-Tensor matrix_of(const Vector<Tensor>& blocks, std::size_t columns);
+// Joins the blocks between groups whose rows have the shapes (sites..., n), on the host, to one matrix for each point.
+// With respect to a group with sites, a block has a matrix for each: sites do not depend on each other.
+Tensor matrix_of(const Vector<Tensor>& blocks, const std::vector<Dims>& rows, const std::vector<Dims>& columns);
 
 }  // namespace neml2_capi

@@ -201,8 +201,7 @@ class System:
         Raises
         ------
         FatalError
-            The artifact does not have it: matrix-free solvers, NEML2 before 3.0.7, unknowns that
-            keep sub-batch axes.
+            The artifact does not have it: matrix-free solvers, NEML2 before 3.0.7.
         """
         a = np.empty((self.points, self.size, self.size))
         self._call(lib.neml2_system_jacobian, [_out(a)], [self._in(u)])

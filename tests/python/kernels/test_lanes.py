@@ -40,6 +40,7 @@ MODELS = [
     "relaxation",
     "warm_start",
     "substepping",
+    "polycrystal",
     "gmres",
     "bicgstab",
     pytest.param("crystal", marks=pytest.mark.full("its kernels take long to compile")),
