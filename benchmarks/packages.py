@@ -5,6 +5,7 @@
 The network is the perceptron of tests/models/exports.py (6, 16, 16 and 6 wide, float64), for any
 number of points. The contestants, which all take and return torch tensors:
 
+    Model, kernels           a model of neml2_capi.export, from kernels alone
     Graph, built-in          a package of neml2_capi.export, on the built-in runtime
     Graph, libtorch          the same file, on libtorch
     aoti_load_package        the same file, by torch itself
@@ -54,7 +55,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "models")
 import exports  # (tests/models is no package)
 
 Function = Callable[[Any], Any]
-PACKAGE, SAVED = "network.pt2", "network.aot"
+PACKAGE, SAVED, MODEL = "network.pt2", "network.aot", "network"
 
 
 def points(count: int, gradient: bool) -> Any:
@@ -70,6 +71,15 @@ def export_package(network: Any, file: Path, gradient: bool) -> None:
 
     example = torch.zeros(1, 6, dtype=torch.float64)
     export.package(network, (example,), file, backward=gradient)
+
+
+def export_model(network: Any, file: Path, gradient: bool) -> None:
+    from neml2_capi import export
+
+    def law(x: Any) -> dict[str, Any]:
+        return {"y": network(x)}
+
+    export.model(law, file, inputs={"x": "SR2"}, outputs={"y": "SR2"}, kernels="only")
 
 
 def save_compiled(network: Any, file: Path, gradient: bool) -> None:
@@ -101,6 +111,18 @@ def load_graph(runtime: str) -> Callable[[Any, Path, bool], Function]:
     return load
 
 
+def load_model(network: Any, file: Path, gradient: bool) -> Function:
+    if gradient:
+        from neml2_capi.torch import Module
+
+        module = Module(file)
+        module.model.options.update({"kernels": "required", "threads": 1})
+        return lambda x: module({"x": x})["y"]
+    model = neml2_capi.Model(file)
+    model.options.update({"kernels": "required", "threads": 1})
+    return lambda x: model.forward({"x": x})["y"]
+
+
 def load_package(network: Any, file: Path, gradient: bool) -> Function:
     package: Function = torch._inductor.aoti_load_package(str(file))
     return package
@@ -118,6 +140,7 @@ class Contestant:
 
 
 CONTESTANTS = {
+    "Model, kernels": Contestant(MODEL, load_model, save=export_model),
     "Graph, built-in": Contestant(PACKAGE, load_graph("builtin")),
     "Graph, libtorch": Contestant(PACKAGE, load_graph("libtorch"), gradient=False),
     "aoti_load_package": Contestant(PACKAGE, load_package, gradient=False),
