@@ -1,9 +1,11 @@
 #!/bin/bash
 # Build CalculiX 2.20 from Debian's source, with UMATs in shared objects, where tests/python/test_calculix.py looks for it.
+# OPTIMIZE=-O2 builds another one beside it, for benchmarks/hosts.py.
 # Needs Debian or Ubuntu with `deb-src` among the sources of apt, and gfortran. On one core: about three minutes.
 set -euo pipefail
-place=${XDG_CACHE_HOME:-$HOME/.cache}/neml2_capi/hosts/calculix-2.20
-flags="-w -O0 -I/usr/include/spooles -DARCH=\"Linux\" -DSPOOLES -DARPACK -DMATRIXSTORAGE -DNETWORKOUT"
+place=${XDG_CACHE_HOME:-$HOME/.cache}/neml2_capi/hosts/calculix-2.20${OPTIMIZE:-}
+level=${OPTIMIZE:--O0}
+flags="-w $level -I/usr/include/spooles -DARCH=\"Linux\" -DSPOOLES -DARPACK -DMATRIXSTORAGE -DNETWORKOUT"
 flags="$flags -DCALCULIX_EXTERNAL_BEHAVIOURS_SUPPORT"
 packages="libspooles-dev libarpack2-dev libblas-dev liblapack-dev dpkg-dev"
 # shellcheck disable=SC2086
@@ -12,6 +14,6 @@ mkdir -p "$place"
 cd "$place"
 apt-get source -q calculix-ccx=2.20-1
 cd calculix-ccx-2.20/ccx_2.20/src
-make -s -j"${JOBS:-1}" CFLAGS="$flags" FFLAGS="-w -O0 -fopenmp -fallow-argument-mismatch" ccx_2.20.a
+make -s -j"${JOBS:-1}" CFLAGS="$flags" FFLAGS="-w $level -fopenmp -fallow-argument-mismatch" ccx_2.20.a
 eval "cc $flags -c ccx_2.20.c"
 gfortran -fopenmp -o "$place/ccx" ccx_2.20.o ccx_2.20.a -lspooles -larpack -llapack -lblas -lpthread -ldl -lm

@@ -36,6 +36,7 @@ PACKAGE = {
     "Operators of your own": ["operator", "register_operator", "unregister_operator"],
 }
 MODULES: dict[str, list[str]] = {
+    "experiments": ["tension", "biaxial", "plane_stress", "creep", "relaxation"],
     "solvers": ["Newton", "Solve", "System"],
     "torch": [],
     "neml2": [],

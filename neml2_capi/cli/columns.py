@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model, Results
+from neml2_capi._ffi.components import column, components, point_shape
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import Variable
-from neml2_capi.cli.components import column, components, point_shape
 
 Array = NDArray[np.float64]
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model, Results, drive
+from neml2_capi._ffi.components import column as column_name
+from neml2_capi._ffi.components import components, point_shape
 from neml2_capi._ffi.variables import Variable
 from neml2_capi._toml import Node
-from neml2_capi.cli.components import column as column_name
-from neml2_capi.cli.components import components, point_shape
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import read
+from neml2_capi.driver.control import NAMED, conjugates
 from neml2_capi.driver.record import REPORTED
 from neml2_capi.model.scheduler import scheduler_of
 
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 FORMATS = ("npz", "csv")
 _SECTIONS = (
     *("artifact", "dtype", "scheduler", "times", "forces"),
-    *("initial", "parameters", "options", "step", "output", "plot"),
+    *("control", "initial", "parameters", "options", "step", "output", "plot"),
 )
 
 
@@ -40,6 +41,7 @@ class Run:
     forces: dict[str, Any]
     initial: dict[str, Array]
     parameters: dict[str, Array]
+    control: dict[str, Any] | None = None
     #: The other arguments of drive().
     settings: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
@@ -57,6 +59,7 @@ class Run:
             self.times,
             self.forces,
             self.initial,
+            control=self.control,
             parameters=self.parameters,
             record=dict.fromkeys([*self.variables, *also]),
             progress=progress,
@@ -98,14 +101,17 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
     with document["artifact"].blamed():
         model = Model(artifact, dtype=dtype, scheduler=scheduler)
     times, time = _times(document.required("times", "the table [times]"), model)
+    control = _control(_section(document, "control"), model, times)
+    found = _found(model, control)
     run = Run(
         file,
         artifact,
         model,
         times,
-        _forces(document, model, times, time),
+        {**{name: {} for name in found}, **_forces(document, model, times, time, found)},
         _initial(_section(document, "initial"), model),
         _parameters(_section(document, "parameters"), model),
+        control,
         {"time": time},
     )
     for name, entry in _section(document, "options").table().items():
@@ -168,7 +174,36 @@ def prescribed(model: Model, time: str) -> list[Variable]:
     return [variable for variable in model.inputs if variable.name not in optional]
 
 
-def _forces(document: Node, model: Model, times: Array, time: str) -> dict[str, Any]:
+def _found(model: Model, control: dict[str, Any] | None) -> list[str]:
+    """The inputs whose components are found."""
+    return [conjugates(model, key)[1].name for key in control or ()]
+
+
+def _control(node: Node, model: Model, times: Array) -> dict[str, Any] | None:
+    """What drive() takes."""
+    entries = node.table()
+    if not entries:
+        return None
+    if len(entries) > 1:
+        raise node.refuse(f"has {len(entries)} outputs; expected one, such as 'stress'")
+    ((key, entry),) = entries.items()
+    with entry.blamed():
+        output, _ = conjugates(model, key)
+    if not entry.is_table:
+        name = entry.text(f"components over time, or one of {', '.join(NAMED)}")
+        entry.must_be_in(NAMED, name, "control")
+        return {key: name}
+    known = {component.name for component in components(output)}
+    parts: dict[str, Any] = {}
+    for name, part in entry.table(known, "component").items():
+        made, _ = signal(part, times)
+        parts[name] = made
+    return {key: parts}
+
+
+def _forces(
+    document: Node, model: Model, times: Array, time: str, found: list[str]
+) -> dict[str, Any]:
     node = _section(document, "forces")
     histories = {history.input for history in model.histories if history.output or history.current}
     known = {v.name: v for v in model.inputs if v.name not in {time, *histories}}
@@ -179,6 +214,8 @@ def _forces(document: Node, model: Model, times: Array, time: str) -> dict[str, 
             raise entry.refuse("is history, which is carried: give values in [initial]")
         entry.must_be_in(known, name, "force")
     for variable in prescribed(model, time):
+        if variable.name in found:
+            continue
         node.required(variable.name, f"prescribe it, {_described(variable)}")
     return {name: _force(node[name], known[name], times) for name in node.value}
 
@@ -323,7 +360,12 @@ def _step(node: Node, run: Run) -> None:
 
 def _output(node: Node, run: Run) -> None:
     node.table(("file", "format", "variables", "derivatives", "report"))
-    run.variables = [name for name in run.known if not isinstance(run.forces.get(name), np.ndarray)]
+    found = _found(run.model, run.control)
+    run.variables = [
+        name
+        for name in run.known
+        if name in found or not isinstance(run.forces.get(name), np.ndarray)
+    ]
     if "file" in node:
         run.output = run.file.parent / node["file"].text("the path of a file")
         run.format = format_of(run.output) or "npz"

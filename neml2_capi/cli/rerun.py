@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, Error, Model
+from neml2_capi._ffi.components import point_shape
 from neml2_capi._ffi.library import lib
 from neml2_capi.cli.capsule import Capsule
-from neml2_capi.cli.components import point_shape
 
 STATUS = {
     lib.NEML2_OK: "converged",

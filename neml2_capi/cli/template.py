@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from neml2_capi import Model
+from neml2_capi._ffi.components import column, components, point_shape
 from neml2_capi._ffi.variables import Variable
-from neml2_capi.cli.components import column, components, point_shape
 from neml2_capi.cli.driver_file import prescribed
 from neml2_capi.cli.screen import shape
 from neml2_capi.cli.states import plausible
@@ -39,6 +39,8 @@ _FORCES = """
 # strain.direction = { xx = 1.0, yy = -0.3, zz = -0.3 }. xy is the component of the tensor, half of
 # an engineering shear; a list of 6 numbers is as stored, in Mandel notation. For several material
 # points, give a list in the place of a number, as long as there are points.
+# Stresses in the place of strains: control.stress = "uniaxial" (all but xx vanish), "biaxial" (all
+# but xx and yy) or "plane stress"; or components of it, [control.stress] with xx.ramp = 100.0.
 """
 
 

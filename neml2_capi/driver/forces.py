@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.components import components
+from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Label, Tensor, as_numpy, wrap
+
+if TYPE_CHECKING:
+    from neml2_capi._ffi.variables import Variable
 
 Shape = tuple[int, ...]
 
@@ -104,11 +108,66 @@ class Function:
         return time if kind is None else kind.hand_out(Tensor(time)._open(), time)
 
 
-def force(label: Label, value: Any, shape: Shape, dtype: str, clock: Table) -> Force:
-    """`value` as it is prescribed for a variable whose value at a point has the shape `shape`."""
+class Parts:
+    """Components by name, each over time; those that are not named are zero."""
+
+    def __init__(
+        self, label: Label, values: Mapping[str, Any], variable: Variable, clock: Table
+    ) -> None:
+        self.label = label
+        self._shape, self._dtype = variable.point_shape, variable.dtype
+        #: By component: its number in row-major order, by what it is stored times, and its force.
+        self.parts = parts_of(label, values, variable, clock)
+        forces = [force for _, _, force in self.parts.values()]
+        try:
+            self.batch = np.broadcast_shapes(*(force.batch for force in forces))
+        except ValueError:
+            raise label.refuse(
+                f"has components whose batches {[force.batch for force in forces]} do not "
+                "broadcast",
+                lib.NEML2_ERROR_SHAPE,
+            ) from None
+        self.constant = all(force.constant for force in forces)
+        self.kind = next((force.kind for force in forces if force.kind), None)
+
+    def at(self, step: int, fraction: float) -> Array:
+        value = np.zeros((*self.batch, int(np.prod(self._shape))), self._dtype)
+        for place, factor, force in self.parts.values():
+            value[..., place] = factor * force.at(step, fraction)
+        return value.reshape(self.batch + self._shape)
+
+
+def parts_of(
+    label: Label, values: Mapping[str, Any], variable: Variable, clock: Table
+) -> dict[str, tuple[int, float, Force]]:
+    """Numbers over time by the names of components: "xx" and "xy" are those of the tensor."""
+    known = {c.name: (number, c.factor) for number, c in enumerate(components(variable))}
+    found = {}
+    for name, value in values.items():
+        if name not in known:
+            full = [f"{variable.name}.{component}" for component in known]
+            raise unknown_name("component", f"{variable.name}.{name}", full)
+        part = Label(label.kind, f"{variable.name}.{name}")
+        found[name] = (*known[name], scalar(part, value, variable.dtype, clock))
+    return found
+
+
+def scalar(label: Label, value: Any, dtype: str, clock: Table) -> Force:
+    """A number over time."""
+    return (
+        Function(label, value, (), clock)
+        if callable(value)
+        else Table(label, value, (), dtype, clock.steps)
+    )
+
+
+def force(label: Label, value: Any, variable: Variable, clock: Table) -> Force:
+    """`value` as it is prescribed for a variable."""
+    if isinstance(value, Mapping):
+        return Parts(label, value, variable, clock)
     if callable(value):
-        return Function(label, value, shape, clock)
-    return Table(label, value, shape, dtype, clock.steps)
+        return Function(label, value, variable.point_shape, clock)
+    return Table(label, value, variable.point_shape, variable.dtype, clock.steps)
 
 
 def clock(times: Any) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.tensor import Array
+from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Shape, write
 from neml2_capi.driver.given import Given
 from neml2_capi.driver.series import Roles, Series
@@ -40,9 +41,13 @@ class Increment:
         *,
         wanted: set[str],
         derivatives: Any,
+        control: Control | None = None,
     ) -> None:
         """`wanted` are the outputs that are asked for, beside those that become history."""
         self.batch = batch
+        self._control = control
+        if control:
+            wanted = {*wanted, control.output.name}
         self._forces, self._initial = forces, initial
         remembered = {series.name for series in roles.series}
         kept = {*wanted, *remembered, *roles.guesses}
@@ -62,9 +67,14 @@ class Increment:
             inputs,
             {name: outputs.get(name) for name in model.outputs.names},
             parameters={name: value.filled(batch) for name, value in parameters.items()},
-            derivatives=derivatives,
+            derivatives=_both(derivatives, control),
             report=True,
         )
+        #: The derivatives that are asked for, by output.
+        self.recorded = {
+            output: [name for name in blocks if _asked(derivatives, output, name)]
+            for output, blocks in self.call.derivatives.items()
+        }
         self._exchanges = [pair for series in roles.series for pair in series.exchanges]
         self._exchanges += [(name, name) for name in roles.guesses if name not in remembered]
         self._followers = [name for name in roles.guesses if name in remembered]
@@ -75,6 +85,17 @@ class Increment:
         for name in self._changing:
             force = self._forces[name]
             write(self.call.inputs[name], force.at(step, fraction), force.label)
+
+    def evaluate(self, step: int, fraction: float) -> Array:
+        """Go to the end of the increment; the iterations of the model, (*B,).
+
+        ConvergenceError tells those of its last try.
+        """
+        self.load(step, fraction)
+        if self._control:
+            return self._control.solve(self.call, step, fraction)
+        self.call()
+        return np.asarray(self.call.report["iterations"])
 
     def advance(self) -> None:
         """Make new values history: the arrays change places, and no value moves."""
@@ -94,9 +115,14 @@ class Increment:
         """The value of a force at the first time; one for all points where that can be."""
         force = self._forces[variable.name]
         # History changes places with it, and may have an initial value for each point.
-        varies = force.batch or any(
-            name.startswith(f"{variable.name}~") and value.batch
-            for name, value in self._initial.items()
+        is_found = self._control is not None and self._control.input.name == variable.name
+        varies = (
+            is_found
+            or force.batch
+            or any(
+                name.startswith(f"{variable.name}~") and value.batch
+                for name, value in self._initial.items()
+            )
         )
         array = np.empty((self.batch if varies else ()) + variable.point_shape, variable.dtype)
         write(array, force.at(0, 1.0), force.label)
@@ -112,3 +138,17 @@ class Increment:
                 write(array, given.value, given.label)
             first = array
         return arrays
+
+
+def _both(derivatives: Any, control: Control | None) -> Any:
+    """The derivatives that are asked for, and those that the control takes."""
+    if derivatives is True or control is None or not control.derivatives:
+        return derivatives
+    both = {output: dict(blocks) for output, blocks in (derivatives or {}).items()}
+    for output, blocks in control.derivatives.items():
+        both[output] = {**blocks, **both.get(output, {})}
+    return both
+
+
+def _asked(derivatives: Any, output: str, name: str) -> bool:
+    return derivatives is True or bool((derivatives or {}).get(output, {}).get(name))

@@ -19,9 +19,16 @@ REPORTED = ("status", "iterations", "residual_norm")
 class Record:
     """Arrays over time, made once and filled step by step from those of a call."""
 
-    def __init__(self, call: Call, names: list[str], steps: int, report: bool) -> None:
-        """`names` are those of outputs and, else, of inputs; derivatives are those of the call."""
-        self._call = call
+    def __init__(
+        self,
+        call: Call,
+        names: list[str],
+        derivatives: Mapping[str, list[str]],
+        steps: int,
+        report: bool,
+    ) -> None:
+        """`names` are those of outputs and, else, of inputs; derivatives are by output."""
+        self._call, self._derivatives = call, derivatives
         self._iterations = np.zeros((steps, *call.batch), np.int32)
         self._substeps = np.zeros(steps, np.int64)
         self._reported = REPORTED if report else ()
@@ -31,9 +38,9 @@ class Record:
             for name, value in self._current().items()
         }
 
-    def count(self, step: int) -> None:
-        """Add the iterations of a try."""
-        self._iterations[step] += np.asarray(self._call.report["iterations"])
+    def count(self, step: int, iterations: Array) -> None:
+        """Add the iterations of a try, (*B,)."""
+        self._iterations[step] += iterations
 
     def put(self, step: int, substeps: int) -> None:
         """Record what is in the arrays of the call, at the end of a step."""
@@ -55,7 +62,7 @@ class Record:
             name: call.outputs[name] if name in call.outputs else call.inputs[name]
             for name in self._names
         }
-        for output, blocks in call.derivatives.items():
-            values |= {f"{output}:{variable}": block for variable, block in blocks.items()}
+        for output, variables in self._derivatives.items():
+            values |= {f"{output}:{v}": call.derivatives[output][v] for v in variables}
         values |= {f"report.{n}": call.report[n] for n in self._reported if n != "iterations"}
         return {name: np.asarray(value) for name, value in values.items()}

@@ -55,10 +55,10 @@ class Stepping:
         self._record.put(0, substeps=0)
         if evaluate:
             try:
-                self._increment.call()
+                iterations = self._increment.evaluate(0, 1.0)
             except ConvergenceError as error:
                 raise self._failed(0, 1.0, error) from error
-            self._record.count(0)
+            self._record.count(0, iterations)
             self._record.put(0, substeps=0)
 
     def make(self, step: int) -> None:
@@ -67,11 +67,10 @@ class Stepping:
         begin, substeps = 0.0, 0
         while begin < 1.0:
             end = pace.end(begin)
-            increment.load(step, end)
             try:
-                increment.call()
+                iterations = increment.evaluate(step, end)
             except ConvergenceError as error:
-                self._record.count(step)
+                self._record.count(step, np.asarray(error.report["iterations"]))
                 factor = float(np.asarray(error.report["suggested_cut"]).min())
                 if not pace.cut(end - begin, factor):
                     raise self._failed(step, end, error) from error
@@ -83,7 +82,7 @@ class Stepping:
                     error,
                 )
                 continue
-            self._record.count(step)
+            self._record.count(step, iterations)
             pace.succeeded()
             begin, substeps = end, substeps + 1
             if end == 1.0:

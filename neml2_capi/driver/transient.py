@@ -9,6 +9,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label
+from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
 from neml2_capi.driver.increment import Increment
@@ -30,6 +31,7 @@ def drive(
     forces: Mapping[str, Any],
     initial: Mapping[str, Any] | None = None,
     *,
+    control: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     record: Iterable[str] | None = None,
     derivatives: Mapping[str, Any] | bool | None = None,
@@ -50,6 +52,11 @@ def drive(
     begins, is the last value unless it is prescribed. At the first time the model is not evaluated,
     unless it has no history at all; outputs of which no initial value is known are NaN.
 
+    Components of an output can be prescribed in the place of those of an input. They are found by
+    Newton's method, with the compiled derivative if there is one, for each point:
+
+        neml2_capi.drive(model, times, {"strain": {"xx": strain}}, control={"stress": "uniaxial"})
+
     Where points do not converge, the increment of all points is cut as the report suggests; after
     two that succeed it is doubled again, up to a whole step. The next step begins with the fraction
     that was reached. A step that is not cut gives what model.forward() gives, bit for bit.
@@ -63,11 +70,18 @@ def drive(
     forces : mapping of str to array or function
         Every input that is not history, but the time. An array has a value for each time, (n, *B,
         *point shape), linear in between, or a constant, (1, *B, *point shape) or (*point shape). A
-        function takes a time, a float or (*B,) of `times`, and returns (*B, *point shape). The
-        batches B broadcast.
+        function takes a time, a float or (*B,) of `times`, and returns (*B, *point shape). A
+        mapping has such a number for each component by name, {"xx": 1e-3, "xy": ...} for the
+        tensor's own, not times sqrt(2); those that are not named are zero. The batches B broadcast.
     initial : mapping of str to array, optional
         Outputs at the first time, (*B, *point shape), and histories `x~1` before it. An output that
         becomes history is zero, and is recorded so, where none is given.
+    control : mapping, optional
+        One output, "stress", and components of it by name, with numbers over time as in `forces`;
+        or a name in their place: "uniaxial" (all but xx vanish), "biaxial" (all but xx and yy),
+        "plane stress" (zz, yz and xz). The same components of the input of the output's type,
+        "strain", are found, to 1e-9 of the greatest stress of a point; "stress:strain" names it
+        where there are several.
     parameters : mapping of str to array, optional
         Values, (*B, *base_shape), that replace stored ones in this run.
     record
@@ -97,7 +111,8 @@ def drive(
         A name, shape or element type is wrong. Nothing was evaluated, unless a function of time
         returned it later.
     StepError
-        Points of a step did not converge with its least increment. It holds the results before.
+        Points of a step did not converge with its least increment, or components were not found
+        there. It holds the results before.
     """
     if not 0.0 < least_step <= 1.0:
         raise FatalError(
@@ -106,17 +121,21 @@ def drive(
             "least_step",
         )
     check_mapping("forces", forces)
-    roles = Roles(model, forces, time)
     clocked = clock(times)
+    controlled = _control(model, control, clocked)
+    if controlled:
+        forces = {controlled.input.name: {}, **forces}
+    roles = Roles(model, forces, time)
     prescribed = _forces(model, [n for n in roles.forces if n != time], forces, clocked)
     timed = {time: clocked, **prescribed} if time in roles.forces else prescribed
     starts = initial_values(model, roles, initial or {})
     replaced = parameter_values(model, parameters or {})
     given: list[Force | Given] = [clocked, *prescribed.values(), *starts.values()]
+    given += controlled.forces if controlled else []
     kinds = Kinds()
     for value in (*given, *replaced.values()):
         kinds.add_kind(value.kind, value.label)
-    names = _recorded(model, prescribed, record)
+    names = _recorded(model, prescribed, record, controlled.input.name if controlled else "")
     increment = Increment(
         model,
         roles,
@@ -126,11 +145,12 @@ def drive(
         common_batch(model, given, replaced),
         wanted={name for name in names if name in model.outputs.index_of},
         derivatives=derivatives,
+        control=controlled,
     )
     with increment.call:
         stepping = Stepping(
             increment,
-            Record(increment.call, names, clocked.steps, report),
+            Record(increment.call, names, increment.recorded, clocked.steps, report),
             clocked,
             Pace(least_step),
             giver(model, kinds.kind),
@@ -150,17 +170,25 @@ def _forces(
     forces = {}
     for name in names:
         variable = model.inputs[model.inputs.index_of[name]]
-        label, value = Label("force", name), values[name]
-        forces[name] = force(label, value, variable.point_shape, variable.dtype, clocked)
+        forces[name] = force(Label("force", name), values[name], variable, clocked)
     return forces
 
 
-def _recorded(model: Model, forces: Mapping[str, Force], record: Iterable[str] | None) -> list[str]:
-    """The names of what is recorded, forces first."""
+def _control(model: Model, control: Mapping[str, Any] | None, clocked: Table) -> Control | None:
+    if control is None:
+        return None
+    check_mapping("control", control)
+    return Control(model, control, clocked)
+
+
+def _recorded(
+    model: Model, forces: Mapping[str, Force], record: Iterable[str] | None, found: str
+) -> list[str]:
+    """The names of what is recorded, forces first; `found` is one that a control finds."""
     outputs = model.outputs.names
     known = [*(name for name in forces if name not in outputs), *outputs]
     if record is None:
-        return [name for name in known if name in outputs or not forces[name].constant]
+        return [n for n in known if n in outputs or n == found or not forces[n].constant]
     wanted = {record} if isinstance(record, str) else set(record)
     for name in wanted:
         if name not in known:

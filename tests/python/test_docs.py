@@ -125,6 +125,7 @@ LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "docs/hosts/petsc.md": HOSTS,
     "docs/hosts/scikit-fem.md": HOSTS,
     "docs/hosts/sundials.md": HOSTS,
+    "docs/hosts/simcoon.md": HOSTS,
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
 }
 
@@ -134,6 +135,7 @@ NEEDS = {
     "docs/hosts/petsc.md": ["skfem", "petsc4py"],
     "docs/hosts/scikit-fem.md": ["skfem"],
     "docs/hosts/sundials.md": ["sksundae"],
+    "docs/hosts/simcoon.md": ["simcoon"],
 }
 
 # What pages do not build themselves, but the build of the tests.

@@ -20,7 +20,7 @@ from native import HOSTS, PREBUILT, ROOT, installed
 from patience import PATIENCE
 from programs import built
 
-from neml2_capi import Model, drive
+from neml2_capi import Model, drive, experiments
 from neml2_capi.plugin import make
 
 pytestmark = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements")]
@@ -31,6 +31,7 @@ NEEDS = {
     "fenicsx": ("mpi4py", "dolfinx_external_operator"),
     "petsc_snes": ("skfem", "petsc4py"),
     "sundials": ("sksundae",),
+    "simcoon_law": ("simcoon",),
 }
 # mpich's wheel has its library there, and dolfinx does not look for it.
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": f"{sys.prefix}/lib"}
@@ -123,6 +124,16 @@ def test_the_steps_of_the_model_tend_to_the_solution_of_ida() -> None:
     np.testing.assert_allclose(errors[1], errors[0] / 10, rtol=0.35)
     np.testing.assert_allclose(errors[2], errors[1] / 10, rtol=0.1)
     assert errors[2] < 3e-4 * ida.max()
+
+
+def test_simcoon_pulls_as_the_driver_does() -> None:
+    found = re.findall(r"([\d.]+) s +([\d.]+)% +([\d.]+) MPa +(\S+)%", printed("simcoon_law"))
+    strain, stress, lateral = np.array([row[1:] for row in found], float).T
+    assert len(found) == 10
+    expected = experiments.tension(Model(ARTIFACT), np.linspace(0, 10, 11), 0.01)
+    np.testing.assert_allclose(strain, 100 * expected["strain"][1:, 0])
+    np.testing.assert_allclose(stress, expected["stress"][1:, 0], atol=2e-4)
+    np.testing.assert_allclose(lateral, 100 * expected["strain"][1:, 1], atol=2e-5)
 
 
 # ---- Kratos ----
