@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -57,20 +57,30 @@ def material(name: str, constants: str, nstatv: int = 0, interface: str = "ABAQU
 
 
 def attempt(
-    folder: Path, deck: str, parts: Mapping[str, str], threads: int = 1
+    folder: Path,
+    deck: str,
+    parts: Mapping[str, str],
+    threads: int = 1,
+    wrappers: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run a deck in a folder, which has the mappings; `parts` are the files that it includes."""
     shutil.copy(DECKS / f"{deck}.inp", folder)
     for name, text in parts.items():
         (folder / f"{name}.inp").write_text(text)
+    alone = plug_in(folder, parts["material"])
     environment = {
         **os.environ,
-        "NEML2_UMAT_PATH": str(folder),
-        "LD_LIBRARY_PATH": str(plug_in(folder, parts["material"]) or library()),
+        "LD_LIBRARY_PATH": str(alone or library()),
         "OMP_NUM_THREADS": str(threads),
+        **({} if alone else {"NEML2_UMAT_PATH": str(folder)}),
     }
     return subprocess.run(
-        [CCX, deck], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        [*wrappers, CCX, deck],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from abaqus import PLUGIN, Array, mandel, tensor
 from calculix import CCX, attempt, material, run, tables
 from native import PREBUILT, needs_fortran
+from tracing import opened, tracer
 
 from neml2_capi import Model, drive
 from neml2_capi.umat import draft
@@ -28,6 +29,8 @@ ELASTIC = """*MATERIAL, NAME=STEEL
 200000, 0.3
 *SOLID SECTION, ELSET=EALL, MATERIAL=STEEL
 """
+#: The names of what a job of this element reads and writes.
+DECK = {"one_element", "element", "material", "spooles"}
 ELEMENTS = {
     "C3D8": range(1, 9),
     "C3D8R": range(1, 9),
@@ -77,6 +80,19 @@ def test_an_element_gives_what_the_law_of_calculix_gives(job: Path, kind: str) -
     for name in ("displacements", "forces", "stresses"):
         assert expected[name][0][1].any()
         near(actual[name][0][1], expected[name][0][1])
+
+
+def test_no_file_of_ours_but_the_plug_in_is_opened(files: Path) -> None:
+    """The plug-in lies alone in a folder, and the mappings that it was made of elsewhere."""
+    (files / PLUGIN).touch()
+    trace = files / "trace"
+    parts = {"element": element("C3D8"), "material": material("elasticity", "200000")}
+    done = attempt(files, "one_element", parts, wrappers=tracer(trace))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    found = opened(trace, files)
+    library = files / "library" / "libNEML2.so"
+    ours = found - {CCX.resolve(), *(path for path in found if path.stem in DECK)}
+    assert ours == {library}, ours
 
 
 def bend(tip: float, increments: str) -> str:

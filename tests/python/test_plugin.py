@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from native import CC, HOSTS, PREBUILT, kept
 from numpy.typing import NDArray
+from tracing import opened, tracer
 
 from neml2_capi import Model, drive
 from neml2_capi._ffi.library import library_path
@@ -116,21 +117,10 @@ def test_a_program_loads_a_library_for_each_material(alone: Path, tmp_path: Path
 
 
 def test_no_file_but_the_library_is_opened(alone: Path) -> None:
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("strace was not found")
-    make(HARDENING, alone / "libsteel.so")
     trace = alone.parent / "trace"
-    options = ["-f", "-e", "trace=%file", "-o", str(trace)]
-    assert_is_expected(called(alone / "libsteel.so", strace, *options, folder=alone))
-    opened = set(
-        re.findall(
-            r'(?:open|openat|access|execve|readlink|stat)\w*\([^"\n]*"([^"]+)"', trace.read_text()
-        )
-    )
-    system = ("/lib", "/usr", "/etc", "/proc", "/sys", "/dev")
-    ours = {path for path in opened if not path.startswith(system) and path != str(program())}
-    assert {Path(path).name for path in ours if Path(path).exists()} == {"libsteel.so"}, ours
+    make(HARDENING, alone / "libsteel.so")
+    assert_is_expected(called(alone / "libsteel.so", *tracer(trace), folder=alone))
+    assert opened(trace, alone) == {program().resolve(), alone / "libsteel.so"}
 
 
 def test_the_host_and_the_constants_are_told(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from native import HOSTS, PREBUILT, ROOT, installed
 from patience import PATIENCE
 from programs import built
+from tracing import opened, tracer
 
 from neml2_capi import Model, drive, experiments
 from neml2_capi.plugin import make
@@ -140,13 +141,18 @@ def test_simcoon_pulls_as_the_driver_does() -> None:
 
 
 def kratos(
-    folder: Path, *, props: str = "200000,150", states: int = 13, strain: float = 1e-2
+    folder: Path,
+    *wrappers: str,
+    props: str = "200000,150",
+    states: int = 13,
+    strain: float = 1e-2,
 ) -> subprocess.CompletedProcess[str]:
     """Run one hexahedron on a plug-in alone in a folder; the result is in result.npy."""
     installed("KratosMultiphysics")
     make(ARTIFACT, folder / "libsteel.so")
     return subprocess.run(
         [
+            *wrappers,
             sys.executable,
             HOSTS / "kratos.py",
             "./libsteel.so",
@@ -176,6 +182,15 @@ def test_kratos_gets_what_a_drive_gives(tmp_path: Path) -> None:
     norms = re.findall(r"Absolute norm = (\S+);", done.stdout)
     last = np.array([float(norm) for norm in norms[-4:]])
     assert last[2] < CONSTANT * last[1] ** 2 and last[2] < 1e-6
+
+
+def test_kratos_opens_no_file_of_ours_but_the_plug_in(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    done = kratos(tmp_path, *tracer(trace))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    found = opened(trace, tmp_path)
+    assert tmp_path / "libsteel.so" in found
+    assert not [path for path in found if "neml2" in path.name or path.suffix in (".nml", ".pt2")]
 
 
 WRONG = {
