@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,19 @@ def assert_equals_the_driver(job: Path) -> Array:
 def test_a_beam_in_cycles_gives_what_the_driver_gives(job: Path) -> None:
     run(job, "beam", {"material": HARDENING, "time": bend(0.06, "\n0.5, 20, 1e-5, 0.5")})
     assert assert_equals_the_driver(job).max() > 1e-3
+
+
+def test_the_residual_forces_fall_quadratically(job: Path) -> None:
+    strict = "*CONTROLS, PARAMETERS=FIELD\n1e-10, 1e9, , , 1e-10, , , 1e-10\n"
+    log = run(job, "beam", {"material": HARDENING, "time": bend(0.3, "\n1, 5, 1e-5, 1") + strict})
+    found = re.findall(r"^ iteration (\d+)$|largest residual force= (\S+)", log, re.MULTILINE)
+    numbers = [number for number, _ in found if number]
+    norms = np.array([[*numbers], [force for _, force in found if force]], float).T
+    firsts = np.flatnonzero(norms[:, 0] == 1)
+    increments = np.split(norms[:, 1], firsts[1:])
+    assert len(increments) == 5 and len(increments[0]) == 5
+    for forces in increments:  # in N, with six decimals
+        assert (forces[1:] <= 0.2 * forces[:-1] ** 2 + 1e-6).all(), forces
 
 
 @pytest.fixture
