@@ -1,7 +1,6 @@
 """Calibrate a viscoplastic model to stress-strain curves: gradients through time in jax.
 
-    python tests/models/compile.py isotropic_hardening   # prints where the artifact is
-    python examples/calibrate_jax.py ARTIFACT
+    python examples/calibrate_jax.py [ARTIFACT]
 
 `as_jax` makes of a compiled model a function of jax, for jit, vmap and grad. Three specimens are
 stretched at different rates. Their stresses are made up, by the model itself with known parameters;
@@ -20,6 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import neml2_capi
+from neml2_capi import examples
 
 jax.config.update("jax_enable_x64", True)  # else jax makes single precision of all numbers
 
@@ -116,7 +116,7 @@ def simulation(model: neml2_capi.Model) -> Callable[[Arrays], Any]:
 
 
 def main() -> None:
-    model = neml2_capi.Model(sys.argv[1])
+    model = neml2_capi.Model(sys.argv[1] if sys.argv[1:] else examples.path("isotropic_hardening"))
     simulate = simulation(model)
     names = [model.parameters.names[model.parameters.resolve(name)] for name in TRUTH]
     measured = simulate(dict(zip(names, TRUTH.values(), strict=True)))

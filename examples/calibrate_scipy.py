@@ -1,7 +1,6 @@
 """Calibrate a viscoplastic model to stress-strain curves: scipy's least squares, without torch.
 
-    python tests/models/compile.py isotropic_hardening   # prints where the artifact is
-    python examples/calibrate_scipy.py ARTIFACT
+    python examples/calibrate_scipy.py [ARTIFACT]
 
 Three specimens are stretched at different rates. Their stresses are made up, by the model itself
 with known parameters; from a guess that is far off, least squares finds these again. The Jacobian
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from neml2_capi import Model
+from neml2_capi import Model, examples
 
 Array = NDArray[np.float64]
 
@@ -70,7 +69,7 @@ def simulate(model: Model, parameters: dict[str, float]) -> tuple[Array, Array]:
 
 
 def main() -> None:
-    model = Model(sys.argv[1])
+    model = Model(sys.argv[1] if sys.argv[1:] else examples.path("isotropic_hardening"))
     measured, _ = simulate(model, TRUTH)
 
     # The logarithms of the parameters: these stay positive, and are of one magnitude.

@@ -1,7 +1,6 @@
 """Calibrate a viscoplastic model to stress-strain curves: backpropagation through time in torch.
 
-    python tests/models/compile.py isotropic_hardening   # prints where the artifact is
-    python examples/calibrate_torch.py ARTIFACT
+    python examples/calibrate_torch.py [ARTIFACT]
 
 Three specimens are stretched at different rates. Their stresses are made up, by the model itself
 with known parameters; from a guess that is far off, the optimizer finds these again.
@@ -14,6 +13,7 @@ import sys
 import torch
 from torch.nn.utils import parametrize
 
+from neml2_capi import examples
 from neml2_capi.torch import Module
 
 TRUTH = {"E": 180e3, "yield_stress": 120.0}  # MPa
@@ -53,7 +53,7 @@ def simulate(material: Module) -> torch.Tensor:
 
 
 def main() -> None:
-    material = Module(sys.argv[1])
+    material = Module(sys.argv[1] if sys.argv[1:] else examples.path("isotropic_hardening"))
     for name, value in TRUTH.items():
         material[name] = value
     measured = simulate(material).detach()

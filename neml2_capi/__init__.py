@@ -8,6 +8,7 @@
 `neml2_capi.torch.Model` is the same with torch tensors by default; torch is otherwise optional.
 """
 
+from neml2_capi import examples, experiments, mandel
 from neml2_capi._ffi.errors import (
     AggregateError,
     ConvergenceError,
@@ -51,7 +52,10 @@ __all__ = [
     "Variable",
     "__version__",
     "drive",
+    "examples",
+    "experiments",
     "load_model",
+    "mandel",
     "operator",
     "register_operator",
     "sweep",

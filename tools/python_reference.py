@@ -27,6 +27,7 @@ PACKAGE = {
         "_ffi.variables.Variables",
         "_ffi.variables.Derivative",
         "_ffi.variables.History",
+        "model.state.State",
     ],
     "Bound calls": ["Call"],
     "Through time": ["drive", "Results", "StepError"],
@@ -36,6 +37,8 @@ PACKAGE = {
     "Operators of your own": ["operator", "register_operator", "unregister_operator"],
 }
 MODULES: dict[str, list[str]] = {
+    "examples": [],
+    "mandel": ["from_tensor", "to_tensor", "from_voigt", "to_voigt"],
     "experiments": ["tension", "biaxial", "plane_stress", "creep", "relaxation"],
     "solvers": ["Newton", "Solve", "System"],
     "torch": [],

@@ -69,13 +69,21 @@ void Arguments::bind(const Dims& batch, std::vector<model::Points>& arrays) {
   }
 }
 
+// Names all that are missing, the first of which is number `first`.
+[[noreturn]] static void refuse_missing(const std::vector<Variable>& variables, neml2_tensor* const* handles,
+                                        std::size_t first) {
+  std::string others;
+  for (std::size_t i = first + 1; i < variables.size(); ++i)
+    if (!handles[i]) others += join(others.empty() ? " So are '" : ", '", variables[i].name, "'");
+  throw Error(NEML2_ERROR_MISSING, variables[first].name,
+              join("The input '", variables[first].name, "' is missing; every input must be given. Its shape is ",
+                   "batch axes and then ", variables[first].point_shape.str(), ".", others, others.empty() ? "" : "."));
+}
+
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch, Device* origin) {
   Arguments given{model.variables(Kind::input), "input", model.device(), origin};
   for (std::size_t i = 0; i < given.variables.size(); ++i) {
-    if (!handles[i])
-      throw Error(NEML2_ERROR_MISSING, given.variables[i].name,
-                  join("The input '", given.variables[i].name, "' is missing; every input must be given. Its shape is ",
-                       "batch axes and then ", given.variables[i].point_shape.str(), "."));
+    if (!handles[i]) refuse_missing(given.variables, handles, i);
     given.add(handles[i]->value, batch);
   }
   return given;

@@ -62,6 +62,9 @@ class Options(Mapping[str, Any]):
                 raise refused(name, "a larger one", "a number that a float can hold") from None
         self._set(name, given)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def update(self, values: Mapping[str, float | str | os.PathLike[str]]) -> None:
         """Set several options; when one is refused, none is changed.
 

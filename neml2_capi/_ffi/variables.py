@@ -79,11 +79,11 @@ class Variables(Sequence[Variable]):
         self.labels = [Label(self.kind, name) for name in self.names]
 
     @overload
-    def __getitem__(self, index: int) -> Variable: ...
+    def __getitem__(self, index: int | str) -> Variable: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Variable, ...]: ...
-    def __getitem__(self, index: int | slice) -> Variable | tuple[Variable, ...]:
-        return self._variables[index]
+    def __getitem__(self, index: int | str | slice) -> Variable | tuple[Variable, ...]:
+        return self._variables[self.resolve(index) if isinstance(index, str) else index]
 
     def __len__(self) -> int:
         return len(self._variables)
@@ -119,6 +119,9 @@ class Variables(Sequence[Variable]):
         if matches:
             error.args = (f"{self.kind} {name!r} is ambiguous; it can be: {', '.join(matches)}",)
         raise error
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.names
 
     def __repr__(self) -> str:
         return repr(self._variables)

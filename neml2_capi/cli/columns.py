@@ -1,4 +1,4 @@
-"""Named columns of numbers over time: csv and npz files, and what is plotted."""
+"""Named columns of numbers over time, from csv and npz files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi import Model, Results
 from neml2_capi._ffi.components import column, components, point_shape
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
@@ -88,44 +87,3 @@ def _numbers(texts: Sequence[str]) -> NDArray[Any]:
         return np.array([float(text) for text in texts])
     except ValueError:
         return np.array(texts)
-
-
-# ------------------------------------------------------------------------------------------------
-# Of results
-# ------------------------------------------------------------------------------------------------
-
-
-def columns_of(results: Results, model: Model) -> dict[str, NDArray[Any]]:
-    """A column (times, *B) for each component of what was recorded: t, strain.xx, stress.xy.
-
-    They are components of the tensors: Mandel's factors are divided out. What has no batch B has
-    (times,). Derivatives have no columns.
-    """
-    found: dict[str, NDArray[Any]] = {}
-    variables = {v.name: v for v in (*model.inputs, *model.outputs)}
-    for name, values in results.items():
-        if name in variables and name != "t":
-            for component in components(variables[name]):
-                where = (..., *component.place)
-                stored = values[where]
-                exact = component.factor == 1
-                found[column(name, component)] = stored if exact else stored / component.factor
-        elif ":" not in name:
-            found[name] = values
-    return found
-
-
-def write_csv(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """One row for each time and material point, with all digits; `point` counts from 0."""
-    batch = np.broadcast_shapes(*(values.shape[1:] for values in columns.values()))
-    rows, points = len(columns["t"]), int(np.prod(batch))
-    table = {}
-    for name, values in columns.items():
-        own = values.reshape(rows, *(1,) * (len(batch) + 1 - values.ndim), *values.shape[1:])
-        table[name] = np.broadcast_to(own, (rows, *batch)).ravel().tolist()
-    if batch:
-        table = {"t": table.pop("t"), "point": [*range(points)] * rows, **table}
-    with file.open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))

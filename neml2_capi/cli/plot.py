@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-from numpy.typing import NDArray
 
-from neml2_capi._ffi.errors import unknown_name
-
-_MOST_NAMED = 8
-_Columns = Mapping[str, NDArray[Any]]
-
-
-def axes_of(curves: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of columns that curves such as "strain.xx:stress.xx" name."""
-    pairs = []
-    for curve in curves:
-        x, separator, y = curve.partition(":")
-        if not (separator and x and y):
-            raise click.ClickException(f"plot {curve!r}: expected X:Y, for example t:{names[-1]}")
-        for name in (x, y):
-            if name not in names:
-                raise unknown_name("column", name, names)
-        pairs.append((x, y))
-    return pairs
+from neml2_capi import Results
 
 
 def require_matplotlib(file: Path | None) -> None:
@@ -50,33 +31,14 @@ def require_matplotlib(file: Path | None) -> None:
             )
 
 
-def plot(pairs: Sequence[tuple[str, str]], columns: _Columns, title: str, to: Path | None) -> None:
-    """One diagram for each pair, with one line for each material point."""
+def plot(curves: Sequence[str], results: Results, title: str, to: Path | None) -> None:
+    """One diagram for each curve, with one line for each material point."""
     from matplotlib import pyplot
 
-    figure, diagrams = pyplot.subplots(
-        1, len(pairs), figsize=(5.0 * len(pairs), 4.0), squeeze=False, layout="constrained"
-    )
-    for diagram, (x, y) in zip(diagrams[0], pairs, strict=True):
-        rows = len(columns["t"])
-        lines = diagram.plot(*_together(columns[x].reshape(rows, -1), columns[y].reshape(rows, -1)))
-        if 1 < len(lines) <= _MOST_NAMED:
-            diagram.legend(lines, [f"point {point}" for point in range(len(lines))])
-        diagram.set_xlabel(x)
-        diagram.set_ylabel(y)
-        diagram.locator_params(nbins=6)
-        diagram.ticklabel_format(scilimits=(-2, 4))
-        diagram.grid(visible=True, alpha=0.3)
+    figure = results.plot(*curves)
     figure.suptitle(title)
     if to is None:
         pyplot.show()
     else:
         figure.savefig(to, dpi=150)
     pyplot.close(figure)
-
-
-def _together(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(times, points) each; one column of x serves many of y, and the other way round."""
-    if x.shape[1] > y.shape[1]:
-        y = y.repeat(x.shape[1], axis=1)
-    return x, y

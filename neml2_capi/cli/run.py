@@ -16,11 +16,11 @@ from rich.text import Text
 
 from neml2_capi import Model, Results, StepError
 from neml2_capi.cli import options
-from neml2_capi.cli.columns import columns_of, write_csv
 from neml2_capi.cli.driver_file import Run, format_of, load
-from neml2_capi.cli.plot import axes_of, plot, require_matplotlib
+from neml2_capi.cli.plot import plot, require_matplotlib
 from neml2_capi.cli.screen import console, table
 from neml2_capi.cli.template import template
+from neml2_capi.driver.tables import axes_of
 
 
 @click.command("run")
@@ -97,7 +97,7 @@ def run_command(
     if run.curves:
         require_matplotlib(run.plot)
     known = run.columns()
-    pairs = axes_of(run.curves, list(known))
+    pairs = [axes_of(curve, list(known)) for curve in run.curves]
     plotted = {known[name] for pair in pairs for name in pair} - {""}
     begin, failure = time.perf_counter(), None
     try:
@@ -106,15 +106,15 @@ def run_command(
         found, failure = error.results, error
     seconds = time.perf_counter() - begin
     hidden = plotted - {*run.variables}
-    results = Results({name: value for name, value in found.items() if name not in hidden})
-    columns = columns_of(results, run.model)
-    _write(run, results, columns)
+    results = found.without(hidden)
+    columns = results.columns()
+    _write(run, results)
     if as_json:
         click.echo(json.dumps(_summary(run, results, columns, seconds, failure), indent=2))
     else:
         _show(run, results, columns, seconds)
     if pairs:
-        plot(pairs, columns_of(found, run.model), file.name, run.plot)
+        plot(run.curves, found, file.name, run.plot)
     if failure is not None:
         raise failure
 
@@ -152,15 +152,9 @@ def _write_template(artifact: Path, output: Path | None) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-def _write(run: Run, results: Results, columns: Mapping[str, NDArray[Any]]) -> None:
-    if run.output is None:
-        return
-    if run.format == "csv":
-        write_csv(run.output, columns)
-        return
-    with run.output.open("wb") as stream:
-        arrays: dict[str, Any] = dict(results)
-        np.savez(stream, **arrays)
+def _write(run: Run, results: Results) -> None:
+    if run.output is not None:
+        results._save(run.output, run.format)
 
 
 def _points(run: Run) -> list[list[Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
 from neml2_capi.driver.results import Results
+
+if TYPE_CHECKING:
+    from neml2_capi._ffi.variables import Variable
 
 #: The most points that a message names.
 _NAMED = 8
@@ -45,8 +48,10 @@ class Stepping:
         clock: Table,
         pace: Pace,
         give: Callable[[Array], Any],
+        variables: Iterable[Variable],
     ) -> None:
-        """`give` makes of an array what is handed out."""
+        """`give` makes of an array what is handed out; `variables` are those of the model."""
+        self._variables = tuple(variables)
         self._increment, self._record, self._clock = increment, record, clock
         self._pace, self._give = pace, give
 
@@ -93,7 +98,8 @@ class Stepping:
     def results(self, steps: int) -> Results:
         """Return what was recorded of the first steps, the initial state among them."""
         return Results(
-            self._given({"t": self._clock.rows[:steps].copy(), **self._record.arrays(steps)})
+            self._given({"t": self._clock.rows[:steps].copy(), **self._record.arrays(steps)}),
+            self._variables,
         )
 
     def _failed(self, step: int, fraction: float, error: ConvergenceError) -> StepError:

@@ -154,6 +154,7 @@ def drive(
             clocked,
             Pace(least_step),
             giver(model, kinds.kind),
+            (*model.inputs, *model.outputs),
         )
         stepping.begin(evaluate=not roles.series)
         with bar(clocked.steps - 1, 0, "step", progress) as shown:

@@ -19,6 +19,7 @@ from neml2_capi.model.native import Native
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.source import Source, source_of
+from neml2_capi.model.state import State
 
 _Self = TypeVar("_Self", bound="Model")
 
@@ -164,6 +165,77 @@ class Model(Functions, Described):
         signature = f"({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})"
         closed = ", closed" if self.closed else ""
         return f"<{type(self).__name__} {signature}, {self._dtype}{closed}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the variables, for notebooks."""
+        rows = [
+            f"<tr><td>{kind}</td><td>{v.name}</td><td>{v.type}</td><td>{v.point_shape}</td></tr>"
+            for kind, variables in (
+                ("input", self.inputs),
+                ("output", self.outputs),
+                ("parameter", self.parameters),
+            )
+            for v in variables
+        ]
+        head = "<tr><th></th><th>name</th><th>type</th><th>shape of a point</th></tr>"
+        return f"<table>{head}{''.join(rows)}</table>"
+
+    def __call__(self, inputs: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """Evaluate the model: forward() of a mapping, of keywords, or of both.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array, optional
+            As in forward().
+        named
+            The same by keywords.
+
+        Returns
+        -------
+        dict of str to array
+            As forward() returns them.
+        """
+        return self.forward({**(inputs or {}), **named})
+
+    def __getitem__(self, name: str) -> Any:
+        """A view of a parameter, as of named_parameters()."""
+        return self.named_parameters()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Replace a parameter, as set_parameter() does."""
+        self.set_parameter(name, value)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.parameters.names
+
+    def state(
+        self, batch: int | tuple[int, ...] = (), initial: Mapping[str, Any] | None = None
+    ) -> State:
+        """The history of points, which is carried from step to step.
+
+            state = steel.state(100)
+            outputs = steel.forward(state.inputs(strain=strain, t=1.0))
+            state.advance(outputs)
+
+        Parameters
+        ----------
+        batch : int or tuple of int
+            How many points; () for one without batch axes.
+        initial : mapping of str to array, optional
+            Values of outputs and inputs before the first step, (*B, *point shape); zero otherwise.
+
+        Returns
+        -------
+        State
+            Its inputs() are those of the next step.
+
+        Raises
+        ------
+        UnknownNameError
+            An initial value is of nothing that becomes history.
+        """
+        shape = (batch,) if isinstance(batch, int) else tuple(batch)
+        return State(self, shape, initial or {})
 
     def bind(
         self,

@@ -6,11 +6,13 @@ import json
 import os
 import threading
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.errors import check, read_text
+from neml2_capi import examples
+from neml2_capi._ffi.errors import FatalError, check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
 from neml2_capi._ffi.kinds import TORCH, Kind
@@ -196,6 +198,20 @@ class Native(Handle):
 
 def _loaded(source: Source) -> Any:
     """The owner of a new neml2_model."""
+    try:
+        return _opened(source)
+    except FatalError as error:
+        if error.status == lib.NEML2_ERROR_FILE and not Path(source.path).exists():
+            raise FatalError(
+                f"{error} Those that come with the package are neml2_capi.examples.path(NAME), for "
+                f"{', '.join(examples.NAMES)}.",
+                error.status,
+                error.subject,
+            ) from None
+        raise
+
+
+def _opened(source: Source) -> Any:
     owner = owned("model")
     if source.devices is None:
         given = NativeSource(

@@ -33,6 +33,9 @@ class Parameters(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._model.parameters)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __repr__(self) -> str:
         if self._model.closed:
             return "<Parameters of a closed model>"

@@ -4,7 +4,8 @@
     python tests/models/compile.py NAME ...    compile these, and print where the artifacts are
     python tests/models/compile.py NAME ... --into DIR   and copy them to DIR/NAME
     python tests/models/compile.py --archive   renew the archive of archive.py
-    python tests/models/compile.py --examples  renew examples/artifacts, small and without paths
+    python tests/models/compile.py --examples  renew examples/artifacts, small and without paths,
+                                               and neml2_capi/examples
 
 The archive has what was compiled from these recipes. An artifact that it lacks is cached by content
 (the input, the options, the versions of neml2, torch and the compiler, the instruction set) under
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from archive import GRAPHS, archived, digest, made_once, write
-from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, Recipe
+from recipes import EXAMPLES, KERNEL_RECIPES, MODELS, RECIPES, ROOT, SHIPPED, Recipe
 from shrink import shrink, shrink_all
 
 # Code for any x86-64 of the last decade: packages are built with -march=native otherwise.
@@ -299,6 +300,24 @@ def renew_examples() -> None:
         shrink(artifact(name), root)
         add_kernels(name, root, ["x86-64-v3", "x86-64-v4"])
         print(f"renewed {root}")
+    for name, recipe in SHIPPED.items():
+        _renew_shipped(ROOT / "neml2_capi" / "examples" / name, recipe)
+
+
+def _renew_shipped(root: Path, recipe: Recipe) -> None:
+    """Write an artifact that comes with the package, by this checkout's own command."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(recipe.input)]
+        command += ["--model", recipe.model, "--output-dir", scratch, "--kernels", "only", "-q"]
+        for level in ("v2", "v3", "v4"):
+            command += ["--target", f"x86-64-{level}"]
+        subprocess.run([*command, *recipe.options], check=True)
+        made = Path(scratch) / recipe.model
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        shutil.copy(made / "metadata.json", root)
+        shutil.copytree(made / "kernels", root / "kernels")
+    print(f"renewed {root}")
 
 
 def renew_archive(jobs: int) -> None:

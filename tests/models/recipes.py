@@ -164,6 +164,24 @@ RECIPES = {
 }
 
 #: Models that the tests of kernels take besides; not in the archive.
+#: Of neml2_capi/examples, by kernels alone.
+_SHIPPED_HARDENING = (
+    *(*_parameters(_E), *_parameters(_SY), *_derivatives(":")),
+    *("--rename-parameter", f"{_E}:E", "--rename-parameter", f"{_SY}:yield_stress"),
+)
+SHIPPED = {
+    "elasticity": Recipe(
+        _ELASTICITY,
+        "elasticity",
+        (
+            *(*_parameters("elasticity.E"), *_derivatives(":")),
+            *("--rename-parameter", "elasticity.E:E"),
+        ),
+    ),
+    "isotropic_hardening": Recipe(_HARDENING, "viscoplastic", _SHIPPED_HARDENING),
+    "chaboche": Recipe(_CHABOCHE, "viscoplastic", _SHIPPED_HARDENING),
+}
+
 KERNEL_RECIPES = {
     # Powers that are no products, on twelve slip systems.
     "crystal_powers": Recipe(MODELS / "crystal_powers.i", "crystal"),

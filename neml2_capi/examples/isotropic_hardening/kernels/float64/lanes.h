@@ -1,0 +1,82 @@
+/* Vectors of LANES points, by the vector extensions of GCC and clang.
+ *
+ * NEML2_KERNEL_LANES is the number of lanes, a power of 2. NEML2_KERNEL_FLOAT makes `real` a float.
+ * Every operation is one of IEEE 754 in each lane: compile with -ffp-contract=off, never with
+ * -ffast-math, and the results have the same bits from every compiler and for every processor.
+ */
+#ifndef NEML2_KERNEL_LANES_H
+#define NEML2_KERNEL_LANES_H
+
+#include <stdint.h>
+
+#ifdef __FAST_MATH__
+#error "kernels need IEEE arithmetic: compile without -ffast-math"
+#endif
+
+#ifndef NEML2_KERNEL_LANES
+#define NEML2_KERNEL_LANES 4
+#endif
+#define LANES NEML2_KERNEL_LANES
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define FUNCTION static __attribute__((noinline, unused))
+
+/* Doubles and their bits: what functions.h computes with, whatever `real` is. */
+typedef double wide __attribute__((vector_size(8 * LANES)));
+typedef int64_t wide_mask __attribute__((vector_size(8 * LANES)));
+typedef uint64_t wide_bits __attribute__((vector_size(8 * LANES)));
+
+#ifdef NEML2_KERNEL_FLOAT
+typedef float real;
+typedef float lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t mask __attribute__((vector_size(4 * LANES)));
+#else
+typedef double real;
+typedef wide lanes;
+typedef wide_mask mask;
+#endif
+
+INLINE lanes fill(real value) { return value - (lanes){0}; }
+
+/* value where the condition holds, else other: both are computed. */
+INLINE lanes where(mask condition, lanes value, lanes other) {
+  return (lanes)((condition & (mask)value) | (~condition & (mask)other));
+}
+
+INLINE lanes square_root(lanes x) {
+  lanes result;
+#ifdef NEML2_KERNEL_FLOAT
+  for (int l = 0; l < LANES; ++l) result[l] = __builtin_sqrtf(x[l]);
+#else
+  for (int l = 0; l < LANES; ++l) result[l] = __builtin_sqrt(x[l]);
+#endif
+  return result;
+}
+
+INLINE lanes absolute(lanes x) {
+#ifdef NEML2_KERNEL_FLOAT
+  return (lanes)((mask)x & INT32_MAX);
+#else
+  return (lanes)((mask)x & INT64_MAX);
+#endif
+}
+
+/* -1, 0 or 1; 0 for NaN, as torch has it. */
+INLINE lanes sign_of(lanes x) { return where(x > 0, fill(1), where(x < 0, fill(-1), fill(0))); }
+
+/* The greater and the lesser one; NaN where either is. */
+INLINE lanes greatest(lanes x, lanes y) { return where((mask)(x > y) | (mask)(x != x), x, y); }
+
+INLINE lanes least(lanes x, lanes y) { return where((mask)(x < y) | (mask)(x != x), x, y); }
+
+INLINE lanes round_down(lanes x) {
+  lanes result;
+#ifdef NEML2_KERNEL_FLOAT
+  for (int l = 0; l < LANES; ++l) result[l] = __builtin_floorf(x[l]);
+#else
+  for (int l = 0; l < LANES; ++l) result[l] = __builtin_floor(x[l]);
+#endif
+  return result;
+}
+
+#endif

@@ -1,0 +1,146 @@
+"""The history of points, carried from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
+
+if TYPE_CHECKING:
+    from neml2_capi.model.model import Model
+
+
+class State:
+    """What a model remembers of its points: the inputs `x~1`, `x~2` of a step.
+
+        state = model.state(100)
+        for time, strain in path:
+            inputs = state.inputs(strain=strain, t=time)
+            outputs, tangent = model.jacobian(inputs)  # as often as a host iterates
+            state.advance(outputs)  # at the end of the step
+
+    It begins at zero, or at `initial`. Arrays are kept as copies, and never written: copy() is a
+    step to which a host can return.
+    """
+
+    def __init__(self, model: Model, batch: tuple[int, ...], initial: Mapping[str, Any]) -> None:
+        """Use Model.state()."""
+        self._carried = [h for h in model.histories if h.output or h.current]
+        self._inputs = {v.name: v for v in model.inputs}
+        self._values: dict[str, Any] = {
+            h.input: np.zeros(batch + self._inputs[h.input].point_shape) for h in self._carried
+        }
+        known = [name.partition("~")[0] for name in self._values]
+        for name, value in initial.items():
+            older = [h.input for h in self._carried if name in (h.input, h.output, h.current)]
+            if not older:
+                raise unknown_name("initial value", name, [*dict.fromkeys(known)])
+            self._values |= {key: np.asarray(value) for key in older}
+        self._forces: dict[str, Any] = {}
+
+    def inputs(self, forces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """All inputs of the step that follows.
+
+        Parameters
+        ----------
+        forces : mapping of str to array, optional
+            The inputs that are not history, (*B, *point shape).
+        named
+            The same by keywords.
+
+        Returns
+        -------
+        dict of str to array
+            These and the history, as the functions of a model take them.
+
+        Raises
+        ------
+        FatalError
+            Inputs are missing or unknown; all are named.
+        """
+        given = {**(forces or {}), **named}
+        free = [name for name in self._inputs if name not in self._values]
+        for name in given:
+            if name in self._values:
+                raise FatalError(
+                    f"{name!r} is history, which the state carries", lib.NEML2_ERROR_ARGUMENT, name
+                )
+            if name not in free:
+                raise unknown_name("input", name, free)
+        missing = [name for name in free if name not in given]
+        if missing:
+            shapes = ", ".join(f"{n!r} (*B, {self._inputs[n].point_shape})" for n in missing)
+            raise FatalError(
+                f"inputs are missing: {shapes}. Give every input that is not history",
+                lib.NEML2_ERROR_MISSING,
+                missing[0],
+            )
+        self._forces = given
+        return {**given, **self._values}
+
+    def advance(self, outputs: Mapping[str, Any]) -> None:
+        """Make the last inputs and their outputs history.
+
+        Parameters
+        ----------
+        outputs : mapping of str to array
+            What the model gave for what inputs() returned last.
+
+        Raises
+        ------
+        FatalError
+            An output that becomes history is missing, or inputs() was not called. Nothing changed.
+        """
+        values = {}
+        for history in self._carried:
+            name = history.output or history.current or ""
+            newer = f"{name}~{history.age - 1}"
+            source = outputs if history.output else self._forces
+            if history.age > 1:
+                values[history.input] = self._values[newer]
+            elif name in source:
+                values[history.input] = _kept(source[name])
+            else:
+                where = "outputs" if history.output else "what inputs() was given"
+                raise FatalError(
+                    f"{name!r} becomes history, and is missing in {where}",
+                    lib.NEML2_ERROR_MISSING,
+                    name,
+                )
+        self._values = values
+
+    def copy(self) -> State:
+        """The same state, which goes its own way from here.
+
+        Returns
+        -------
+        State
+            It shares the arrays, which are never written.
+        """
+        other = object.__new__(State)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __getitem__(self, name: str) -> Any:
+        """A value at the end of the last step: "stress", or "stress~1" for one that is older."""
+        name, _, age = name.partition("~")
+        key = f"{name}~{int(age or 0) + 1}"
+        if key not in self._values:
+            raise unknown_name("state", name, self._ipython_key_completions_())
+        return self._values[key]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [name.removesuffix("~1") for name in self._values if name.endswith("~1")]
+
+    def __repr__(self) -> str:
+        shapes = (f"{name} {np.shape(self[name])}" for name in self._ipython_key_completions_())
+        return f"<State: {', '.join(shapes)}>"
+
+
+def _kept(value: Any) -> Any:
+    """A copy where the caller may write it again."""
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,117 @@
+"""Model.state(): the history of points, and what a model answers at the prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from native import PREBUILT
+from numpy.typing import NDArray
+
+from neml2_capi import FatalError, Model, drive, examples
+
+Array = NDArray[np.float64]
+TIMES = np.linspace(0, 4, 5)
+DIRECTION = np.array([1e-3, -4e-4, -4e-4, 2e-4, 0, 1e-4])
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model(PREBUILT / "combined_hardening")
+
+
+def strain_at(time: float, points: int) -> Array:
+    return time * DIRECTION * np.linspace(1, 3, points)[:, None]
+
+
+def test_steps_are_those_of_the_driver(model: Model) -> None:
+    state = model.state(3)
+    buffer = np.empty((3, 6))  # a host writes its strain to one array
+    for time in TIMES[1:]:
+        buffer[...] = strain_at(time - 0.5, 3)
+        model.forward(state.inputs(strain=buffer, t=time))  # a trial, which leaves no trace
+        buffer[...] = strain_at(time, 3)
+        outputs = model.forward(state.inputs({"strain": buffer}, t=time))
+        state.advance(outputs)
+    strain = np.array([strain_at(time, 3) for time in TIMES])
+    expected = drive(model, TIMES, {"strain": strain})
+    for name in model.outputs.names:
+        np.testing.assert_array_equal(state[name], expected[name][-1], err_msg=name)
+    np.testing.assert_array_equal(state["strain"], strain[-1])
+
+
+def test_a_copy_is_a_step_to_return_to(model: Model) -> None:
+    state = model.state()
+    state.advance(model.forward(state.inputs(strain=2 * DIRECTION, t=1.0)))
+    kept = state.copy()
+    state.advance(model.forward(state.inputs(strain=9 * DIRECTION, t=2.0)))
+    assert not np.array_equal(state["stress"], kept["stress"])
+    again = kept.copy()
+    again.advance(model.forward(again.inputs(strain=9 * DIRECTION, t=2.0)))
+    np.testing.assert_array_equal(again["stress"], state["stress"])
+
+
+def test_older_values_follow() -> None:
+    """Of a force with two steps of history, by hand."""
+    state = Model(PREBUILT / "combined_hardening").state(
+        2, initial={"stress": np.full((2, 6), 7.0)}
+    )
+    assert "stress (2, 6)" in repr(state)
+    np.testing.assert_array_equal(state["stress"], np.full((2, 6), 7.0))
+    np.testing.assert_array_equal(
+        state.inputs(strain=DIRECTION, t=1.0)["stress~1"], state["stress"]
+    )
+
+
+def test_all_that_is_missing_is_named_at_once(model: Model) -> None:
+    state = model.state()
+    with pytest.raises(FatalError, match=r"'strain' \(\*B, \(6,\)\), 't'"):
+        state.inputs()
+    with pytest.raises(FatalError, match="did you mean 'strain'"):
+        state.inputs(strian=DIRECTION)
+    with pytest.raises(FatalError, match="history, which the state carries"):
+        state.inputs({"stress~1": DIRECTION})
+    with pytest.raises(FatalError, match="did you mean 'stress'"):
+        model.state(initial={"stres": 0})
+    with pytest.raises(FatalError, match=r"The input 'strain' is missing.* So are 'strain~1', 't'"):
+        model.forward({})
+
+
+def test_nothing_advances_without_its_inputs(model: Model) -> None:
+    state = model.state()
+    outputs = model.forward(state.inputs(strain=DIRECTION, t=1.0))
+    del outputs["X1"]
+    with pytest.raises(FatalError, match="'X1' becomes history, and is missing in outputs"):
+        state.advance(outputs)
+    assert not state["stress"].any()
+
+
+def test_a_model_is_a_function_and_has_its_parameters() -> None:
+    model = Model(examples.path("elasticity"))
+    stress = model(strain=DIRECTION)["stress"]
+    np.testing.assert_array_equal(stress, model({"strain": DIRECTION})["stress"])
+    model["E"] = 100e3
+    np.testing.assert_allclose(model(strain=DIRECTION)["stress"], stress / 2)
+    model["E"][...] = 50e3
+    np.testing.assert_allclose(model(strain=DIRECTION)["stress"], stress / 4)
+    assert model.inputs["strain"].type == "SR2"
+    with pytest.raises(FatalError, match="did you mean 'strain'"):
+        model.inputs["strian"]
+
+
+def test_names_are_completed() -> None:
+    model = Model(examples.path("chaboche"))
+    completed: dict[str, Any] = {
+        "parameters": model.named_parameters(),
+        "options": model.options,
+        "inputs": model.inputs,
+        "model": model,
+        "state": model.state(),
+        "results": drive(model, TIMES, {"strain": DIRECTION}),
+    }
+    found = {key: value._ipython_key_completions_() for key, value in completed.items()}
+    assert found["parameters"] == found["model"] == ["E", "yield_stress"]
+    assert "atol" in found["options"] and "strain~1" in found["inputs"]
+    assert "stress" in found["state"] and "stress" in found["results"]
+    assert "<td>yield_stress</td>" in model._repr_html_()
