@@ -42,16 +42,14 @@ def mandel(w: Any) -> Any:
 model = Model(sys.argv[1])
 gauss = basix.ufl.quadrature_element("hexahedron", degree=3, value_shape=(6,))
 stress = ExternalOperator(mandel(u), function_space=fem.functionspace(domain, gauss))
-state = {v.name: np.zeros((len(cells), 8, *v.base_shape)) for v in (*model.inputs, *model.outputs)}
-state["t"], now = np.zeros(()), dict[str, Any]()
+state, now = model.state((len(cells), 8)), dict[str, Any]()
 
 
 def evaluate(strain: plate.Array) -> plate.Array:
-    """The tangents, for the external operator; and the state, in `now`."""
-    inputs = {h.input: state[h.output or h.current] for h in model.histories}
-    inputs |= {"strain": strain.reshape(-1, 8, 6), "t": now["t"]}
+    """The tangents, for the external operator; and the outputs, in `now`."""
+    inputs = state.inputs(strain=strain.reshape(-1, 8, 6), t=now["t"])
     outputs, tangents = model.jacobian(inputs)
-    now.update(inputs | outputs)
+    now.update(outputs)
     return tangents["stress"]["strain"].ravel()
 
 
@@ -83,9 +81,9 @@ args = (u, problem.F, problem.J, bcs, update, ())
 problem.solver.setFunction(functools.partial(assemble_residual_with_callback, *args), problem.b)
 problem.solver.setConvergenceHistory(reset=True)
 for time in np.arange(1.0, 1 + int(sys.argv[2] if len(sys.argv) > 2 else 10)):
-    now["t"], pull.value = np.array(time), plate.displacement(time)
+    now["t"], pull.value = time, plate.displacement(time)
     problem.solve()
-    state = dict(now)
+    state.advance(now)
     reaction = fem.assemble_vector(problem.F).array[end.dof_indices()[0]].sum()
     residuals = problem.solver.getConvergenceHistory()[0]
     print(f"{time:4.1f} s {reaction:9.3f} N ", *(f"{r:.0e}" for r in residuals))

@@ -35,7 +35,7 @@ class Step:
     def residual(self, snes: Any, x: Any, f: Any) -> None:
         """Forces out of balance, in N; where displacements are held, what they lack, in mm."""
         try:
-            self.forces, self.stiffness, self.state = body.evaluate(x.array_r, self.time)
+            self.forces, self.stiffness, self.outputs = body.evaluate(x.array_r, self.time)
         except ConvergenceError as error:
             self.cut = float(error.report["suggested_cut"].min())
             f.set(np.nan)  # SNES gives up
@@ -70,6 +70,7 @@ while time < end:
         print(f"the step to {step.time:g} s is cut by {step.cut:.2f}")
         dt = step.cut * (step.time - time)
         continue
-    u, time, body.state = x, step.time, step.state
+    u, time = x, step.time
+    body.state.advance(step.outputs)
     norms = snes.getConvergenceHistory()[0]
     print(f"{time:6.3f} s {step.forces[body.end].sum():9.3f} N ", *(f"{r:.0e}" for r in norms))

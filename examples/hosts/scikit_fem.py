@@ -38,18 +38,13 @@ class Plate:
         self.free = self.basis.complement_dofs(self.fixed)
 
         self.model = Model(artifact)
-        points = (self.mesh.nelements, self.basis.X.shape[-1])
-        variables = (*self.model.inputs, *self.model.outputs)
-        self.state = {v.name: np.zeros((*points, *v.base_shape)) for v in variables}
-        self.state["t"] = np.zeros(())  # one for all points
+        self.state = self.model.state((self.mesh.nelements, self.basis.X.shape[-1]))
 
     def evaluate(self, u: plate.Array, time: float) -> tuple[plate.Array, Any, dict[str, Any]]:
-        """The forces and the stiffness at displacements `u`; the state of all points there."""
+        """The forces and the stiffness at displacements `u`, and the outputs of all points."""
         gradient = self.basis.interpolate(u).grad
         strain = np.einsum("rij,ijep->epr", MANDEL, gradient)
-        inputs = {h.input: self.state[h.output or h.current] for h in self.model.histories}
-        inputs |= {"strain": strain, "t": np.array(time)}
-        outputs, tangents = self.model.jacobian(inputs)
+        outputs, tangents = self.model.jacobian(self.state.inputs(strain=strain, t=time))
         stress = np.einsum("rij,epr->ijep", MANDEL, outputs["stress"])
         tangent = np.einsum(
             "rij,skl,eprs->ijklep", MANDEL, MANDEL, tangents["stress"]["strain"], optimize=True
@@ -58,11 +53,8 @@ class Plate:
         stiffness = skfem.BilinearForm(
             lambda u, v, w: np.einsum("ij...,ijkl...,kl...", grad(v), w.c, grad(u), optimize=True)
         )
-        return (
-            forces.assemble(self.basis, s=stress),
-            stiffness.assemble(self.basis, c=tangent),
-            {**inputs, **outputs},
-        )
+        stiff = stiffness.assemble(self.basis, c=tangent)
+        return forces.assemble(self.basis, s=stress), stiff, outputs
 
 
 def step(body: Plate, u: plate.Array, time: float) -> tuple[plate.Array, float, list[float]]:
@@ -70,11 +62,11 @@ def step(body: Plate, u: plate.Array, time: float) -> tuple[plate.Array, float, 
     missing, residuals = np.zeros_like(u), []
     missing[body.end] = plate.displacement(time) - u[body.end]
     while True:
-        forces, stiffness, state = body.evaluate(u, time)
+        forces, stiffness, outputs = body.evaluate(u, time)
         out_of_balance = (forces + stiffness @ missing)[body.free]
         residuals.append(float(np.linalg.norm(out_of_balance)))
         if residuals[-1] < 1e-9:
-            body.state = state
+            body.state.advance(outputs)
             return u, forces[body.end].sum(), residuals
         u = u + skfem.solve(*skfem.condense(stiffness, -forces, x=missing, D=body.fixed))
         missing[:] = 0
