@@ -67,10 +67,10 @@
 ! Status      Every procedure that can fail has the optional arguments `stat` and `errmsg`. stat = 0 is success;
 !             positive is recoverable: what became of some points, where the others hold good results; negative is
 !             fatal: the request was wrong, and nothing was changed. errmsg says what was wrong, what was expected and
-!             what to do, and is empty on success. Nothing here stops or prints: who passes no stat asks
-!             neml2_error_message, or, with character variables of fixed length, neml2_get_error_message. They give the
-!             last error of the thread, and success does not clear it. What fails leaves its other arguments as they
-!             were, unless said otherwise.
+!             what to do, and is empty on success. Without stat the program stops with the message where something
+!             fails, as ALLOCATE does; a result that is not finite is no failure. neml2_error_message gives the last
+!             error of the thread, too, and neml2_get_error_message with character variables of fixed length; success
+!             does not clear it. What fails leaves its other arguments as they were, unless said otherwise.
 ! Shapes      C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order.
 !             Variables, options, unknowns and elements of an array are counted from 1.
 ! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind of the variable: real64 or,
@@ -1328,6 +1328,19 @@ contains
     end if
   end subroutine tell
 
+  ! As ALLOCATE does: where there is no stat, an error, or points that failed, end the program with the message.
+  subroutine conclude(outcome, stat)
+    integer(int32), intent(in) :: outcome
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable :: message
+    if (present(stat)) then
+      stat = outcome
+    else if (outcome < neml2_ok .or. outcome > neml2_non_finite) then
+      call neml2_error_message(message)
+      error stop message
+    end if
+  end subroutine conclude
+
   ! Record an error that is found here, before the library is asked: extents, which the C functions do not see.
   function raised(status, subject, message) result(outcome)
     integer(int32), intent(in) :: status
@@ -1370,8 +1383,8 @@ contains
       outcome = c_error_get(status, cause, buffer, needed, needed, index - 1)
     end if
     if (outcome == neml2_ok) message = buffer(:len(buffer) - 1)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_error_get
   ! end generated
 
@@ -1422,8 +1435,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_log_level_set(c_text(channel), level)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_log_level_set
 
   ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
@@ -1434,8 +1447,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_log_level_get(level, c_text(channel))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_log_level_get
   ! end generated
 
@@ -1453,8 +1466,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_libtorch_suggest(c_text(place))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_libtorch_suggest
 
   ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
@@ -1472,8 +1485,8 @@ contains
       call read_c(c_path, path)
       call read_c(c_version, version)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_libtorch_open
 
   ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
@@ -1483,8 +1496,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_operator_declare(c_text(schema))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_operator_declare
 
   ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
@@ -1495,8 +1508,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_stream_set(index, stream)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_stream_set
   ! end generated
 
@@ -1662,8 +1675,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_operator_register(c_text(schema), c_funloc(call_operator), transfer(c_funloc(procedure), c_null_ptr))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_operator_register
 
   ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
@@ -1673,8 +1686,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_operator_unregister(c_text(name))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_operator_unregister
 
   ! The position of an argument.
@@ -1688,8 +1701,8 @@ contains
     integer(int64) :: c_index
     outcome = c_operator_call_find(c_index, self%c, c_text(name))
     if (outcome == neml2_ok) index = c_index + 1
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine operator_find
 
   ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
@@ -1709,8 +1722,8 @@ contains
       kind = info%kind
       count = info%count
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine operator_argument_info
 
   ! How many arguments the schema has, and how many tensors are to be given.
@@ -1721,8 +1734,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_operator_size(self, narguments, noutputs)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine operator_size
 
   ! A tensor. Its values are not to be written, and are gone when the operator returns.
@@ -1734,8 +1747,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_tensor(self, index, tensor)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_tensor
 
   integer(int32) function try_get_int64(self, index, number) result(outcome)
@@ -1755,8 +1768,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_real64(self, index, number)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_real64
 
   subroutine get_int64(self, index, number, stat, errmsg)
@@ -1767,8 +1780,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_int64(self, index, number)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_int64
 
   subroutine get_logical(self, index, truth, stat, errmsg)
@@ -1779,8 +1792,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_logical(self, index, truth)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_logical
 
   subroutine get_text(self, index, text, stat, errmsg)
@@ -1791,8 +1804,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_text(self, index, text)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_text
 
   ! A list of tensors; one that is None is not set.
@@ -1804,8 +1817,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_list_tensors(self, index, tensors)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_list_tensors
 
   integer(int32) function try_get_list_int64(self, index, list) result(outcome)
@@ -1830,8 +1843,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_list_real64(self, index, list)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_list_real64
 
   subroutine get_list_int64(self, index, list, stat, errmsg)
@@ -1842,8 +1855,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_list_int64(self, index, list)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_list_int64
 
   ! Give an output. Its values are copied: the tensor stays yours.
@@ -1855,8 +1868,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_operator_set_output(self, index, tensor)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine operator_set_output
   ! end generated
 
@@ -2019,8 +2032,8 @@ contains
       if (present(least) .and. .not. c_associated(info%choices)) least = info%least
       if (present(greatest) .and. .not. c_associated(info%choices)) greatest = info%greatest
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_option_info
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
@@ -2080,8 +2093,8 @@ contains
     call choose(source, scheduler, outcome)
     if (outcome == neml2_ok) outcome = c_model_open(c_self, source)
     if (outcome == neml2_ok) call take(self, c_self, c_model_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_load
 
   ! How many points a device of the model's scheduler has evaluated since it was loaded.
@@ -2093,8 +2106,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_points(count, c_handle(self), index - 1)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_points_evaluated
 
   ! Runtime of the packages of the model: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
@@ -2107,8 +2120,8 @@ contains
     type(c_model_info) :: info
     outcome = c_model_inspect(info, c_handle(self))
     if (outcome == neml2_ok) runtime = info%runtime
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_runtime
 
   ! Device of the inputs, parameters and results of the model: neml2_device_cpu or neml2_device_cuda, and which of the
@@ -2125,8 +2138,8 @@ contains
       type = info%device
       index = info%device_index
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_device
 
   ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
@@ -2139,8 +2152,8 @@ contains
     type(c_model_info) :: info
     outcome = c_model_inspect(info, c_handle(self))
     if (outcome == neml2_ok) dtype = info%dtype
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_dtype
 
   ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
@@ -2152,8 +2165,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_variable_count(count, c_handle(self), kind)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_variable_count
 
   ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
@@ -2172,8 +2185,8 @@ contains
       call read_c(info%name, name)
       if (present(type)) call read_c(info%type, type)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_variable_name
 
   ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
@@ -2193,8 +2206,8 @@ contains
       shape = reversed(info%shape, info%ndim)
       if (present(sub_ndim)) sub_ndim = info%sub_ndim
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_variable_shape
 
   ! The element type of a variable, one of neml2_float64 and the others.
@@ -2209,8 +2222,8 @@ contains
     type(c_variable_info) :: info
     outcome = c_model_variable_inspect(info, c_handle(self), kind, index - 1)
     if (outcome == neml2_ok) dtype = info%dtype
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_variable_dtype
 
   ! Count the derivatives that were compiled with respect to inputs (`kind` neml2_input) or parameters
@@ -2223,8 +2236,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_derivative_count(count, c_handle(self), kind)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_derivative_count
 
   ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
@@ -2247,8 +2260,8 @@ contains
       if (present(shape)) shape = reversed(info%shape, info%ndim)
       if (present(batched)) batched = info%batched /= 0
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_derivative_info
 
   ! Count the inputs that are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
@@ -2259,8 +2272,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_history_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_history_count
 
   ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
@@ -2280,8 +2293,8 @@ contains
       if (present(output)) output = info%output + 1
       if (present(current)) current = info%current + 1
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_history_info
 
   ! Describe the model by a JSON document: see neml2_source_describe in neml2_capi.h.
@@ -2301,8 +2314,8 @@ contains
       outcome = c_model_describe(buffer, needed, needed, c_handle(self))
     end if
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_describe
 
   ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
@@ -2335,8 +2348,8 @@ contains
       outcome = c_source_describe(buffer, needed, needed, source)
     end if
     if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_source_describe
 
   ! How many options there are; neml2_capi.h lists them under "Options".
@@ -2347,8 +2360,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_option_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_option_count
 
   ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
@@ -2360,8 +2373,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_option_set_number(c_handle(self), c_text(name), value)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine set_option_number
 
   ! Set a text to one of its choices; anything else is ARGUMENT. A text that may be anything is copied, and kept as long
@@ -2373,8 +2386,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_option_set_text(c_handle(self), c_text(name), c_text(value))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine set_option_text
 
   ! Read an option.
@@ -2386,8 +2399,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_model_option_get_number(value, c_handle(self), c_text(name))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_option_number
 
   ! Read a text. Borrowed, never freed.
@@ -2402,8 +2415,8 @@ contains
     c_value = c_null_ptr
     outcome = c_model_option_get_text(c_value, c_handle(self), c_text(name))
     if (outcome == neml2_ok) call read_c(c_value, value)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_option_text
 
   ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
@@ -2419,8 +2432,8 @@ contains
     c_tensor = c_null_ptr
     outcome = c_model_parameter_get(c_tensor, c_handle(self), c_text(name))
     if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_parameter_tensor
 
   ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
@@ -2433,8 +2446,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_model_variable_find(self, kind, name, index)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_variable_find
 
   integer(int32) function try_set_parameter_real32(self, name, value) result(outcome)
@@ -2456,8 +2469,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_set_parameter_real64(self, name, value)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine set_parameter_real64
 
   subroutine set_parameter_real32(self, name, value, stat, errmsg)
@@ -2468,8 +2481,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_set_parameter_real32(self, name, value)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine set_parameter_real32
 
   integer(int32) function try_get_parameter_real32(self, name, values, shape) result(outcome)
@@ -2493,8 +2506,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_parameter_real64(self, name, values, shape)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_parameter_real64
 
   subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
@@ -2506,8 +2519,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_get_parameter_real32(self, name, values, shape)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine get_parameter_real32
   ! end generated
 
@@ -2828,8 +2841,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_input_real64
 
   subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
@@ -2841,8 +2854,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_input_real32
 
   subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
@@ -2854,8 +2867,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_input_int64
 
   subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
@@ -2867,8 +2880,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_input_int32
 
   subroutine call_unbind_input(self, name, stat, errmsg)
@@ -2878,8 +2891,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_input, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_input
 
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
@@ -2893,8 +2906,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_output_real64
 
   subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
@@ -2906,8 +2919,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_output_real32
 
   subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
@@ -2919,8 +2932,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_output_int64
 
   subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
@@ -2932,8 +2945,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_output_int32
 
   subroutine call_unbind_output(self, name, stat, errmsg)
@@ -2943,8 +2956,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_output, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_output
 
   ! Bind a parameter to values that replace the stored one in this call.
@@ -2957,8 +2970,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_parameter_real64
 
   subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
@@ -2970,8 +2983,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_parameter_real32
 
   subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
@@ -2983,8 +2996,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_parameter_int64
 
   subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
@@ -2996,8 +3009,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_parameter_int32
 
   subroutine call_unbind_parameter(self, name, stat, errmsg)
@@ -3007,8 +3020,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_parameter, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_parameter
 
   ! Bind the tangent of an input. One that is not bound is zero.
@@ -3021,8 +3034,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_tangent_real64
 
   subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
@@ -3034,8 +3047,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_tangent_real32
 
   subroutine call_unbind_tangent(self, name, stat, errmsg)
@@ -3045,8 +3058,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_tangent, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_tangent
 
   ! Bind the derivative of an output along the tangents.
@@ -3059,8 +3072,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_jvp_real64
 
   subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
@@ -3072,8 +3085,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_jvp_real32
 
   subroutine call_unbind_jvp(self, name, stat, errmsg)
@@ -3083,8 +3096,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_jvp, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_jvp
 
   ! Bind the cotangent of an output. One that is not bound is zero.
@@ -3097,8 +3110,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_cotangent_real64
 
   subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
@@ -3110,8 +3123,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_cotangent_real32
 
   subroutine call_unbind_cotangent(self, name, stat, errmsg)
@@ -3121,8 +3134,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, neml2_cotangent, name, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_cotangent
 
   ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
@@ -3139,8 +3152,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
       stride, first, variable=variable)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_derivative_real64
 
   subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
@@ -3154,8 +3167,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
       stride, first, variable=variable)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_derivative_real32
 
   subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
@@ -3167,8 +3180,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout(), &
       variable=variable)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_derivative
 
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
@@ -3184,8 +3197,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
       layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_adjoint_real64
 
   subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
@@ -3199,8 +3212,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
       layout_of(array), stride, first)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine bind_adjoint_real32
 
   subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
@@ -3211,8 +3224,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, layout())
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_adjoint
 
   ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
@@ -3224,8 +3237,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_call_block_order_set(c_handle(self), order)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_set_block_order
 
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
@@ -3237,8 +3250,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), kind=neml2_report_status)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_bind_status
 
   ! Bind the array that receives the Newton steps made at each point.
@@ -3249,8 +3262,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), kind=neml2_report_iterations)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_bind_iterations
 
   ! Bind the array that receives the last residual norm of each point.
@@ -3262,8 +3275,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
       kind=neml2_report_residual_norm)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_bind_residual_norm
 
   ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
@@ -3276,8 +3289,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
       kind=neml2_report_residual_history)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_bind_residual_history
 
   ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
@@ -3290,8 +3303,8 @@ contains
     integer(int32) :: outcome
     outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
       kind=neml2_report_suggested_cut)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_bind_suggested_cut
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
@@ -3302,8 +3315,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_call_create(self, model)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_create
 
   ! Take the binding of an array of the report back, neml2_report_status and the others.
@@ -3314,8 +3327,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_call_unbind_report(self, kind)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine call_unbind_report
 
   integer(int32) function try_run_int32(self, npoints) result(outcome)
@@ -3332,8 +3345,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_run_int64(self, npoints)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine run_int64
 
   subroutine run_int32(self, npoints, stat, errmsg)
@@ -3343,8 +3356,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_run_int32(self, npoints)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine run_int32
   ! end generated
 
@@ -3735,8 +3748,8 @@ contains
       call take_handles(outputs, c_outputs)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_forward
 
   ! The same with a solver of yours in place of the built-in one.
@@ -3763,8 +3776,8 @@ contains
       call take_handles(outputs, c_outputs)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_forward_with
 
   ! The derivatives of the outputs along one direction; that of an output without any is not set.
@@ -3795,8 +3808,8 @@ contains
       call take_handles(jvps, c_jvps)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_jvp
 
   ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
@@ -3827,8 +3840,8 @@ contains
       call take_handles(adjoints, c_adjoints)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_vjp
 
   ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
@@ -3859,8 +3872,8 @@ contains
       call take_handles(blocks, c_blocks)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_jacobian
 
   ! All derivatives with respect to parameters.
@@ -3890,8 +3903,8 @@ contains
       call take_handles(blocks, c_blocks)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_param_jacobian
 
   ! The adjoints of the parameters, which have the shapes of the parameters.
@@ -3922,8 +3935,8 @@ contains
       call take_handles(adjoints, c_adjoints)
       if (present(report)) call take(report, c_report, c_report_free)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine model_param_vjp
 
   ! The shape in Fortran's order, and the strides in elements.
@@ -3940,8 +3953,8 @@ contains
       shape = reversed(info%shape, info%ndim)
       if (present(strides)) strides = reversed(info%strides, info%ndim)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine tensor_shape
 
   ! The element type, one of neml2_float64 and the others.
@@ -3954,8 +3967,8 @@ contains
     type(c_tensor_info) :: info
     outcome = c_tensor_inspect(info, c_handle(self))
     if (outcome == neml2_ok) dtype = info%dtype
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine tensor_dtype
 
   ! Device of the memory of the tensor: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
@@ -3971,8 +3984,8 @@ contains
       type = info%device
       index = info%device_index
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine tensor_device
 
   ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
@@ -3987,8 +4000,8 @@ contains
     c_tensor = c_null_ptr
     outcome = c_report_get(c_tensor, c_handle(self), kind)
     if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine report_get
 
   ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
@@ -4003,8 +4016,8 @@ contains
     c_tensor = c_null_ptr
     outcome = c_report_get_unknown(c_tensor, c_handle(self), index - 1)
     if (outcome == neml2_ok) call take(tensor, c_tensor, c_tensor_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine report_unknown
 
   ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
@@ -4016,8 +4029,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_tensor_create(self, shape, dtype)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine tensor_create
 
   integer(int32) function try_wrap_real32(self, array) result(outcome)
@@ -4047,8 +4060,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_wrap_real64(self, array)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine wrap_real64
 
   subroutine wrap_real32(self, array, stat, errmsg)
@@ -4058,8 +4071,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_wrap_real32(self, array)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine wrap_real32
 
   subroutine wrap_int64(self, array, stat, errmsg)
@@ -4069,8 +4082,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_wrap_int64(self, array)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine wrap_int64
 
   subroutine wrap_int32(self, array, stat, errmsg)
@@ -4080,8 +4093,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_wrap_int32(self, array)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine wrap_int32
 
   integer(int32) function try_values_real32(self, values) result(outcome)
@@ -4133,8 +4146,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_values_real64(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine values_real64
 
   subroutine values_real32(self, values, stat, errmsg)
@@ -4144,8 +4157,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_values_real32(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine values_real32
 
   subroutine values_int64(self, values, stat, errmsg)
@@ -4155,8 +4168,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_values_int64(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine values_int64
 
   subroutine values_int32(self, values, stat, errmsg)
@@ -4166,8 +4179,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_values_int32(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine values_int32
 
   integer(int32) function try_copy_real32(self, values) result(outcome)
@@ -4223,8 +4236,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_copy_real64(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine copy_real64
 
   subroutine copy_real32(self, values, stat, errmsg)
@@ -4234,8 +4247,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_copy_real32(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine copy_real32
 
   subroutine copy_int64(self, values, stat, errmsg)
@@ -4245,8 +4258,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_copy_int64(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine copy_int64
 
   subroutine copy_int32(self, values, stat, errmsg)
@@ -4256,8 +4269,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_copy_int32(self, values)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine copy_int32
   ! end generated
 
@@ -4302,8 +4315,8 @@ contains
         order = info%ndim - c_axes
       end if
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_input_layout
 
   ! The name of an output, its element type and extents, as far as the package tells: -1 for an extent that depends on
@@ -4328,8 +4341,8 @@ contains
         if (info%ndim >= 0) extents = reversed(info%least, info%ndim)
       end if
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_output_info
 
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
@@ -4402,8 +4415,8 @@ contains
     if (present(runtime)) source%runtime = runtime
     outcome = c_graph_open(c_self, source)
     if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_load
 
   ! Load a package whose file has been read: its bytes, which are not needed any more then.
@@ -4424,8 +4437,8 @@ contains
     if (present(runtime)) source%runtime = runtime
     outcome = c_graph_open(c_self, source)
     if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_load_bytes
 
   ! Runtime of the graph: neml2_runtime_builtin or neml2_runtime_libtorch.
@@ -4438,8 +4451,8 @@ contains
     type(c_graph_info) :: info
     outcome = c_graph_inspect(info, c_handle(self))
     if (outcome == neml2_ok) runtime = info%runtime
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_runtime
 
   ! Device of the inputs and outputs of the graph: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
@@ -4455,8 +4468,8 @@ contains
       type = info%device
       index = info%device_index
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_device
 
   ! Layout that an input was compiled for: its element type, and the least and the greatest extent of each axis.
@@ -4475,8 +4488,8 @@ contains
       least = reversed(info%least, info%ndim)
       greatest = reversed(info%greatest, info%ndim)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_input_info
 
   ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
@@ -4492,8 +4505,8 @@ contains
       call read_c(info%in_spec, in_spec)
       call read_c(info%out_spec, out_spec)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_call_spec
 
   ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all; in others,
@@ -4506,8 +4519,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_graph_constant_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_constant_count
 
   ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
@@ -4527,8 +4540,8 @@ contains
       call take(value, c_value, c_tensor_free)
       if (present(name)) call read_c(c_name, name)
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_get_constant
 
   ! How many tensors the graph takes and returns.
@@ -4539,8 +4552,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_graph_arity(self, ninputs, noutputs)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_arity
 
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
@@ -4556,8 +4569,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_graph_run(self, inputs, outputs, guards)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_run
 
   ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
@@ -4572,8 +4585,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_graph_set_constants(self, names, values, share)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine graph_set_constants
   ! end generated
 
@@ -4708,8 +4721,8 @@ contains
       npoints = info%npoints
       if (present(nunknowns)) nunknowns = info%nunknowns
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_size
 
   ! Place of unknown `index` of the system: `unknown` is its position among the model's of kind neml2_unknown, and
@@ -4731,8 +4744,8 @@ contains
       piece_stride = info%piece_stride
       piece_size = info%piece_size
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_layout
 
   ! The initial guess, from the predictor of the model.
@@ -4745,8 +4758,8 @@ contains
     outcome = neml2_ok
     call check_vector(self, shape(u, int64), "u", outcome)
     if (outcome == neml2_ok) outcome = c_system_guess(u, c_system(self))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_guess
 
   ! The residual r(u).
@@ -4761,8 +4774,8 @@ contains
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(r, int64), "r", outcome)
     if (outcome == neml2_ok) outcome = c_system_residual(r, c_system(self), u)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_residual
 
   ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
@@ -4779,8 +4792,8 @@ contains
     call check_vector(self, shape(du, int64), "du", outcome)
     if (present(singular)) call check_vector(self, shape(singular, int64), "singular", outcome)
     if (outcome == neml2_ok) outcome = c_system_step(du, singular, c_system(self), u)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_step
 
   ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
@@ -4796,8 +4809,8 @@ contains
     call check_vector(self, shape(u, int64), "u", outcome)
     call check_vector(self, shape(a, int64), "a", outcome)
     if (outcome == neml2_ok) outcome = c_system_jacobian(a, c_system(self), u)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_jacobian
 
   ! The product y of the Jacobian at `u` with `v`.
@@ -4813,8 +4826,8 @@ contains
     call check_vector(self, shape(v, int64), "v", outcome)
     call check_vector(self, shape(y, int64), "y", outcome)
     if (outcome == neml2_ok) outcome = c_system_matvec(y, c_system(self), u, v)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_matvec
 
   ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
@@ -4831,8 +4844,8 @@ contains
     if (present(status)) call check_vector(self, shape(status, int64), "status", outcome)
     if (present(iterations)) call check_vector(self, shape(iterations, int64), "iterations", outcome)
     if (outcome == neml2_ok) outcome = c_system_accept(c_system(self), u, status, iterations)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_accept
 
   integer(int32) function try_begin_int32(self, evaluation, npoints) result(outcome)
@@ -4854,8 +4867,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_begin_int64(self, evaluation, npoints)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine begin_int64
 
   subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
@@ -4866,8 +4879,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_begin_int32(self, evaluation, npoints)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine begin_int32
 
   subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
@@ -4879,8 +4892,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_begin_tensors(self, model, inputs, parameters)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine begin_tensors
 
   ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
@@ -4892,8 +4905,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_solve_next(self, more)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_next
 
   ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
@@ -4906,8 +4919,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_solve_finish(self, outputs, report)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine solve_finish
   ! end generated
 
@@ -4959,8 +4972,8 @@ contains
     c_self = c_null_ptr
     outcome = c_scheduler_create(c_self)
     if (outcome == neml2_ok) call take(self, c_self, c_scheduler_free)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine scheduler_create
 
   ! Count the devices.
@@ -4971,8 +4984,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = c_scheduler_count(count, c_handle(self))
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine scheduler_count
 
   ! Inspect the device that was added, with the capacity that it has.
@@ -4996,8 +5009,8 @@ contains
       if (present(runtime)) runtime = info%runtime
       if (present(device_index)) device_index = info%device_index
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine scheduler_info
 
   integer(int32) function try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
@@ -5034,8 +5047,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine add_int64
 
   subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
@@ -5047,8 +5060,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine add_int32
 
   ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
@@ -5060,8 +5073,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = try_scheduler_keep_rank(self, local_rank, local_size)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine scheduler_keep_rank
   ! end generated
 

@@ -458,7 +458,8 @@ NEML2_CAPI int32_t neml2_call_bind(neml2_call *call, int32_t role, const char *n
 
 /** Evaluate `npoints` material points; with 0 it does nothing, bound or not. Returns NEML2_OK, or the greatest status
  *  of any point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they
- *  were. ARGUMENT where arrays overlap that must not. Everything is checked before the first point; only when a
+ *  were. ARGUMENT where arrays overlap that must not, MISSING where an input is not bound, or nothing that could be
+ *  written. Everything is checked before the first point; only when a
  *  package itself fails (RUNTIME), memory ends (MEMORY), or a derivative cannot be told for the numbers given, along
  *  the sites of a sub-batch or through substeps (UNSUPPORTED), can the results of earlier chunks of points have been
  *  written.

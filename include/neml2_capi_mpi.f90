@@ -34,8 +34,8 @@ module neml2_capi_mpi
                      MPI_Comm_split_type, MPI_Comm_test_inter, MPI_COMM_TYPE_SHARED, MPI_Error_string, MPI_Finalized, &
                      MPI_INFO_NULL, MPI_Initialized, MPI_INTEGER, MPI_MAX, MPI_MAX_ERROR_STRING, MPI_SUCCESS, &
                      operator(==)
-  use neml2_capi, only: neml2_error_argument, neml2_error_message, neml2_error_record, neml2_error_runtime, neml2_ok, &
-                        neml2_scheduler
+  use neml2_capi, only: neml2_error_argument, neml2_error_message, neml2_error_record, neml2_error_runtime, &
+                        neml2_non_finite, neml2_ok, neml2_scheduler
   implicit none(type, external)
   private
   public :: neml2_mpi_local_rank, neml2_mpi_worst_status, neml2_mpi_keep_rank
@@ -51,8 +51,8 @@ contains
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     call find_local_rank(rank, size, comm, outcome)
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
   end subroutine neml2_mpi_local_rank
 
   ! Replace `stat` by the worst of those of all ranks: the least where one is fatal, else the greatest, which says that
@@ -86,8 +86,8 @@ contains
       call find_worst(outcome, comm)
       if (outcome == neml2_ok) call keep
     end if
-    if (present(stat)) stat = outcome
     if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
 
   contains
 
@@ -188,4 +188,17 @@ contains
     message = ""
     if (outcome /= neml2_ok) call neml2_error_message(message)
   end subroutine tell
+
+  ! As ALLOCATE does: where there is no stat, an error, or points that failed, end the program with the message.
+  subroutine conclude(outcome, stat)
+    integer(int32), intent(in) :: outcome
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable :: message
+    if (present(stat)) then
+      stat = outcome
+    else if (outcome < neml2_ok .or. outcome > neml2_non_finite) then
+      call neml2_error_message(message)
+      error stop message
+    end if
+  end subroutine conclude
 end module neml2_capi_mpi

@@ -12,7 +12,9 @@ Several flags make one line. Where the package lies in a folder with blanks in i
 from __future__ import annotations
 
 import argparse
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 from neml2_capi import __version__
@@ -64,6 +66,9 @@ def main() -> None:
         parser.add_argument(
             f"--{name}", action="append_const", dest="asked", const=answer, help=meaning
         )
+    if sys.argv[1:] and not sys.argv[1].startswith("-"):  # a command, as neml2-capi has it
+        runpy.run_module("neml2_capi.cli", run_name="__main__")
+        return
     asked: list[list[str]] | None = parser.parse_args().asked
     if asked is None:
         parser.print_help()

@@ -143,8 +143,8 @@ def subroutine(
     yield from declared(tail + locals_)
     for line in body:
         yield from wrapped(f"    {line}")
-    yield "    if (present(stat)) stat = outcome"
     yield "    if (present(errmsg)) call tell(outcome, errmsg)"
+    yield "    call conclude(outcome, stat)"
     yield f"  end subroutine {name}"
 
 

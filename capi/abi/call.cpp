@@ -1,4 +1,5 @@
 // Calls: evaluation in place, over arrays of the host.
+#include <algorithm>
 #include <optional>
 
 #include "capi/abi/solve.h"
@@ -109,6 +110,14 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
                    input.point_shape.product(), " values per point: call neml2_call_bind()."));
 }
 
+bool writes_something(const model::Bindings& bindings) {
+  const auto any = [](const auto& arrays) {
+    return std::any_of(std::begin(arrays), std::end(arrays), [](const Points& points) { return points.data; });
+  };
+  return any(bindings.outputs) || any(bindings.jvps) || any(bindings.adjoints) || any(bindings.parameter_adjoints) ||
+         any(bindings.blocks) || any(bindings.parameter_blocks) || any(bindings.report);
+}
+
 // Completes and checks bindings of `npoints` points with what is bound in the call. The arrays of parameters that are
 // not bound are those of the snapshot. A part of a mesh may be empty, and its arrays then NULL.
 void complete(const neml2_call& call, std::int64_t npoints, const model::Snapshot& snapshot,
@@ -120,6 +129,9 @@ void complete(const neml2_call& call, std::int64_t npoints, const model::Snapsho
   if (npoints == 0) return;
   for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
     if (!bindings.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
+  if (!writes_something(bindings))
+    throw Error(NEML2_ERROR_MISSING, "outputs",
+                "Nothing is bound that the call could write: bind an output, a derivative or a report.");
   const Points& history = bindings.report[NEML2_REPORT_RESIDUAL_HISTORY];
   if (const std::int64_t miters = snapshot.options.miters(); history.data && history.stride < miters)
     throw Error(NEML2_ERROR_SHAPE, "point_stride",

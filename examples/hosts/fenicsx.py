@@ -50,7 +50,7 @@ def evaluate(strain: plate.Array) -> plate.Array:
     inputs = state.inputs(strain=strain.reshape(-1, 8, 6), t=now["t"])
     outputs, tangents = model.jacobian(inputs)
     now.update(outputs)
-    return tangents["stress"]["strain"].ravel()
+    return np.ravel(tangents["stress"]["strain"])
 
 
 stress.external_function = lambda order: evaluate

@@ -9,7 +9,7 @@ import numpy as np
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Label, wrap
+from neml2_capi._ffi.tensor import Label, lossless, wrap
 
 _HANDLES = ffi.typeof("neml2_tensor *[]")
 
@@ -28,7 +28,7 @@ class Arguments:
 
     def fill(self, index: int, value: Any, label: Label, dtype: str) -> None:
         """Put `value` at `index`; numbers and lists become `dtype`."""
-        self._sources.append(wrap(self.handles + index, value, label, dtype))
+        self._sources.append(wrap(self.handles + index, lossless(value, dtype), label, dtype))
         if self._kinds is not None and type(value) is not np.ndarray:
             self._kinds.add(value, label)
 

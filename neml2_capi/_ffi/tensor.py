@@ -263,6 +263,18 @@ def dtype_code(name: str) -> int:
 # ------------------------------------------------------------------------------------------------
 
 
+def lossless(value: Any, dtype: str) -> Any:
+    """Integers, or one number of numpy, in the element type `dtype` where that keeps values."""
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype == dtype:
+        return value
+    if value.dtype.kind not in ("iuf" if value.ndim == 0 else "iu"):
+        return value
+    converted = np.asarray(value).astype(dtype)
+    back = converted.astype(value.dtype)
+    same = np.array_equal(back, value, equal_nan=value.dtype.kind == "f")
+    return converted if same else value
+
+
 def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
     """Fill `out` with a handle over the memory of `value`, and return what must outlive the handle.
 

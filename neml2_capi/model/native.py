@@ -21,7 +21,7 @@ from neml2_capi._ffi.logs import drain, listening
 from neml2_capi._ffi.options import read_options
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import NativeSource
-from neml2_capi._ffi.tensor import DTYPE_NAMES, wrap
+from neml2_capi._ffi.tensor import DTYPE_NAMES, lossless, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model import tensors
 from neml2_capi.model.evaluation import Evaluation, Given, Operation, implicit_segments
@@ -105,7 +105,9 @@ class Native(Handle):
         owner, parameters = self._open(), self.signature.parameters
         parameter, tensor = parameters[index], owned("tensor")
         # The array stays alive in `source` while the library copies it.
-        source = wrap(tensor, value, parameters.labels[index], parameter.dtype)
+        source = wrap(
+            tensor, lossless(value, parameter.dtype), parameters.labels[index], parameter.dtype
+        )
         with _SETTING:
             # Memories stay valid where the batch stays.
             shape = () if isinstance(value, float) else getattr(value, "shape", None)

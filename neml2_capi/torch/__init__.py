@@ -14,6 +14,15 @@ differs from neml2.aoti.Model:
 - An input that the model does not have, or one of another element type, is an error.
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "neml2_capi.torch needs torch, which is not installed: pip install torch. Without it, "
+        "neml2_capi.Model takes and returns numpy arrays.",
+        name="torch",
+    ) from error
+
 from neml2_capi.torch._graph import Graph
 from neml2_capi.torch.model import Model, load_model
 from neml2_capi.torch.module import Module

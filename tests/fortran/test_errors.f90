@@ -42,41 +42,41 @@ contains
     character(:), allocatable :: text, type
     logical :: batched
     count = 7
-    call model%variable_count(9_int32, count)
+    call model%variable_count(9_int32, count, stat=stat)
     call failed(neml2_error_argument, "kind")
-    call model%derivative_count(9_int32, count)
+    call model%derivative_count(9_int32, count, stat=stat)
     call check(count == 7, "a count")
     text = "as it was"
     type = "so"
-    call model%variable_name(neml2_input, 2_int64, text, type=type)
+    call model%variable_name(neml2_input, 2_int64, text, type=type, stat=stat)
     call check(text == "as it was" .and. type == "so", "a name")
     extents = [1_int64, 2_int64]
-    call model%variable_shape(neml2_input, 2_int64, extents)
+    call model%variable_shape(neml2_input, 2_int64, extents, stat=stat)
     call check(size(extents) == 2 .and. all(extents == [1, 2]), "a shape")
     positions = 7
     batched = .true.
-    call model%derivative_info(neml2_input, 2_int64, positions(1), positions(2), shape=extents, batched=batched)
+    call model%derivative_info(neml2_input, 2_int64, positions(1), positions(2), shape=extents, batched=batched, stat=stat)
     call check(all(positions == 7) .and. size(extents) == 2 .and. batched, "a derivative")
-    call model%history_info(1_int64, positions(1), age=count)
+    call model%history_info(1_int64, positions(1), age=count, stat=stat)
     call check(positions(1) == 7 .and. count == 7, "a history")
     number = 7
-    call model%get_option("nonsense", number)
+    call model%get_option("nonsense", number, stat=stat)
     call failed(neml2_error_name, "nonsense")
-    call model%get_option("nonsense", text)
+    call model%get_option("nonsense", text, stat=stat)
     call check(abs(number - 7) <= 0 .and. text == "as it was", "an option")
-    call model%option_info(1000_int64, text, least=number)
+    call model%option_info(1000_int64, text, least=number, stat=stat)
     call check(abs(number - 7) <= 0 .and. text == "as it was", "the description of an option")
     values = [7.0_real64]
-    call model%get_parameter("elasticity.nu", values, shape=extents)
+    call model%get_parameter("elasticity.nu", values, shape=extents, stat=stat)
     call failed(neml2_error_name, "elasticity.nu")
     call check(size(values) == 1 .and. size(extents) == 2, "a parameter")
-    call neml2_source_describe("/nonexistent", text)
+    call neml2_source_describe("/nonexistent", text, stat=stat)
     call failed(neml2_error_file, "/nonexistent")
     call check(text == "as it was", "a description")
     dtype = 7
-    call model%variable_dtype(neml2_input, 2_int64, dtype)
+    call model%variable_dtype(neml2_input, 2_int64, dtype, stat=stat)
     call check(dtype == 7, "an element type")
-    call model%variable_find(neml2_input, "strian", count)
+    call model%variable_find(neml2_input, "strian", count, stat=stat)
     call failed(neml2_error_name, "strian")
     call check(count == 0, "nothing found is at 0")
     call model%variable_count(neml2_input, count)
@@ -95,25 +95,25 @@ contains
     integer(int64) :: counts(2)
     logical :: more
     strain = some_strains(n)
-    call nothing%load("/nonexistent")
-    call evaluation%create(nothing)
-    call graph%load("/nonexistent.pt2")
+    call nothing%load("/nonexistent", stat=stat)
+    call evaluation%create(nothing, stat=stat)
+    call graph%load("/nonexistent.pt2", stat=stat)
     call check(.not. (nothing%is_loaded() .or. evaluation%is_set() .or. graph%is_loaded()), "nothing is there")
-    call evaluation%run(1)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%unbind_output("stress")
-    call graph%run(inputs, outputs)
+    call evaluation%run(1, stat=stat)
+    call evaluation%bind_input("strain", strain, stat=stat)
+    call evaluation%unbind_output("stress", stat=stat)
+    call graph%run(inputs, outputs, stat=stat)
     counts = 7
-    call graph%arity(counts(1), counts(2))
-    call solve%begin(evaluation, 1)
-    call solve%size(counts(1), counts(2))
+    call graph%arity(counts(1), counts(2), stat=stat)
+    call solve%begin(evaluation, 1, stat=stat)
+    call solve%size(counts(1), counts(2), stat=stat)
     call check(all(counts == 7), "counts")
     more = .true.
-    call solve%next(more)
+    call solve%next(more, stat=stat)
     call check(.not. more, "a loop over systems ends")
-    call solve%finish()
-    call report%get(0_int32, tensor)
-    call model%forward(inputs, outputs)
+    call solve%finish(stat=stat)
+    call report%get(0_int32, tensor, stat=stat)
+    call model%forward(inputs, outputs, stat=stat)
     call failed(neml2_error_missing, "strain")
     call check(.not. (tensor%is_set() .or. outputs(1)%is_set() .or. solve%is_set()), "still nothing")
   end subroutine objects_are_left_as_they_were
@@ -121,21 +121,22 @@ contains
   subroutine what_is_found_here_is_read_like_the_rest()
     type(neml2_call) :: evaluation
     type(neml2_tensor) :: two(2), one(1)
-    real(real64), target :: strain(6, n)
+    real(real64), target :: strain(6, n), stress(6, n)
     character(:), allocatable :: errmsg, message
     strain = some_strains(n)
     call evaluation%create(model)
+    call evaluation%bind_output("stress", stress)
     call evaluation%bind_input("strain", strain)
-    call evaluation%run(n + 1)
+    call evaluation%run(n + 1, stat=stat)
     call failed(neml2_error_shape, "strain")
     call neml2_error_message(message)
     call evaluation%run(n + 1, stat, errmsg)
     call check(stat == neml2_error_shape .and. errmsg == message .and. says(errmsg, "holds 3 points"), errmsg)
-    call evaluation%bind_input("strain", strain, first=0)
+    call evaluation%bind_input("strain", strain, first=0, stat=stat)
     call failed(neml2_error_argument, "strain")
-    call evaluation%bind_input("strian", strain)
+    call evaluation%bind_input("strian", strain, stat=stat)
     call failed(neml2_error_name, "strian") ! the library's own comes after
-    call model%forward(two, one)
+    call model%forward(two, one, stat=stat)
     call failed(neml2_error_shape, "inputs")
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -147,7 +148,7 @@ contains
     character(4096) :: long
     character(12) :: short
     character(:), allocatable :: message
-    call model%set_option("nonsense", 1.0_real64)
+    call model%set_option("nonsense", 1.0_real64, stat=stat)
     call neml2_error_message(message)
     call neml2_get_error_message(long)
     call check(len(message) < len(long) .and. trim(long) == message, "padded with blanks")
@@ -183,9 +184,8 @@ contains
     call evaluation%bind_input("strain", strain)
     call evaluation%run(1000 + i, status, errmsg)
     if (.not. says(errmsg, "of "//trim(number)//".") .or. status /= neml2_error_shape) wrong = wrong + 1
-    call evaluation%bind_input("x"//trim(number), strain)
+    call evaluation%bind_input("x"//trim(number), strain, stat=status)
     call neml2_error_message(errmsg)
-    status = neml2_error_status()
     if (.not. says(errmsg, "x"//trim(number)) .or. status /= neml2_error_name) wrong = wrong + 1
   end subroutine fail_in_a_way_of_its_own
 end program test_errors

@@ -106,7 +106,21 @@ def test_wrong_trailing_shape(elasticity: Model, shape: tuple[int, ...]) -> None
     assert_works(elasticity)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "uint8", "bool"])
+def test_what_loses_nothing_is_converted(elasticity: Model) -> None:
+    """Integers, and one number of another type."""
+    strain = np.eye(6)
+    expected = elasticity.forward({"strain": strain})["stress"]
+    for dtype in ("int8", "int32", "int64", "uint16"):
+        found = elasticity.forward({"strain": strain.astype(dtype)})["stress"]
+        np.testing.assert_array_equal(found, expected)
+    with refused("DTYPE", "strain", "float64", "int64", subject="strain"):
+        elasticity.forward({"strain": np.full(6, 2**53 + 1)})
+    for value in (np.float32(2.0**17), np.array(2**17), np.array(2.0**17, np.float32)):
+        found = elasticity.forward({"strain": strain}, {"E": value})["stress"]
+        np.testing.assert_allclose(found, expected * 2.0**17 / 200e3, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])
 def test_wrong_dtype(elasticity: Model, dtype: str) -> None:
     with refused("DTYPE", "strain", "float64", dtype, subject="strain"):
         elasticity.forward({"strain": STRAIN.astype(dtype)})
@@ -190,7 +204,7 @@ def test_one_value_for_all_points(elasticity: Model) -> None:
 
 def test_parameter_that_does_not_fit_changes_nothing(elasticity: Model) -> None:
     with refused("DTYPE", "elasticity.E", "float64", "float32"):
-        elasticity.set_parameter("elasticity.E", np.float32(1.0))
+        elasticity.set_parameter("elasticity.E", np.ones(1, np.float32))
     with refused("NAME", "elasticity.nu", "elasticity.E"):
         elasticity.set_parameter("elasticity.nu", 0.2)
     with refused("SHAPE", "elasticity.E", "(3,)"):
@@ -322,7 +336,7 @@ def test_wrong_inputs_and_parameters_of_derivatives(artifacts: Mapping[str, Path
         with refused("SHAPE", full, "(3,)", "(4,)", subject=full):
             evaluate(inputs, {"E": np.ones(3)})
         with refused("DTYPE", full, "float32", subject=full):
-            evaluate(inputs, {"E": np.float32(1.0)})
+            evaluate(inputs, {"E": np.ones(4, np.float32)})
         with refused("NAME", "unknown parameter 'nu'", full, subject="nu"):
             evaluate(inputs, {"nu": 0.3})
 

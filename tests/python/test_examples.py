@@ -66,3 +66,17 @@ def test_calibrations_run_on_them(library: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "180000" in done.stdout.replace(".0", "") and "120" in done.stdout
+
+
+def test_the_module_has_the_commands() -> None:
+    path = examples.path("elasticity")
+    done = subprocess.run(
+        [sys.executable, "-m", "neml2_capi", "inspect", path], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "strain" in done.stdout
+
+
+def test_without_torch_its_room_says_so() -> None:
+    code = "import sys; sys.modules['torch'] = None; import neml2_capi.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "pip install torch" in done.stderr

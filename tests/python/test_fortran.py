@@ -18,6 +18,7 @@ from native import (
     command,
     folder,
     fortran_modules,
+    fortran_program,
     needs_fortran,
     run,
 )
@@ -108,6 +109,44 @@ def test_no_line_is_longer_than_the_standard_has_it() -> None:
 @pytest.mark.parametrize("argument", ACCEPTED)
 def test_an_array_with_an_address_of_its_own_is_accepted(argument: str) -> None:
     assert compiles(PROGRAM.format(statement=f'bind_input("strain", {argument})'))
+
+
+SILENT = """
+program silent
+  use, intrinsic :: iso_fortran_env, only: real64
+  use neml2_capi, only: neml2_call, neml2_model
+  implicit none(type, external)
+  type(neml2_model) :: model
+  type(neml2_call) :: evaluation
+  real(real64), target :: strain(6, 2) = 1e-3_real64, stress(6, 2)
+  character(:), allocatable :: errmsg
+  call model%load("{artifact}")
+  call evaluation%create(model, errmsg=errmsg)
+  call evaluation%bind_input("{name}", strain)
+  call evaluation%bind_output("stress", stress)
+  call evaluation%run(2)
+  print "(a, f0.3)", "done ", stress(1, 1)
+end program silent
+"""
+
+
+@pytest.mark.parametrize(
+    "artifact, name, message",
+    [
+        ("nowhere", "strain", "There is no folder"),
+        ("elasticity", "strian", "Its inputs are: strain."),
+        ("elasticity", "strain", ""),
+    ],
+)
+def test_without_a_stat_an_error_ends_the_program(
+    artifact: str, name: str, message: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "silent.f90"
+    source.write_text(SILENT.format(artifact=PREBUILT / artifact, name=name))
+    done = subprocess.run([fortran_program(source)], capture_output=True, text=True)
+    assert (done.returncode == 0) == (message == "")
+    assert message in done.stderr
+    assert ("done" in done.stdout) == (message == "")
 
 
 @pytest.mark.parametrize("argument", REFUSED)

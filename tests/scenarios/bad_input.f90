@@ -27,20 +27,20 @@ program bad_input
   call without_input%bind_output("stress", stress, stat, errmsg)
   call check_ok(stat, errmsg)
 
-  ! The library keeps the error of a call without stat.
-  call evaluation%bind_input("strian", strain)
+  ! The library keeps the error.
+  call evaluation%bind_input("strian", strain, stat=stat)
   call refused(neml2_error_name)
-  call evaluation%bind_input("strain", single)
+  call evaluation%bind_input("strain", single, stat=stat)
   call refused(neml2_error_dtype)
-  call evaluation%bind_output("stress", stress, stride=5)
+  call evaluation%bind_output("stress", stress, stride=5, stat=stat)
   call refused(neml2_error_shape)
-  call without_input%run(1)
+  call without_input%run(1, stat=stat)
   call refused(neml2_error_missing)
-  call model%set_option("chunk", -1.0_real64)
+  call model%set_option("chunk", -1.0_real64, stat=stat)
   call refused(neml2_error_argument)
-  call model%set_parameter("elasticity.nu", 1.0_real64)
+  call model%set_parameter("elasticity.nu", 1.0_real64, stat=stat)
   call refused(neml2_error_name)
-  call nothing%load("/nothing/here")
+  call nothing%load("/nothing/here", stat=stat)
   call refused(neml2_error_file)
 
   call check(.not. nothing%is_loaded() .and. all(abs(stress) <= 0), "what was refused wrote nothing")
