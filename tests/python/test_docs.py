@@ -15,7 +15,7 @@ import pytest
 import recipes  # of tests/models, which conftest.py has on the path
 from conftest import Artifacts
 from markdown_it import MarkdownIt
-from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT, installed
+from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT, command, installed
 from pages import Block, Reader, blocks_of
 from programs import built
 
@@ -52,7 +52,8 @@ inputs = {"strain": strain}
 """
 # What those of one page or module take as read besides.
 GIVEN_TO = {
-    "README.md": """
+    "docs/overview.md": """
+path = np.linspace(0, 1e-3, 101)[:, None, None] * np.array([[1.0, -0.3, -0.3, 0, 0, 0]])
 history = {h.input: np.zeros(6 if "X" in h.input or "s" in h.input[:2] else ())
            for h in Model("aoti/isotropic_hardening").histories}
 time, measured = 1.0, 100.0
@@ -172,7 +173,8 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
         if f"aoti/{recipe}" in code and not place.exists():
             place.symlink_to(artifacts[recipe])
     # Tutorials say all themselves.
-    reader = Reader(folder, "" if name.startswith("docs") else given)
+    alone = name == "README.md" or (name.startswith("docs") and name != "docs/overview.md")
+    reader = Reader(folder, "" if alone else given)
     try:
         reader.read(blocks, silent=name in PAGES)
     finally:
@@ -274,8 +276,25 @@ def test_a_file_that_a_page_of_the_house_names_is_there(page: str) -> None:
         assert (ROOT / name).exists(), f"{page} names {name}"
 
 
-def test_the_readme_compiles_what_lies_in_examples() -> None:
+def test_the_readme_is_short_and_its_picture_there() -> None:
     text = PAGES["README.md"].read_text()
+    assert len(text.splitlines()) <= 120
+    assert (ROOT / "docs" / "images" / "stress-strain.png").stat().st_size > 10_000
+
+
+@pytest.mark.full("it runs the demo, and compares pictures")
+def test_the_picture_is_what_the_demo_makes(tmp_path: Path) -> None:
+    image = pytest.importorskip("matplotlib.image")
+    demo = ROOT / "examples" / "demo.py"
+    command(sys.executable, demo, "--artifacts", PREBUILT, "--output", tmp_path, cwd=tmp_path)
+    made = image.imread(tmp_path / "stress-strain.png")
+    shown = image.imread(ROOT / "docs" / "images" / "stress-strain.png")
+    assert made.shape == shown.shape
+    assert abs(made - shown).mean() < 0.01
+
+
+def test_the_overview_compiles_what_lies_in_examples() -> None:
+    text = PAGES["docs/overview.md"].read_text()
     (line,) = (line for line in text.splitlines() if line.startswith("neml2-compile "))
     words = shlex.split(line)
     recipe = recipes.RECIPES["elasticity"]
