@@ -75,8 +75,9 @@ def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
         for line in (*forward, *backward)
         if line.startswith("| ") and "save" not in line and "---" not in line
     ]
-    names = ["Graph, built-in", "Graph, libtorch", "aoti_load_package", "aot_compile", "eager"]
-    gradients = ["Graph, built-in", "aot_compile", "eager"]
+    torchs = ["aoti_load_package", "aot_compile", "eager"]
+    names = ["Model, kernels", "Graph, built-in", "Graph, libtorch", *torchs]
+    gradients = ["Model, kernels", "Graph, built-in", "aot_compile", "eager"]
     assert [row[0] for row in rows] == names + gradients
     for name, *times in rows:
         assert times.count("-") == (4 if name == "eager" else 0), name

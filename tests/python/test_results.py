@@ -69,7 +69,7 @@ def test_a_plot_has_a_line_for_each_point(results: Results) -> None:
     np.testing.assert_array_equal(first.lines[1].get_ydata(), results["stress"][:, 1, 0])
     assert second.get_xlabel() == "t"
     assert results.plot("t:stress.xx", axes=first) is figure
-    with pytest.raises(UnknownNameError, match=r"did you mean 'stress\.xx'"):
+    with pytest.raises(UnknownNameError, match="did you mean 'stress"):
         results.plot("t:stress.x")
     with pytest.raises(FatalError, match="expected X:Y"):
         results.plot("stress.xx")

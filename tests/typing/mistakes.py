@@ -22,7 +22,7 @@ model.forward({"strain": strain}).stress  # error: attr-defined
 outputs, report, rest = model.evaluate({"strain": strain})  # error: misc
 model.jacobian({"strain": strain})[0]["stress"]["strain", 1, 2]  # error: index
 model.inputs[0].shape  # error: attr-defined
-model.inputs["strain"]  # error: call-overload
+model.inputs[1.5]  # error: call-overload
 model.dtype = "float32"  # error: misc
 model.options["atol"] = [1]  # error: assignment
 model.set_parameter("E")  # error: call-arg

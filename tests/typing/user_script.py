@@ -35,7 +35,10 @@ from neml2_capi import (
     UnknownNameError,
     Variable,
     drive,
+    examples,
+    experiments,
     load_model,
+    mandel,
     operator,
     register_operator,
     sweep,
@@ -44,6 +47,21 @@ from neml2_capi import (
 from neml2_capi.solvers import Newton, System
 
 Array = NDArray[Any]
+
+
+def pull(strain: Array) -> dict[str, Any]:
+    model = Model(examples.path("chaboche"))
+    model["E"] = 180e3
+    state = model.state(len(strain))
+    outputs = model(state.inputs(strain=mandel.from_voigt(strain, shear="engineering"), t=1.0))
+    state.advance(outputs)
+    print(state.copy()["stress"], mandel.to_tensor(outputs["stress"]), model.inputs["strain"].type)
+    results = experiments.tension(model, np.linspace(0, 10, 11), 0.01)
+    assert_type(results, Results)
+    results.save("pull.csv")
+    print(results.to_frame(), results.columns()["stress.xx"])
+    held = drive(model, [0.0, 1.0], {"strain": {"xx": 1e-3}}, control={"stress": "uniaxial"})
+    return dict(held)
 
 
 def load(folder: Path) -> Model:
