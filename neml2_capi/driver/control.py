@@ -24,10 +24,10 @@ NAMED = {
     "biaxial": ("zz", "yz", "xz", "xy"),
     "plane stress": ("zz", "yz", "xz"),
 }
-#: Of the greatest component of a point.
-TOLERANCE = 1e-9
-#: The strain that does not matter, which times the tangent is a stress.
-_LEAST_STRAIN = 1e-12
+#: Of the greatest component of a point; in a model of float32, as many units in its last place.
+TOLERANCE, _UNITS = 1e-9, 64
+#: The strain that does not matter, of the tolerance, which times the tangent is a stress.
+_LEAST_STRAIN = 1e-3
 _ITERATIONS, _HALVINGS = 25, 6
 #: Of a difference of inputs, in the place of a tangent.
 _DIFFERENCE = 1e-6
@@ -73,15 +73,15 @@ class Control:
         Returns the iterations of the model, (*B,). ConvergenceError where it fails at a point, or
         where components are not found; then nothing has changed but the arrays of the end.
         """
-        point = _Point(self, call, self._targets(step, fraction, call.batch))
-        point.begin(self._last)
+        points = _Points(self, call, self._targets(step, fraction, call.batch))
+        points.begin(self._last)
         for _ in range(_ITERATIONS):
-            point.evaluate()
-            if point.done.all():
-                self._last = point.state()
-                return point.iterations.reshape(call.batch)
-            point.advance()
-        raise point.failed()
+            points.evaluate()
+            if points.done.all():
+                self._last = points.state()
+                return points.iterations.reshape(call.batch)
+            points.advance()
+        raise points.failed()
 
     def _targets(self, step: int, fraction: float, batch: tuple[int, ...]) -> Array:
         targets = np.empty((*batch, len(self.forces)))
@@ -90,7 +90,7 @@ class Control:
         return targets.reshape(-1, len(self.forces))
 
 
-class _Point:
+class _Points:
     """All points of one increment: rows of strains, stresses and tangents."""
 
     def __init__(self, control: Control, call: Call, targets: Array) -> None:
@@ -123,7 +123,8 @@ class _Point:
         )
         self._good = self._strain.copy()
         self._good[:, free] = strain[:, free]
-        self._strain[:, free] = strain[:, free] + _solved(_square(tangent, free), missing)
+        step = _solved(_square(tangent, free), missing)
+        self._strain[:, free] = strain[:, free] + np.where(np.isfinite(step), step, 0.0)
 
     def evaluate(self) -> None:
         """Call the model; where it fails, go back half way to where it last converged."""
@@ -149,8 +150,10 @@ class _Point:
         self._update(self._residual - before)
         assert self._tangent is not None
         scale = np.maximum(np.abs(self._stress).max(axis=1), np.abs(self._targets).max(axis=1))
-        least = _LEAST_STRAIN * np.nan_to_num(np.abs(self._tangent).max(axis=(1, 2)), nan=0.0)
-        self.done = (np.abs(self._residual) <= (TOLERANCE * scale + least)[:, None]).all(axis=1)
+        stiffness = np.abs(self._tangent).max(axis=(1, 2))
+        scale = scale + _LEAST_STRAIN * np.where(np.isfinite(stiffness), stiffness, 0.0)
+        tolerance = max(TOLERANCE, _UNITS * float(np.finfo(self._stress.dtype).eps))
+        self.done = (np.abs(self._residual) <= (tolerance * scale)[:, None]).all(axis=1)
 
     def advance(self) -> None:
         """Take a Newton step at the points that are not done."""

@@ -80,8 +80,8 @@ def drive(
         One output, "stress", and components of it by name, with numbers over time as in `forces`;
         or a name in their place: "uniaxial" (all but xx vanish), "biaxial" (all but xx and yy),
         "plane stress" (zz, yz and xz). The same components of the input of the output's type,
-        "strain", are found, to 1e-9 of the greatest stress of a point; "stress:strain" names it
-        where there are several.
+        "strain", are found, to 1e-9 of the greatest stress of a point (1e-5 in float32);
+        "stress:strain" names it where there are several.
     parameters : mapping of str to array, optional
         Values, (*B, *base_shape), that replace stored ones in this run.
     record

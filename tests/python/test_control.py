@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,16 @@ def test_elasticity_has_poissons_contraction() -> None:
     results = experiments.tension(Model(PREBUILT / "elasticity"), TIMES, 1e-3)
     np.testing.assert_allclose(results["stress"][:, 0], 200 * RAMP, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(results["strain"][:, 1], -0.3e-3 * RAMP, rtol=1e-9, atol=1e-15)
+
+
+def test_a_model_of_single_precision_is_controlled(artifacts: Mapping[str, Path]) -> None:
+    model = Model(artifacts["elasticity_float32"], dtype="float32")
+    ramp = np.float32(RAMP)
+    results = drive(
+        model, np.float32(TIMES), {"strain": {"xx": 1e-3 * ramp}}, control={"stress": "uniaxial"}
+    )
+    np.testing.assert_allclose(results["stress"][:, 0], 200 * RAMP, rtol=1e-4)
+    np.testing.assert_allclose(results["strain"][:, 1], -0.3e-3 * RAMP, rtol=1e-4)
 
 
 def test_components_are_those_of_the_tensor() -> None:
