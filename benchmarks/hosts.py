@@ -1,4 +1,4 @@
-"""What a material costs in the programs that call it: one call, and its share of the whole job.
+"""Time a material in the programs that call it: one call, and its share of the whole job.
 
     python benchmarks/hosts.py [HOST ...] [--ccx PROGRAM]
 
@@ -56,7 +56,7 @@ open("report.json", "w").write(json.dumps([calls, points, spent]))
 
 
 class Job(NamedTuple):
-    """What a job took, in seconds."""
+    """Times of a job, in seconds."""
 
     calls: int
     points: int

@@ -15,18 +15,19 @@ import numpy as np
 import simcoon
 from numpy.typing import NDArray
 
-from neml2_capi import ConvergenceError, Model
+from neml2_capi import ConvergenceError, Model, mandel
 
 Array = NDArray[np.float64]
 
-# From the order of simcoon to 11, 22, 33, 23, 13, 12, which is its own inverse.
-TURNED = [0, 1, 2, 5, 4, 3]
-SHEAR = np.sqrt([1, 1, 1, 2, 2, 2])
 PRIMED = 1e-9  # seconds, of the call that asks for the tangent alone
 
 
-def mandel(strain: Array) -> Array:
-    return np.asarray((strain / SHEAR)[TURNED])
+def of_strain(strain: Array) -> Array:
+    return mandel.from_voigt(strain, shear="engineering", order="abaqus")
+
+
+def of_stress(stress: Array) -> Array:
+    return mandel.to_voigt(stress, shear="tensor", order="abaqus")
 
 
 class Law(simcoon.PythonUMAT):  # type: ignore[misc]
@@ -46,8 +47,8 @@ class Law(simcoon.PythonUMAT):  # type: ignore[misc]
     ) -> tuple[Array, ...]:
         step = DTime or PRIMED
         inputs: dict[str, Array] = {
-            "strain": mandel(Etot + DEtot),
-            "strain~1": mandel(Etot),
+            "strain": of_strain(Etot + DEtot),
+            "strain~1": of_strain(Etot),
             "t": np.array(Time + step),
             "t~1": np.array(Time),
         }
@@ -60,8 +61,8 @@ class Law(simcoon.PythonUMAT):  # type: ignore[misc]
             outputs, tangents = self.model.jacobian(inputs)
         except ConvergenceError as error:
             raise simcoon.StepCut(float(error.report["suggested_cut"])) from error
-        stress = outputs["stress"][TURNED] / SHEAR
-        tangent = tangents["stress"]["strain"][np.ix_(TURNED, TURNED)] / np.outer(SHEAR, SHEAR)
+        stress = of_stress(outputs["stress"])
+        tangent = of_stress(of_stress(tangents["stress"]["strain"]).T).T
         state = np.concatenate([np.ravel(outputs[name]) for _, name, _ in self.states])
         work = given["Wm"] + np.array([(given["sigma"] + stress) @ DEtot / 2, 0, 0, 0])
         return stress, tangent, state, work

@@ -180,7 +180,7 @@ def _found(model: Model, control: dict[str, Any] | None) -> list[str]:
 
 
 def _control(node: Node, model: Model, times: Array) -> dict[str, Any] | None:
-    """What drive() takes."""
+    """Read the table [control], as drive() takes it."""
     entries = node.table()
     if not entries:
         return None

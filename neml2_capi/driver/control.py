@@ -64,7 +64,7 @@ class Control:
 
     @property
     def derivatives(self) -> dict[str, dict[str, bool]]:
-        """What a call must give, as Model.bind() takes it."""
+        """Derivatives that a call must give, as Model.bind() takes them."""
         return {self.output.name: {self.input.name: True}} if self._has_tangent else {}
 
     def solve(self, call: Call, step: int, fraction: float) -> Array:

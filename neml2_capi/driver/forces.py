@@ -12,7 +12,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label, Tensor, as_numpy, wrap
+from neml2_capi._ffi.tensor import Array, Label, Tensor, as_numpy, common_batch, wrap
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable
@@ -119,14 +119,7 @@ class Parts:
         #: By component: its number in row-major order, by what it is stored times, and its force.
         self.parts = parts_of(label, values, variable, clock)
         forces = [force for _, _, force in self.parts.values()]
-        try:
-            self.batch = np.broadcast_shapes(*(force.batch for force in forces))
-        except ValueError:
-            raise label.refuse(
-                f"has components whose batches {[force.batch for force in forces]} do not "
-                "broadcast",
-                lib.NEML2_ERROR_SHAPE,
-            ) from None
+        self.batch = common_batch((force.label, force.batch) for force in forces)
         self.constant = all(force.constant for force in forces)
         self.kind = next((force.kind for force in forces if force.kind), None)
 
@@ -148,26 +141,21 @@ def parts_of(
             full = [f"{variable.name}.{component}" for component in known]
             raise unknown_name("component", f"{variable.name}.{name}", full)
         part = Label(label.kind, f"{variable.name}.{name}")
-        found[name] = (*known[name], scalar(part, value, variable.dtype, clock))
+        found[name] = (*known[name], _over_time(part, value, (), variable.dtype, clock))
     return found
-
-
-def scalar(label: Label, value: Any, dtype: str, clock: Table) -> Force:
-    """A number over time."""
-    return (
-        Function(label, value, (), clock)
-        if callable(value)
-        else Table(label, value, (), dtype, clock.steps)
-    )
 
 
 def force(label: Label, value: Any, variable: Variable, clock: Table) -> Force:
     """`value` as it is prescribed for a variable."""
     if isinstance(value, Mapping):
         return Parts(label, value, variable, clock)
+    return _over_time(label, value, variable.point_shape, variable.dtype, clock)
+
+
+def _over_time(label: Label, value: Any, shape: Shape, dtype: str, clock: Table) -> Force:
     if callable(value):
-        return Function(label, value, variable.point_shape, clock)
-    return Table(label, value, variable.point_shape, variable.dtype, clock.steps)
+        return Function(label, value, shape, clock)
+    return Table(label, value, shape, dtype, clock.steps)
 
 
 def clock(times: Any) -> Table:

@@ -152,7 +152,7 @@ class Results(Mapping[str, Any]):
         return diagrams[0][0].figure
 
     def without(self, names: Iterable[str]) -> Results:
-        """The same without some of the arrays.
+        """Leave some of the arrays out.
 
         Parameters
         ----------
