@@ -1,10 +1,10 @@
 #include "capi/tensor/views.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/tensor/blocks.h"
 
 namespace neml2_capi {
 
@@ -54,36 +54,42 @@ Tensor side_by_side(const Vector<Tensor>& parts) {
   return joined;
 }
 
+namespace {
+
+std::vector<Group> groups_of(const std::vector<Dims>& shapes, std::int64_t& size) {
+  std::vector<Group> groups;
+  size = 0;
+  for (const Dims& shape : shapes) {
+    groups.push_back({size, shape.first(shape.size() - 1).product(), shape.back()});
+    size += shape.product();
+  }
+  return groups;
+}
+
+}  // namespace
+
 Tensor matrix_of(const Vector<Tensor>& blocks, const std::vector<Dims>& rows, const std::vector<Dims>& columns) {
-  const auto size_of = [](const std::vector<Dims>& groups) {
-    std::int64_t size = 0;
-    for (const Dims& group : groups) size += group.product();
-    return size;
-  };
-  const std::int64_t points = blocks.front().sizes()[0], height = size_of(rows), width = size_of(columns);
+  std::int64_t height = 0, width = 0;
+  const std::vector<Group> down = groups_of(rows, height), across = groups_of(columns, width);
+  const std::int64_t points = blocks.front().sizes()[0];
   Tensor matrix = Tensor::zeros(blocks.front().dtype(), {points, height, width});
   const std::int64_t item = matrix.itemsize();
-  std::int64_t top = 0;
-  for (std::size_t i = 0; i < rows.size(); top += rows[i++].product()) {
-    std::int64_t left = 0;
-    for (std::size_t j = 0; j < columns.size(); left += columns[j++].product()) {
-      const Tensor block = blocks[i * columns.size() + j].row_major();
-      const std::int64_t m = columns[j].back(), sites = columns[j].product() / std::max<std::int64_t>(m, 1);
-      const bool own_rows = sites > 1 && rows[i].size() > 1;
-      const std::int64_t n = own_rows ? rows[i].back() : rows[i].product();
-      if (block.numel() != points * std::max(sites, std::int64_t{1}) * n * m)
+  std::size_t next = 0;
+  for (const Group& row : down)
+    for (const Group& column : across) {
+      const Tensor block = blocks[next++].row_major();
+      const std::int64_t size = block_size(row, column);
+      if (block.numel() != points * size)
         throw Error(NEML2_ERROR_ARTIFACT, "matrix",
                     join("A package returns a block of ", block.numel(), " derivatives for ", points,
-                         " points, which have ", rows[i].product(), " by ", columns[j].product(), "."));
-      const char* from = block.data_as<const char>();
-      for (std::int64_t p = 0; p < points; ++p)
-        for (std::int64_t s = 0; s < sites; ++s)
-          for (std::int64_t r = 0; r < n; ++r, from += m * item)
-            std::memcpy(matrix.data_as<char>() +
-                            ((p * height + top + (own_rows ? s * n : 0) + r) * width + left + s * m) * item,
-                        from, static_cast<std::size_t>(m * item));
+                         " points, which have ", row.size(), " by ", column.size(), "."));
+      for (const SubMatrix& part : sub_matrices(row, column))
+        for (std::int64_t p = 0; p < points; ++p)
+          for (std::int64_t r = 0; r < part.rows; ++r)
+            std::memcpy(matrix.data_as<char>() + ((p * height + part.row + r) * width + part.column) * item,
+                        block.data_as<const char>() + (p * size + part.at + r * part.stride) * item,
+                        static_cast<std::size_t>(part.columns * item));
     }
-  }
   return matrix;
 }
 
