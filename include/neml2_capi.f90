@@ -108,13 +108,14 @@ module neml2_capi
 
   public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
   public :: neml2_scheduler
-  public :: neml2_operator, neml2_operator_call
+  public :: neml2_operator, neml2_operator_call, neml2_interrupt
   ! begin generated: public
   public :: neml2_version, neml2_error_cause, neml2_abi_version, neml2_error_status, neml2_error_count
   public :: neml2_error_message, neml2_error_subject, neml2_get_error_message, neml2_get_error_subject
   public :: neml2_error_record, neml2_error_get, neml2_log_count, neml2_log_next, neml2_log_level_set
-  public :: neml2_log_level_get, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
-  public :: neml2_stream_set, neml2_operator_register, neml2_operator_unregister, neml2_source_describe
+  public :: neml2_log_level_get, neml2_interrupt_set, neml2_libtorch_suggest, neml2_libtorch_open
+  public :: neml2_operator_declare, neml2_stream_set, neml2_operator_register, neml2_operator_unregister
+  public :: neml2_source_describe
   ! end generated
 
   ! begin generated: constants
@@ -134,6 +135,7 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_runtime = -9
   integer(int32), parameter, public :: neml2_error_memory = -10
   integer(int32), parameter, public :: neml2_error_internal = -11
+  integer(int32), parameter, public :: neml2_error_interrupted = -12
 
   ! Cause of a failure that a program may cure, where the status alone does not tell it.
   integer(int32), parameter, public :: neml2_cause_none = 0
@@ -174,16 +176,17 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_unknown = 3
 
   ! Role of an array in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
-  ! neml2_input read; every input must be bound when the call runs neml2_output written, if it is bound. It may be the
-  ! very array of an input, with the same stride, or one that overlaps no other: arrays of one stride may interleave,
-  ! those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points
-  ! that succeeded, so that a step that is tried again must begin from a saved copy. neml2_parameter read in place of
-  ! the stored value, in this call only: one for all points or one for each neml2_tangent read: the direction of an
-  ! input; zero where it is not bound neml2_jvp written: the derivative of an output along the tangents, see
-  ! neml2_model_jvp(). Through an implicit model it costs about one more Newton step; in a call that binds derivative
-  ! blocks, too, it is their product, the same up to round-off. neml2_cotangent read: that of an output; zero where it
-  ! is not bound neml2_adjoint written: that of an input, see neml2_model_vjp(). With a point stride of 0 it is the sum
-  ! over all points that did not fail. neml2_parameter_adjoint the same of a parameter
+  ! neml2_input read; every input must be bound when the call runs. The name of an unknown that is no input is taken,
+  ! too, as NEML2's runtime takes a guess of it, and not read: a predictor gives it. neml2_output written, if it is
+  ! bound. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays of one
+  ! stride may interleave, those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is
+  ! changed for the points that succeeded, so that a step that is tried again must begin from a saved copy.
+  ! neml2_parameter read in place of the stored value, in this call only: one for all points or one for each
+  ! neml2_tangent read: the direction of an input; zero where it is not bound neml2_jvp written: the derivative of an
+  ! output along the tangents, see neml2_model_jvp(). Through an implicit model it costs about one more Newton step; in
+  ! a call that binds derivative blocks, too, it is their product, the same up to round-off. neml2_cotangent read: that
+  ! of an output; zero where it is not bound neml2_adjoint written: that of an input, see neml2_model_vjp(). With a
+  ! point stride of 0 it is the sum over all points that did not fail. neml2_parameter_adjoint the same of a parameter
   integer(int32), parameter, public :: neml2_tangent = 4
   integer(int32), parameter, public :: neml2_jvp = 5
   integer(int32), parameter, public :: neml2_cotangent = 6
@@ -503,6 +506,12 @@ module neml2_capi
       type(neml2_operator_call), intent(inout) :: arguments
       integer(int32), intent(out) :: stat
     end subroutine
+  end interface
+
+  abstract interface
+    ! A function of yours: shall an evaluation end?
+    logical function neml2_interrupt()
+    end function
   end interface
 
   ! How an array of any rank lies in memory.
@@ -1235,6 +1244,11 @@ module neml2_capi
       integer(int64), value :: capacity
       integer(int64), intent(inout), optional :: needed
     end function
+    integer(int32) function c_interrupt_set(asked, context) bind(c, name="neml2_interrupt_set")
+      import
+      type(c_funptr), value :: asked
+      type(c_ptr), value :: context
+    end function
   ! end generated
   end interface
 
@@ -1450,6 +1464,33 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine neml2_log_level_get
+  ! end generated
+
+  ! ------------------------------------------------------------------------------------------
+  ! Interrupting
+  ! ------------------------------------------------------------------------------------------
+
+  ! Passes the question on to the function in Fortran.
+  function ask_host(context) result(answer) bind(c)
+    type(c_ptr), value :: context
+    integer(int32) :: answer
+    procedure(neml2_interrupt), pointer :: asked
+    call c_f_procpointer(transfer(context, c_null_funptr), asked)
+    answer = merge(1_int32, 0_int32, asked())
+  end function ask_host
+
+  ! begin generated: interrupting
+  ! Set the function that long evaluations ask, on the threads that evaluate, whether to end with neml2_error_interrupted:
+  ! one of a module, not one that another procedure contains.
+  subroutine neml2_interrupt_set(asked, stat, errmsg)
+    procedure(neml2_interrupt) :: asked
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_interrupt_set(c_funloc(ask_host), transfer(c_funloc(asked), c_null_ptr))
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_interrupt_set
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
@@ -4831,7 +4872,7 @@ contains
   end subroutine solve_matvec
 
   ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
-  ! it all is well but where the residual is not finite. `iterations` is for the report.
+  ! it a point far above the tolerances of the model failed. `iterations` is for the report.
   subroutine solve_accept(self, u, stat, errmsg, status, iterations)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -5158,3 +5199,316 @@ contains
   end function reversed
 
 end module neml2_capi
+
+! --------------------------------------------------------------------------------------------
+! Symmetric tensors as NEML2 stores them, from and to the forms that others have
+!
+!     use neml2_mandel, only: from_voigt, to_voigt
+!     mandel = from_voigt(strain, shear="engineering", order="abaqus")
+!
+! Mandel notation is xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy. Each function takes one tensor, or many whose points
+! are the last axis. `shear` is "tensor" for components of the tensor, as of a stress, or "engineering" for twice these,
+! as of a strain. `order` is "voigt" for shears yz, xz, xy, the default, or "abaqus" for xy, xz, yz, also of LS-DYNA and
+! CalculiX. What is neither ends the program.
+! --------------------------------------------------------------------------------------------
+module neml2_mandel
+  use, intrinsic :: iso_fortran_env, only: real64
+  implicit none(type, external)
+  private
+  public :: from_tensor, to_tensor, from_voigt, to_voigt
+
+  real(real64), parameter :: root = sqrt(2.0_real64)
+  real(real64), parameter :: factor(6) = [1.0_real64, 1.0_real64, 1.0_real64, root, root, root]
+  integer, parameter :: row(6) = [1, 2, 3, 2, 1, 1], column(6) = [1, 2, 3, 3, 3, 2]
+
+  ! The Mandel vector (6[, n]) of tensors (3, 3[, n]); of those that are not symmetric, that of the symmetric part.
+  interface from_tensor
+    procedure :: from_one_tensor, from_tensors
+  end interface
+  ! The symmetric tensors (3, 3[, n]) of Mandel vectors (6[, n]).
+  interface to_tensor
+    procedure :: to_one_tensor, to_tensors
+  end interface
+  ! The Mandel vectors (6[, n]) of six components (6[, n]).
+  interface from_voigt
+    procedure :: from_one_voigt, from_voigts
+  end interface
+  ! The six components (6[, n]) of Mandel vectors (6[, n]).
+  interface to_voigt
+    procedure :: to_one_voigt, to_voigts
+  end interface
+
+contains
+
+  pure function from_one_tensor(tensor) result(mandel)
+    real(real64), intent(in) :: tensor(3, 3)
+    real(real64) :: mandel(6)
+    integer :: i
+    mandel = [(factor(i) * (tensor(row(i), column(i)) + tensor(column(i), row(i))) / 2, i=1, 6)]
+  end function from_one_tensor
+
+  pure function from_tensors(tensors) result(mandel)
+    real(real64), intent(in) :: tensors(:, :, :)
+    real(real64) :: mandel(6, size(tensors, 3))
+    integer :: p
+    do p = 1, size(tensors, 3)
+      mandel(:, p) = from_one_tensor(tensors(:, :, p))
+    end do
+  end function from_tensors
+
+  pure function to_one_tensor(mandel) result(tensor)
+    real(real64), intent(in) :: mandel(6)
+    real(real64) :: tensor(3, 3)
+    integer :: i
+    do i = 1, 6
+      tensor(row(i), column(i)) = mandel(i) / factor(i)
+      tensor(column(i), row(i)) = mandel(i) / factor(i)
+    end do
+  end function to_one_tensor
+
+  pure function to_tensors(mandel) result(tensors)
+    real(real64), intent(in) :: mandel(:, :)
+    real(real64) :: tensors(3, 3, size(mandel, 2))
+    integer :: p
+    do p = 1, size(mandel, 2)
+      tensors(:, :, p) = to_one_tensor(mandel(:, p))
+    end do
+  end function to_tensors
+
+  pure function from_one_voigt(voigt, shear, order) result(mandel)
+    real(real64), intent(in) :: voigt(6)
+    character(*), intent(in) :: shear
+    character(*), intent(in), optional :: order
+    real(real64) :: mandel(6)
+    mandel = voigt(places(order)) * factor / doubled(shear)
+  end function from_one_voigt
+
+  pure function from_voigts(voigt, shear, order) result(mandel)
+    real(real64), intent(in) :: voigt(:, :)
+    character(*), intent(in) :: shear
+    character(*), intent(in), optional :: order
+    real(real64) :: mandel(6, size(voigt, 2))
+    integer :: p
+    do p = 1, size(voigt, 2)
+      mandel(:, p) = from_one_voigt(voigt(:, p), shear, order)
+    end do
+  end function from_voigts
+
+  pure function to_one_voigt(mandel, shear, order) result(voigt)
+    real(real64), intent(in) :: mandel(6)
+    character(*), intent(in) :: shear
+    character(*), intent(in), optional :: order
+    real(real64) :: voigt(6)
+    voigt(places(order)) = mandel * doubled(shear) / factor
+  end function to_one_voigt
+
+  pure function to_voigts(mandel, shear, order) result(voigt)
+    real(real64), intent(in) :: mandel(:, :)
+    character(*), intent(in) :: shear
+    character(*), intent(in), optional :: order
+    real(real64) :: voigt(6, size(mandel, 2))
+    integer :: p
+    do p = 1, size(mandel, 2)
+      voigt(:, p) = to_one_voigt(mandel(:, p), shear, order)
+    end do
+  end function to_voigts
+
+  ! Positions of the components of an order in Mandel notation.
+  pure function places(order)
+    character(*), intent(in), optional :: order
+    integer :: places(6)
+    places = [1, 2, 3, 4, 5, 6]
+    if (.not. present(order)) return
+    select case (order)
+    case ("voigt")
+    case ("abaqus"); places = [1, 2, 3, 6, 5, 4]
+    case default; error stop "neml2_mandel: order must be 'voigt' or 'abaqus'"
+    end select
+  end function places
+
+  ! By what components of the tensor are multiplied.
+  pure function doubled(shear)
+    character(*), intent(in) :: shear
+    real(real64) :: doubled(6)
+    doubled = 1
+    select case (shear)
+    case ("tensor")
+    case ("engineering"); doubled(4:) = 2
+    case default; error stop "neml2_mandel: shear must be 'tensor' or 'engineering'"
+    end select
+  end function doubled
+end module neml2_mandel
+
+! --------------------------------------------------------------------------------------------
+! The history of points, carried from step to step: what a model reads as `x~1` of its own outputs and of the forces
+!
+!     use neml2_history, only: neml2_state
+!     type(neml2_state) :: state
+!
+!     call state%create(model, n)
+!     call state%bind(evaluation)                    ! and bind what has no history yourself
+!     do step = 1, steps
+!       strain => state%now("strain")                ! (6, n): to be written for a force, and read for an output
+!       strain = ...
+!       call evaluation%run(n, stat)                 ! as often as the host iterates
+!       call state%advance()                         ! at the end of the step: what is now becomes old
+!     end do
+!
+! All begins at zero. The arrays are the state's, and stay where they are until it is freed, after the last run. A step
+! that failed moves nothing, and may be tried again. What is wrong ends the program with a message.
+! --------------------------------------------------------------------------------------------
+module neml2_history
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use neml2_capi, only: neml2_call, neml2_float64, neml2_input, neml2_model, neml2_output
+  implicit none(type, external)
+  private
+  public :: neml2_state
+
+  type :: carried
+    character(:), allocatable :: name
+    logical :: is_output = .false.
+    logical :: is_read(0:9) = .false. ! by age
+    real(real64), pointer :: values(:, :, :) => null() ! (size, n, 0:ages); 0 is now
+  end type carried
+
+  type :: neml2_state
+    private
+    type(carried), allocatable :: items(:)
+  contains
+    procedure :: create
+    procedure :: bind
+    procedure :: now
+    procedure :: old
+    procedure :: advance
+    procedure :: free
+  end type neml2_state
+
+contains
+
+  ! Make the history of `n` points of a model of real64, at zero.
+  subroutine create(self, model, n)
+    class(neml2_state), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    integer, intent(in) :: n
+    character(:), allocatable :: name
+    integer(int64), allocatable :: extents(:)
+    integer(int64) :: count, index, input, age, output, current
+    integer(int32) :: dtype
+    integer :: k
+    call self%free()
+    allocate (self%items(0))
+    call model%history_count(count)
+    do index = 1, count
+      call model%history_info(index, input, age=age, output=output, current=current)
+      if (output < 1 .and. current < 1) cycle ! the model says nothing of its value now
+      if (output > 0) call model%variable_name(neml2_output, output, name)
+      if (output < 1) call model%variable_name(neml2_input, current, name)
+      call model%variable_shape(neml2_input, input, extents)
+      call model%variable_dtype(neml2_input, input, dtype)
+      if (dtype /= neml2_float64) error stop "neml2_state: the history of '"//name//"' is not of real64; carry it yourself"
+      k = position_of(self, name)
+      if (k == 0) then
+        self%items = [self%items, carried(name, output > 0)]
+        k = size(self%items)
+      end if
+      associate (item => self%items(k))
+        if (age > ubound(item%is_read, 1)) error stop "neml2_state: '"//name//"' is remembered for more steps than it holds"
+        item%is_read(age) = .true.
+        if (associated(item%values)) then
+          if (age <= ubound(item%values, 3)) cycle
+          deallocate (item%values)
+        end if
+        allocate (item%values(product(extents), n, 0:age), source=0.0_real64)
+      end associate
+    end do
+  end subroutine create
+
+  ! Bind all that has a history, now and before.
+  subroutine bind(self, evaluation)
+    class(neml2_state), intent(in) :: self
+    class(neml2_call), intent(in) :: evaluation
+    real(real64), pointer :: values(:, :)
+    character(12) :: suffix
+    integer :: k, age
+    do k = 1, size(self%items)
+      do age = 0, ubound(self%items(k)%values, 3)
+        values => self%items(k)%values(:, :, age)
+        suffix = ""
+        if (age > 0) write (suffix, "(a, i0)") "~", age
+        if (age == 0 .and. self%items(k)%is_output) then
+          call evaluation%bind_output(self%items(k)%name, values)
+        else if (age == 0 .or. self%items(k)%is_read(age)) then
+          call evaluation%bind_input(self%items(k)%name//trim(suffix), values)
+        end if
+      end do
+    end do
+  end subroutine bind
+
+  ! The values of `x` now, (size, n).
+  function now(self, name) result(values)
+    class(neml2_state), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), pointer :: values(:, :)
+    values => self%items(known(self, name))%values(:, :, 0)
+  end function now
+
+  ! The values of `x` at the step before, or `age` steps before: to begin elsewhere than at zero.
+  function old(self, name, age) result(values)
+    class(neml2_state), intent(in) :: self
+    character(*), intent(in) :: name
+    integer, intent(in), optional :: age
+    real(real64), pointer :: values(:, :)
+    integer :: k, steps
+    k = known(self, name)
+    steps = 1
+    if (present(age)) steps = age
+    if (steps < 1 .or. steps > ubound(self%items(k)%values, 3)) &
+      error stop "neml2_state: the model does not remember '"//name//"' for so many steps"
+    values => self%items(k)%values(:, :, steps)
+  end function old
+
+  ! Make what is now old.
+  subroutine advance(self)
+    class(neml2_state), intent(inout) :: self
+    integer :: k, age
+    do k = 1, size(self%items)
+      do age = ubound(self%items(k)%values, 3), 1, -1
+        self%items(k)%values(:, :, age) = self%items(k)%values(:, :, age - 1)
+      end do
+    end do
+  end subroutine advance
+
+  ! Free the arrays.
+  subroutine free(self)
+    class(neml2_state), intent(inout) :: self
+    integer :: k
+    if (.not. allocated(self%items)) return
+    do k = 1, size(self%items)
+      if (associated(self%items(k)%values)) deallocate (self%items(k)%values)
+    end do
+    deallocate (self%items)
+  end subroutine free
+
+  ! Position of a name among the items, or 0.
+  pure integer function position_of(self, name) result(k)
+    class(neml2_state), intent(in) :: self
+    character(*), intent(in) :: name
+    do k = size(self%items), 1, -1
+      if (self%items(k)%name == name) return
+    end do
+  end function position_of
+
+  integer function known(self, name) result(k)
+    class(neml2_state), intent(in) :: self
+    character(*), intent(in) :: name
+    character(:), allocatable :: names
+    integer :: i
+    k = position_of(self, name)
+    if (k > 0) return
+    names = ""
+    do i = 1, size(self%items)
+      names = names//" "//self%items(i)%name
+    end do
+    error stop "neml2_state: there is no '"//name//"'; there are:"//names
+  end function known
+end module neml2_history

@@ -61,6 +61,7 @@
  *   Devices             models and graphs on CUDA
  *   Schedulers          models whose points are spread over several devices, or processes over those of a node
  *   Log                 what the solvers and the loader have to tell: Newton's history, for example
+ *   Interrupting        end a long evaluation, at Ctrl-C for example
  *
  * Sections that are marked as experimental, and the runtime TENSORS, may change in any release.
  *
@@ -104,7 +105,8 @@
  *
  * Errors      The fatal statuses that it can return, without their prefix NEML2_ERROR_. Any function but those that
  *             cannot fail can return three more, which are not repeated: ARGUMENT for a NULL where something is
- *             needed or a value out of its bounds, MEMORY, and INTERNAL, which is a defect.
+ *             needed or a value out of its bounds, MEMORY, and INTERNAL, which is a defect. Where the host has set
+ *             neml2_interrupt_set(), what evaluates can return INTERRUPTED.
  * Threads     `any`: any number of threads may call it at once, also with the same handle; results are the same as
  *             one after another. `one`: a handle of this kind (a call, a solve, a report, a tensor that is written)
  *             belongs to one thread at a time; threads with a handle each do not meet. Nothing may run on a handle
@@ -165,7 +167,8 @@ enum {
   NEML2_ERROR_UNSUPPORTED = -8, /**< a schema, operator, device or instruction set that is not supported */
   NEML2_ERROR_RUNTIME = -9,     /**< a compiled package reported an error */
   NEML2_ERROR_MEMORY = -10,     /**< out of memory */
-  NEML2_ERROR_INTERNAL = -11    /**< a defect of this library */
+  NEML2_ERROR_INTERNAL = -11,   /**< a defect of this library */
+  NEML2_ERROR_INTERRUPTED = -12 /**< the host ended the evaluation: see neml2_interrupt_set() */
 };
 
 /** Cause of a failure that a program may cure, where the status alone does not tell it. */
@@ -434,7 +437,8 @@ NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model)
 
 /** Role of an array in a call: a variable, by its kind NEML2_INPUT, NEML2_OUTPUT or NEML2_PARAMETER, or one of these.
  *
- *  NEML2_INPUT       read; every input must be bound when the call runs
+ *  NEML2_INPUT       read; every input must be bound when the call runs. The name of an unknown that is no input is
+ *                    taken, too, as NEML2's runtime takes a guess of it, and not read: a predictor gives it.
  *  NEML2_OUTPUT      written, if it is bound. It may be the very array of an input, with the same stride, or one that
  *                    overlaps no other: arrays of one stride may interleave, those of unequal strides must lie apart.
  *                    An output over its own history (`x` over `x~1`) is changed for the points that succeeded, so that
@@ -829,9 +833,10 @@ NEML2_CAPI int32_t neml2_system_jacobian(double a[], neml2_system *system, const
 NEML2_CAPI int32_t neml2_system_matvec(double y[], neml2_system *system, const double u[], const double v[]);
 
 /** Accept `u` as the solution, once per system. `status` says for each point NEML2_OK, NEML2_NOT_CONVERGED or
- *  NEML2_SINGULAR; NULL: all is well but where the residual is not finite, which is NEML2_NOT_CONVERGED; the outputs
- *  of points that failed are as in neml2_model_forward(). `iterations` (or NULL: 0) is for the report. The residual
- *  is evaluated once more, for the norms in the report.
+ *  NEML2_SINGULAR; NULL: the tolerances of the model decide (its options atol and rtol, from neml2_system_guess()
+ *  on), and a point a thousand times above both is NEML2_NOT_CONVERGED. The outputs of points that failed are as in
+ *  neml2_model_forward(). `iterations` (or NULL: 0) is for the report. The residual is evaluated once more, for the
+ *  norms in the report.
  *  Errors: UNSUPPORTED, RUNTIME. Threads: one. */
 NEML2_CAPI int32_t neml2_system_accept(neml2_system *system, const double u[], const int32_t status[],
                                        const int32_t iterations[]);
@@ -1244,6 +1249,31 @@ NEML2_CAPI int32_t neml2_log_count(int64_t *out);
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_log_next(int32_t *level, const char **channel, char *buffer, int64_t capacity,
                                   int64_t *needed);
+
+/* ---------------------------------------------------------------------------------------------
+ * Interrupting
+ *
+ * A host that wants to end a long evaluation, at Ctrl-C for example, lets the library ask it:
+ *
+ *     static volatile sig_atomic_t stop;
+ *     static void on_signal(int number) { stop = number; }
+ *     static int32_t asked(void *context) { return stop; }
+ *
+ *     signal(SIGINT, on_signal);
+ *     neml2_interrupt_set(asked, NULL);
+ *     status = neml2_call_run(call, npoints);   // NEML2_ERROR_INTERRUPTED within a second of the signal
+ * ------------------------------------------------------------------------------------------- */
+
+/** A function of yours that returns 0 to go on and anything else to end the evaluation. A number from
+ *  NEML2_CAUSE_OF_HOST on becomes the cause of the error. */
+typedef int32_t (*neml2_interrupt_fn)(void *context);
+
+/** Set the function that evaluations of the whole process ask, or none for NULL. It runs on the threads that evaluate,
+ *  never on those of the library, ten times a second at most, and may not evaluate itself. An evaluation that it ends
+ *  returns INTERRUPTED: what it wrote to arrays is incomplete, and the model and its calls stay usable. It is asked
+ *  between blocks of points and between Newton iterations, not within one run of a package.
+ *  Errors: none more. Threads: any. */
+NEML2_CAPI int32_t neml2_interrupt_set(neml2_interrupt_fn asked, void *context);
 
 #ifdef __cplusplus
 }

@@ -385,6 +385,7 @@ class ConstArray {
       static_assert(std::is_lvalue_reference_v<Values> || detail::is_view<Plain>,
                     "a temporary is gone before it is used: give it a name");
       assign(detail::first_number(values), detail::count_numbers(values));
+      item_ = static_cast<int64_t>(sizeof(detail::Item<Values>) / sizeof(detail::Number<Values>));
     }
   }
 
@@ -396,6 +397,9 @@ class ConstArray {
   /** How many numbers there are. */
   int64_t size() const noexcept { return size_; }
 
+  /** How many numbers one item has, of a container of std::array or of built-in arrays; else 1. */
+  int64_t item_size() const noexcept { return item_; }
+
  private:
   template <class T>
   void assign(T* data, std::size_t size) {
@@ -406,7 +410,7 @@ class ConstArray {
 
   const void* data_ = nullptr;
   int32_t dtype_ = 0;
-  int64_t size_ = 0;
+  int64_t size_ = 0, item_ = 1;
 };
 
 /** An array of the host that the library writes. */
@@ -1166,6 +1170,13 @@ class Model {
     return detail::inspected(neml2_model_variable_inspect, get(), kind, index).name;
   }
 
+  /* NEML2's runtime takes an input of an unknown's name as a guess, which its predictor replaces. */
+  bool is_replaced_guess(const std::string& name) const {
+    int64_t index = 0;
+    return neml2_model_variable_find(&index, get(), NEML2_INPUT, name.c_str()) == NEML2_ERROR_NAME &&
+           neml2_model_variable_find(&index, get(), NEML2_UNKNOWN, name.c_str()) == NEML2_OK;
+  }
+
   Variable variable(int32_t kind, int64_t index) const {
     const neml2_variable_info of = detail::inspected(neml2_model_variable_inspect, get(), kind, index);
     return {of.name, of.type, of.dtype, Shape(of.shape, of.shape + of.ndim), of.sub_ndim};
@@ -1341,7 +1352,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   /* What an array is bound to, and once it is, the points that it holds. */
   struct Place {
     std::string role, name;
-    int64_t point_size, points = unlimited;
+    int64_t point_size, points = unlimited, value_size = 1; /* a value is what a point has at one site */
   };
 
   static const char* report_name(int32_t kind) {
@@ -1366,8 +1377,11 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   /* What is only read is not written, whatever its type says. */
   Call& bind_variable(int32_t role, const std::string& name, const ConstArray& array, int64_t stride) {
     const Role as = role_of(role);
+    if (role == NEML2_INPUT && model_.is_replaced_guess(name)) return *this;
     const Variable found = model_.variable(as.kind, name); /* with its whole name, that of a parameter too */
-    return bind({as.name, found.name, found.size()}, array, stride, [&](int64_t distance) {
+    Place place{as.name, found.name, found.size()};
+    place.value_size = detail::product(Shape(found.shape.begin() + found.sub_ndim, found.shape.end()));
+    return bind(std::move(place), array, stride, [&](int64_t distance) {
       void* data = const_cast<void*>(array.data());
       return neml2_call_bind(get(), role, name.c_str(), data, array.dtype(), distance);
     });
@@ -1399,6 +1413,11 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
                   "The array of " + place.role + " '" + place.name + "' holds not one point: one has " +
                       std::to_string(place.point_size) + " values, and the array has " + std::to_string(array.size()) +
                       ".");
+    if (stride == dense && array.item_size() > 1 && array.item_size() % std::max<int64_t>(place.value_size, 1) != 0)
+      throw Error(NEML2_ERROR_SHAPE, place.name,
+                  "One value of " + place.role + " '" + place.name + "' has " + std::to_string(place.value_size) +
+                      " numbers, and one item of the array " + std::to_string(array.item_size()) +
+                      ". Give an array of such values, or a point stride.");
     extents_.reserve(extents_.size() + 1);
     detail::checked(function(distance));
     extents_.erase(std::remove_if(extents_.begin(), extents_.end(),
@@ -1420,6 +1439,105 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   Model model_;
   std::vector<Place> extents_; /* the shortest first */
+};
+
+/** The history of points, carried from step to step: what a model reads as `x~1` of its own outputs and of the forces.
+ *
+ *     neml2::State state(model, npoints);
+ *     state.bind(call);                            // and bind what has no history yourself
+ *     for (const Step& step : steps) {
+ *       std::copy(step.strain.begin(), step.strain.end(), state["strain"].begin());
+ *       call.run_or_throw(npoints);                // as often as the host iterates
+ *       use(state["stress"]);
+ *       state.advance();                           // at the end of the step: what is now becomes old
+ *     }
+ *
+ *  All begins at zero. The arrays are the state's, and stay where they are while it lives: longer than the call is run.
+ *  A step that failed moves nothing, and may be tried again. NEML2_ERROR_DTYPE where the history is not of doubles. */
+class State {
+ public:
+  State(const Model& model, int64_t npoints) {
+    const auto inputs = model.inputs();
+    const auto find = [&](const std::string& name) {
+      return *std::find_if(inputs.begin(), inputs.end(), [&](const Variable& v) { return v.name == name; });
+    };
+    for (const History& history : model.histories()) {
+      const std::string& name = history.output.empty() ? history.current : history.output;
+      if (name.empty()) continue; /* the model says nothing of its value now */
+      const Variable old = find(history.input);
+      if (old.dtype != NEML2_FLOAT64)
+        throw Error(NEML2_ERROR_DTYPE, name,
+                    "The history of '" + name + "' is " + detail::name_of(old.dtype) +
+                        ", and a State holds float64: carry it yourself.");
+      Carried& carried = of(name);
+      carried.is_output = !history.output.empty();
+      carried.values.resize(std::max(carried.values.size(), static_cast<std::size_t>(history.age) + 1));
+      for (auto& values : carried.values) values.resize(static_cast<std::size_t>(old.size() * npoints));
+      carried.inputs.resize(carried.values.size());
+      carried.inputs[static_cast<std::size_t>(history.age)] = history.input;
+    }
+  }
+
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  State(State&&) = default;
+  State& operator=(State&&) = default;
+
+  /** Bind all that has a history, now and before. */
+  void bind(Call& call) {
+    for (auto& [name, carried] : carried_) {
+      if (carried.is_output)
+        call.bind_output(name, carried.values[0]);
+      else
+        call.bind_input(name, carried.values[0]);
+      for (std::size_t age = 1; age < carried.values.size(); ++age)
+        if (!carried.inputs[age].empty()) call.bind_input(carried.inputs[age], carried.values[age]);
+    }
+  }
+
+  /** The values of `x` now, those of a point side by side: to be written for a force, and read for an output. */
+  Span<double> operator[](const std::string& name) { return at(name).values[0]; }
+
+  /** The values `age` steps before: to begin elsewhere than at zero. */
+  Span<double> old(const std::string& name, std::size_t age = 1) {
+    Carried& carried = at(name);
+    if (age < 1 || age >= carried.values.size())
+      throw Error(NEML2_ERROR_ARGUMENT, name,
+                  "The model remembers '" + name + "' for " + std::to_string(carried.values.size() - 1) +
+                      " steps; it has none of age " + std::to_string(age) + ".");
+    return carried.values[age];
+  }
+
+  /** Make what is now old. */
+  void advance() {
+    for (auto& [name, carried] : carried_)
+      for (std::size_t age = carried.values.size(); --age > 0;)
+        std::copy(carried.values[age - 1].begin(), carried.values[age - 1].end(), carried.values[age].begin());
+  }
+
+ private:
+  struct Carried {
+    bool is_output = false;
+    std::vector<std::vector<double>> values; /* by age; 0 is now */
+    std::vector<std::string> inputs;         /* by age */
+  };
+
+  Carried& of(const std::string& name) {
+    for (auto& [known, carried] : carried_)
+      if (known == name) return carried;
+    return carried_.emplace_back(name, Carried()).second;
+  }
+
+  Carried& at(const std::string& name) {
+    std::string names;
+    for (auto& [known, carried] : carried_) {
+      if (known == name) return carried;
+      names += (names.empty() ? "" : ", ") + known;
+    }
+    throw Error(NEML2_ERROR_NAME, name, "The state has no '" + name + "'. It has: " + names + ".");
+  }
+
+  std::vector<std::pair<std::string, Carried>> carried_;
 };
 
 /* ---------------------------------------------------------------------------------------------
@@ -1771,6 +1889,97 @@ inline std::optional<LogRecord> next_log_record() {
   if (level == NEML2_LOG_SILENT) return std::nullopt;
   return LogRecord{level, channel, message};
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * Interrupting
+ * ------------------------------------------------------------------------------------------- */
+
+/** Set the function that long evaluations ask, on the threads that evaluate, whether to end with an Error of
+ *  NEML2_ERROR_INTERRUPTED; nullptr for none. It must not throw. */
+inline void set_interrupt(bool (*asked)()) {
+  const neml2_interrupt_fn ask = [](void* context) -> int32_t { return reinterpret_cast<bool (*)()>(context)(); };
+  detail::checked(neml2_interrupt_set(asked ? ask : nullptr, reinterpret_cast<void*>(asked)));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Mandel notation: symmetric tensors as NEML2 stores them, from and to the forms that others have
+ *
+ *     strain = neml2::mandel::from_voigt(gauss_point_strain, neml2::mandel::Shear::engineering);
+ *
+ * Mandel notation is xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy. `Scalar` is double or float. They work at one point;
+ * std::transform takes them over arrays of points.
+ * ------------------------------------------------------------------------------------------- */
+namespace mandel {
+
+/** A tensor's components of shear, as of a stress, or twice these, as of a strain. */
+enum class Shear { tensor, engineering };
+
+/** Shears in the order yz, xz, xy; or xy, xz, yz, which Abaqus, LS-DYNA and CalculiX have. */
+enum class Order { voigt, abaqus };
+
+template <class Scalar>
+using Six = std::array<Scalar, 6>;
+template <class Scalar>
+using Tensor = std::array<std::array<Scalar, 3>, 3>;
+
+namespace detail {
+
+constexpr std::size_t row[6] = {0, 1, 2, 1, 0, 0}, column[6] = {0, 1, 2, 2, 2, 1};
+
+template <class Scalar>
+constexpr Scalar factor(std::size_t i) {
+  return i < 3 ? Scalar(1) : static_cast<Scalar>(1.41421356237309504880);
+}
+/** Position in Mandel notation of component i of an order; the permutation is its own inverse. */
+constexpr std::size_t place(std::size_t i, Order order) { return i < 3 || order == Order::voigt ? i : 8 - i; }
+template <class Scalar>
+constexpr Scalar doubled(std::size_t i, Shear shear) {
+  return i < 3 || shear == Shear::tensor ? Scalar(1) : Scalar(2);
+}
+
+}  // namespace detail
+
+/** The Mandel vector of a symmetric tensor; of another one, that of its symmetric part. */
+template <class Scalar>
+constexpr Six<Scalar> from_tensor(const Tensor<Scalar>& tensor) {
+  Six<Scalar> mandel{};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::size_t r = detail::row[i], c = detail::column[i];
+    mandel[i] = detail::factor<Scalar>(i) * (tensor[r][c] + tensor[c][r]) / 2;
+  }
+  return mandel;
+}
+
+/** The symmetric tensor of a Mandel vector. */
+template <class Scalar>
+constexpr Tensor<Scalar> to_tensor(const Six<Scalar>& mandel) {
+  Tensor<Scalar> tensor{};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::size_t r = detail::row[i], c = detail::column[i];
+    tensor[r][c] = tensor[c][r] = mandel[i] / detail::factor<Scalar>(i);
+  }
+  return tensor;
+}
+
+/** The Mandel vector of six components. */
+template <class Scalar>
+constexpr Six<Scalar> from_voigt(const Six<Scalar>& voigt, Shear shear, Order order = Order::voigt) {
+  Six<Scalar> mandel{};
+  for (std::size_t i = 0; i < 6; ++i)
+    mandel[i] = voigt[detail::place(i, order)] * detail::factor<Scalar>(i) / detail::doubled<Scalar>(i, shear);
+  return mandel;
+}
+
+/** Six components of a Mandel vector. */
+template <class Scalar>
+constexpr Six<Scalar> to_voigt(const Six<Scalar>& mandel, Shear shear, Order order = Order::voigt) {
+  Six<Scalar> voigt{};
+  for (std::size_t i = 0; i < 6; ++i)
+    voigt[detail::place(i, order)] = mandel[i] * detail::doubled<Scalar>(i, shear) / detail::factor<Scalar>(i);
+  return voigt;
+}
+
+}  // namespace mandel
 
 }  // namespace neml2
 

@@ -16,6 +16,7 @@ from neml2_capi._ffi.errors import (
     FatalError,
     UnknownNameError,
 )
+from neml2_capi._ffi.interrupt import hear_signals as _hear_signals
 from neml2_capi._ffi.library import version as _version
 from neml2_capi._ffi.tensor import Tensor
 from neml2_capi._ffi.variables import Variable
@@ -29,6 +30,7 @@ from neml2_capi.operators import operator, register_operator, unregister_operato
 from neml2_capi.sweeps import SweepError, SweepResults, sweep
 
 __version__ = _version()
+_hear_signals()
 
 __all__ = [
     "AggregateError",

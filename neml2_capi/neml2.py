@@ -28,9 +28,9 @@ from neml2_capi._ffi.errors import ConvergenceError as _Unconverged
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import Variable, Variables
-from neml2_capi.torch import Model
+from neml2_capi.torch import Model as _Model
 
-__all__ = ["AOTIModel", "ConvergenceError", "install", "uninstall"]
+__all__ = ["AOTIModel", "ConvergenceError", "Model", "install", "uninstall"]
 
 _TYPE = "AOTIModel"
 _INSTALLING = threading.Lock()
@@ -56,6 +56,16 @@ def _raising_neml2(method: _Method) -> _Method:
             raise known from error
 
     return wrapper  # type: ignore[return-value]
+
+
+class Model(_Model):
+    """neml2_capi.torch.Model in place of neml2.aoti.Model: its errors are those of NEML2, too."""
+
+    forward = _raising_neml2(_Model.forward)
+    jvp = _raising_neml2(_Model.jvp)
+    jacobian = _raising_neml2(_Model.jacobian)
+    param_jacobian = _raising_neml2(_Model.param_jacobian)
+    param_vjp = _raising_neml2(_Model.param_vjp)
 
 
 class AOTIModel(torch.nn.Module):  # type: ignore[misc]
@@ -125,7 +135,6 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         #: The class of each output, likewise.
         self.output_spec = _classes(self.model.outputs)
 
-    @_raising_neml2
     def forward(self, *inputs: Any, v: Any = None, v2: Any = None, vh: Any = None) -> Any:
         """Evaluate the model.
 
@@ -194,7 +203,6 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
     # Derivatives and parameters: torch tensors by name, as in neml2_capi.Model
     # --------------------------------------------------------------------------------------------
 
-    @_raising_neml2
     def jvp(
         self,
         inputs: Mapping[str, Any],
@@ -226,7 +234,6 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         """
         return self.model.jvp(inputs, tangents, param_overrides)
 
-    @_raising_neml2
     def jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -253,7 +260,6 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         """
         return self.model.jacobian(inputs, param_overrides)
 
-    @_raising_neml2
     def param_jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -280,7 +286,6 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         """
         return self.model.param_jacobian(inputs, param_overrides)
 
-    @_raising_neml2
     def param_vjp(
         self,
         inputs: Mapping[str, Any],

@@ -27,6 +27,7 @@ _HANDLES = {
 _CALLBACKS = {
     "solver": ("neml2_solver", "solver", "call_solver"),
     "function": ("neml2_operator", "procedure", "call_operator"),
+    "asked": ("neml2_interrupt", "asked", "ask_host"),
 }
 # What an array of tensors is, by the name and, for derivatives, the kind of the variable.
 _ROLES: dict[str | tuple[str, str], str] = {

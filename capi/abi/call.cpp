@@ -85,6 +85,16 @@ Role role_of(neml2_call& call, std::int32_t role) {
   }
 }
 
+// Tells whether a name is that of an unknown and of no input. NEML2's runtime takes such an input as the guess of
+// Newton's method, and its predictor replaces it: what a guess changes is an input of its own.
+bool is_replaced_guess(const model::Model& model, const char* name) {
+  const auto has = [&](Kind kind) {
+    const auto& all = model.variables(kind);
+    return name && std::any_of(all.begin(), all.end(), [&](const Variable& each) { return each.name == name; });
+  };
+  return !has(Kind::input) && has(Kind::unknown);
+}
+
 // Throws NEML2_ERROR_UNSUPPORTED where a role wants derivatives of a variable that were not compiled.
 void require_compiled(const model::Model& model, std::int32_t role, Kind kind, std::size_t index, const char* name) {
   if (role == NEML2_JVP && !model.derivatives(Kind::input).of_output(index))
@@ -172,6 +182,7 @@ int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* 
   return guarded([&] {
     const model::Model& model = *required(call, "call").model;
     const Role found = role_of(*call, role);
+    if (role == NEML2_INPUT && is_replaced_guess(model, name)) return;
     const std::size_t index = model.find(found.kind, &required(name, "name"));
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
@@ -227,7 +238,7 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     const bool changed = required(call, "call").model->take(call->snapshot);
     if (changed || !call->plan || call->plan->request().points != npoints) make_plan(*call, npoints);
     if (npoints == 0) return std::int32_t{NEML2_OK};
-    return conclude(call->plan->run(call->bindings, call->workspace), npoints);
+    return conclude(call->plan->run(call->bindings, call->workspace), *call->model, call->bindings);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
+#include "capi/evaluation/remark.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
 #include "capi/tensor/rows.h"
@@ -84,9 +85,16 @@ Handles seen(Vector<Tensor> tensors) {
 // Returns the status. It waits for the number of points that failed, if any did.
 std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_t points) {
   if (!results.any_failed) return NEML2_OK;
-  const Tensor status = aoti::libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
+  const auto on_host = [&](int kind) { return aoti::libtorch::moved(results.report[kind], {}); };
+  const Tensor status = on_host(NEML2_REPORT_STATUS), iterations = on_host(NEML2_REPORT_ITERATIONS),
+               norms = on_host(NEML2_REPORT_RESIDUAL_NORM);
   model::Tally tally;
-  for (std::int64_t p = 0; p < points; ++p) tally.add(status.data_as<const std::int32_t>()[p], p);
+  for (std::int64_t p = 0; p < points; ++p) {
+    const std::int32_t of_point = status.data_as<const std::int32_t>()[p];
+    tally.add(of_point, p);
+    if (of_point > NEML2_NON_FINITE)
+      tally.note({p, iterations.data_as<const std::int32_t>()[p], norms.data_as<const double>()[p]});
+  }
   return conclude(tally, points);
 }
 
@@ -187,7 +195,7 @@ std::int32_t evaluate(const Request& request) {
   std::size_t k = 0;
   for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
   if (request.report) *request.report = reported.release();
-  return conclude(tally, bindings.points);
+  return conclude(tally, target, bindings);
 }
 
 }  // namespace
@@ -209,10 +217,15 @@ void require_host(const model::Model& model, const char* what) {
                    "CPU and the runtime \"auto\"."));
 }
 
-std::int32_t conclude(const model::Tally& tally, std::int64_t points) {
+std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::string& remark) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  return record_recoverable(worst, tally.cause, tally.message(points), tally.parts);
+  return record_recoverable(worst, tally.cause, tally.message(points, remark), tally.parts);
+}
+
+std::int32_t conclude(const model::Tally& tally, const model::Model& model, const model::Bindings& bindings) {
+  const bool begun = !tally.failed_at_the_guess();
+  return conclude(tally, bindings.points, begun ? "" : model::remark_on_inputs(model, bindings, tally.failed.point));
 }
 
 }  // namespace neml2_capi::abi

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "capi/base/interrupt.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/newton/verdict.h"
 #include "capi/segments/operands.h"
@@ -79,6 +80,7 @@ class Iteration {
     outcome_.initial_norm = norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && any(left_); ++i) {
+      interrupt::check();
       step();
       record(i);
     }

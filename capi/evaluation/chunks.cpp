@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capi/base/interrupt.h"
 #include "capi/evaluation/results.h"
 
 namespace neml2_capi::model {
@@ -73,6 +74,7 @@ void Chunks::work() {
 bool Chunks::take(Workspace& workspace, Tally& tally) {
   Range range{.turns = &turns_};
   try {
+    interrupt::check();
     {
       const std::lock_guard lock(mutex_);
       if (failure_ || next_ == bindings_.points) return false;

@@ -161,6 +161,7 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   Tally own;
   std::copy_n(counts.count, 4, own.count);
   std::copy_n(counts.first, 4, own.first);
+  own.failed = {counts.failed, counts.iterations, counts.residual_norm};
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;

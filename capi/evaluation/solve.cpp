@@ -7,6 +7,7 @@
 #include "capi/base/error.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/results.h"
+#include "capi/newton/verdict.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -101,12 +102,17 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   if (iterations) std::copy_n(iterations, points, outcome.iterations.begin());
   Operands solution = system.operands(u);
   outcome.residual_norm = system.norms(solution.unknowns);
+  // Without a word of the caller's, what is far above the tolerances of the model is no solution. A thousandfold leaves
+  // room for other criteria, and for round-off where the start was near. The norms there also decide on the cut that is
+  // suggested for a point that failed.
+  outcome.initial_norm = system.norms(system.start());
+  newton::Settings generous = chunk_.newton;
+  generous.atol *= 1e3;
+  generous.rtol *= 1e3;
   if (!status)
     for (std::size_t p = 0; p < points; ++p)
-      if (!std::isfinite(outcome.residual_norm[p])) outcome.status[p] = NEML2_NOT_CONVERGED;
-  // From where a failed point came decides on the cut that is suggested for it.
-  if (std::count(outcome.status.begin(), outcome.status.end(), NEML2_OK) < std::ssize(outcome.status))
-    outcome.initial_norm = system.norms(system.start());
+      if (!newton::has_converged(outcome.residual_norm[p], outcome.initial_norm[p], generous))
+        outcome.status[p] = NEML2_NOT_CONVERGED;
   blocks_.push_back(system.segment().differentiate(solution, chunk_));
   system.segment().finish(std::move(solution.unknowns), outcome, chunk_);
   accepted_ = true;
@@ -122,7 +128,8 @@ Tally Solve::finish() {
   const Derived derived = route_.derive(chunk_, bindings_, blocks_);
   clear_sums(routes_->model(), bindings_);
   route_.write(chunk_, bindings_, derived);
-  tally.add(chunk_.status, 0);
+  tally.solved_by_caller = true;
+  tally.add(chunk_.status, chunk_.iterations, chunk_.residual_norm, 0);
   return tally;
 }
 

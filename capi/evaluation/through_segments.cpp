@@ -51,7 +51,7 @@ void ThroughSegments::run(const Plan& plan, const Bindings& bindings, const Rang
   }
   if (!begin_sums(plan, bindings, range)) return;
   write(chunk, bindings, derived, range.turns);
-  tally.add(chunk.status, range.begin);
+  tally.add(chunk.status, chunk.iterations, chunk.residual_norm, range.begin);
   end_sums(plan, range);
   chunk.release_values();  // which hold memory, of the caller's perhaps
 }
@@ -72,7 +72,7 @@ void ThroughSegments::run_one_by_one(const Plan& plan, const Bindings& bindings,
       tally.note(error.what(), point, error.cause());
     }
     write(chunk, bindings, derived, range.turns);
-    tally.add(chunk.status, point);
+    tally.add(chunk.status, chunk.iterations, chunk.residual_norm, point);
   }
   end_sums(plan, range);
 }

@@ -260,6 +260,11 @@ class Block {
     for (int l = 0; l < used_; ++l) {
       const std::int64_t status = fate.status[l];
       if (counts.count[status]++ == 0) counts.first[status] = begin_ + l;
+      if (status > non_finite && counts.failed < 0) {
+        counts.failed = begin_ + l;
+        counts.iterations = static_cast<std::int64_t>(fate.iterations[l]);
+        counts.residual_norm = static_cast<double>(fate.residual_norm[l]);
+      }
     }
   }
 

@@ -138,10 +138,12 @@ struct Reports {
   Bound<double> residual_norm, suggested_cut, history;
 };
 
-// How many points ended with each status, and the first of them.
+// How many points ended with each status, the first of them, and how the first failed whose solve did.
 struct Counts {
   std::int64_t count[4] = {};
   std::int64_t first[4] = {};
+  std::int64_t failed = -1, iterations = 0;
+  double residual_norm = 0.0;
 };
 
 // Points [begin, end) of the caller's arrays, through all segments.

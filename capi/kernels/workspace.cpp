@@ -1,9 +1,11 @@
 #include "capi/kernels/workspace.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "capi/base/interrupt.h"
 #include "capi/base/log.h"
 #include "capi/kernels/chains.h"
 #include "capi/kernels/layout.h"
@@ -64,14 +66,26 @@ class Segments final : public Workspace {
     if (!layout_.systems.empty() && log::on(log::Channel::newton, log::Level::info)) {
       Told told(layout_.systems.size(), rules);
       walk.traces = told.traces();
-      functions_.walk(walk, counts);
+      run(walk, counts);
       told.tell(layout_.systems, begin, end - begin);
     } else {
-      functions_.walk(walk, counts);
+      run(walk, counts);
     }
   }
 
  private:
+  // Walks so many points at a time that the host can interrupt it.
+  void run(Walk<T>& walk, Counts& counts) const {
+    constexpr std::int64_t most = 2048;
+    const std::int64_t end = walk.end;
+    for (;; walk.begin = walk.end) {
+      walk.end = std::min(walk.begin + most, end);
+      functions_.walk(walk, counts);
+      if (walk.end == end) return;
+      interrupt::check();
+    }
+  }
+
   template <class X>
   static List<X> list(const std::vector<X>& items) {
     return {items.data(), static_cast<std::int64_t>(items.size())};

@@ -10,6 +10,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/base/names.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/library.h"
 #include "capi/libtorch/stream.h"
@@ -174,10 +175,8 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
       info = nullptr;
       for (const PairInfo* own : segments_.front()->pairs())
         if (own->of_parameter == of_parameter && own->output == dense.output && own->input == dense.input) info = own;
-      // The initial guess of an unknown is an input on which the solution does not depend.
-      const auto& unknowns = values_of(Kind::unknown);
-      if (!info && !of_parameter && std::find(unknowns.begin(), unknowns.end(), dense.input) != unknowns.end())
-        info = &dense;
+      // The derivative of a solution by the guess of an unknown, or by what only a predictor reads, is zero.
+      if (!info && !of_parameter && !segments_.front()->depends_on(dense.input)) info = &dense;
       if (!info)
         throw misfit(dense.shape.name, "The metadata lists the derivative ", dense.shape.name,
                      ", but no package gives it");
@@ -240,9 +239,11 @@ std::size_t Model::find(Kind kind, std::string_view name) const {
     if (all[i].name == name) return i;
   // A parameter may go by the last component of its qualified name, where that is unique.
   std::string names, candidates;
+  std::vector<std::string> listed;
   std::size_t found = 0, count = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     names += (i ? ", " : "") + all[i].name;
+    listed.push_back(all[i].name);
     const std::size_t dot = all[i].name.rfind('.');
     if (kind != Kind::parameter || dot == std::string::npos || all[i].name.substr(dot + 1) != name) continue;
     candidates += (count++ ? ", " : "") + all[i].name;
@@ -253,8 +254,8 @@ std::size_t Model::find(Kind kind, std::string_view name) const {
     throw Error(NEML2_ERROR_NAME, std::string(name),
                 join("The parameter '", name, "' could be one of: ", candidates, ". Give its qualified name."));
   throw Error(NEML2_ERROR_NAME, std::string(name),
-              join("The model has no ", name_of(kind), " '", name, "'. Its ", name_of(kind),
-                   "s are: ", names.empty() ? "none" : names, "."));
+              join("The model has no ", name_of(kind), " '", name, "'", did_you_mean(name, listed), " Its ",
+                   name_of(kind), "s are: ", names.empty() ? "none" : names, "."));
 }
 
 std::vector<Model::History> Model::histories() const {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "capi/base/error.h"
+#include "capi/base/names.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -19,17 +20,21 @@ constexpr const char* threads_variable = "NEML2_CAPI_THREADS";
 constexpr const char* capsule_variable = "NEML2_CAPI_CAPSULE";
 
 const Options::Info& find(std::string_view name, bool text) {
-  std::string names;
   for (const Options::Info& info : Options::all()) {
-    add_name(names, info.name);
     if (name != info.name) continue;
     if ((info.choices != nullptr) == text) return info;
     throw Error(
         NEML2_ERROR_ARGUMENT, info.name,
         join("The option '", name, "' is a ", text ? "number" : "text", ", not a ", text ? "text." : "number."));
   }
+  std::string names;
+  std::vector<std::string> listed;
+  for (const Options::Info& info : Options::all()) {
+    add_name(names, info.name);
+    listed.emplace_back(info.name);
+  }
   throw Error(NEML2_ERROR_NAME, std::string(name),
-              join("There is no option '", name, "'. The options are ", names, "."));
+              join("There is no option '", name, "'", did_you_mean(name, listed), " The options are ", names, "."));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "capi/base/interrupt.h"
 #include "capi/base/log.h"
 #include "capi/newton/messages.h"
 #include "capi/newton/verdict.h"
@@ -40,6 +41,7 @@ class Iteration {
     initial_norm_ = outcome_.initial_norm = norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
+      interrupt::check();
       make_step();
       if (fused()) retire_expected(i);
       if (!line_search() && !finish()) evaluate();

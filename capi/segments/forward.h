@@ -16,6 +16,7 @@ class ForwardSegment : public Segment {
   Vector<Block> run(Chunk& chunk) const override;
   const GraphCall* only_graph() const override { return &value_; }
   const GraphCall* only_jacobian() const override;
+  bool depends_on(std::size_t) const override { return true; }
   const std::vector<std::size_t>& outputs() const override { return value_.outputs(); }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;

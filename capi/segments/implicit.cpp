@@ -96,6 +96,13 @@ void ImplicitSegment::add_predictor(const artifact::ImplicitSegment& segment, Sc
   if (segment.predictor) predictor_.emplace(*segment.predictor, scope);
 }
 
+bool ImplicitSegment::depends_on(std::size_t value) const {
+  const auto holds = [&](const ValueGroup& group) {
+    return std::ranges::find(group.values(), value) != group.values().end();
+  };
+  return std::ranges::any_of(givens_, holds);
+}
+
 std::vector<const PairInfo*> ImplicitSegment::pairs() const {
   std::vector<const PairInfo*> all;
   for (const auto* sensitivity : {&given_sensitivity_, &parameter_sensitivity_})

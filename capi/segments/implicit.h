@@ -20,6 +20,7 @@ class ImplicitSegment : public Segment {
 
   Vector<Block> run(Chunk& chunk) const override;
   void run_along(Chunk& chunk, Directions& directions) const override;
+  bool depends_on(std::size_t value) const override;
   const std::vector<std::size_t>& outputs() const override { return outputs_; }
   std::vector<const PairInfo*> pairs() const override;
   std::vector<const Package*> packages() const override;

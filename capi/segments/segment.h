@@ -142,6 +142,9 @@ class Segment {
   virtual const GraphCall* only_graph() const { return nullptr; }
   virtual const GraphCall* only_jacobian() const { return nullptr; }
 
+  // Tells whether its equations have a value in them: where iterations begin, or what the parts of an increment go
+  // through, changes no solution.
+  virtual bool depends_on(std::size_t value) const = 0;
   // Returns the values that it makes.
   virtual const std::vector<std::size_t>& outputs() const = 0;
   // Returns the derivatives that it can find.

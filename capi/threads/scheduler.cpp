@@ -1,6 +1,7 @@
 #include "capi/threads/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <iterator>
@@ -12,6 +13,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/floating_point.h"
+#include "capi/base/interrupt.h"
 #include "capi/threads/worker.h"
 
 namespace neml2_capi::threads {
@@ -69,7 +71,9 @@ class Scheduler::Workers {
     try {
       start();
       hand_out(points, dispatch, lock);
-    } catch (...) {  // no memory, or no thread
+      while (dispatch.under_way != 0) wait(lock);
+    } catch (...) {  // no memory, no thread, or the host's wish
+      if (!lock.owns_lock()) lock.lock();
       dispatch.ends = true;
       interruption = std::current_exception();
     }
@@ -113,7 +117,7 @@ class Scheduler::Workers {
     for (std::int64_t begin = 0; begin < points && !dispatch.ends;) {
       Worker* const worker = best_for(points - begin);
       if (!worker) {
-        freed_.wait(lock);
+        wait(lock);
         continue;
       }
       const std::int64_t count = std::min(worker->device.batch_size, points - begin);
@@ -123,6 +127,14 @@ class Scheduler::Workers {
       begin += count;
       worker->wake.notify_one();
     }
+  }
+
+  // Waits until a device is done with a sub-batch, or the host may be asked whether it wants an end.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    if (freed_.wait_for(lock, std::chrono::milliseconds(100)) != std::cv_status::timeout) return;
+    lock.unlock();
+    interrupt::check();
+    lock.lock();
   }
 
   // Returns the device of the highest priority among those with room for their next sub-batch, or null.

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "capi/base/interrupt.h"
+
 namespace neml2_capi::threads {
 
 cpu_set_t processors_of_this_thread() {
@@ -27,7 +29,10 @@ std::thread start_thread(std::function<void()> live) {
     const sigset_t& mask;
     ~Restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
   } restore{before};
-  return std::thread(std::move(live));
+  return std::thread([live = std::move(live)] {
+    interrupt::never_ask_here();
+    live();
+  });
 }
 
 int forks() {

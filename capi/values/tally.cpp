@@ -1,10 +1,42 @@
 #include "capi/values/tally.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "capi/base/error.h"
+#include "capi/base/log.h"
 
 namespace neml2_capi::model {
 
-std::string Tally::message(std::int64_t points) const {
+void Tally::add(const Vector<std::int32_t>& status, const Vector<std::int32_t>& iterations, const Vector<double>& norms,
+                std::int64_t begin) {
+  add(status, begin);
+  const auto first_failed = std::ranges::find_if(status, [](std::int32_t each) { return each > NEML2_NON_FINITE; });
+  if (first_failed == status.end()) return;
+  const auto p = static_cast<std::size_t>(first_failed - status.begin());
+  note({begin + (first_failed - status.begin()), iterations[p], norms[p]});
+}
+
+bool Tally::failed_at_the_guess() const {
+  return failed.point >= 0 && failed.iterations == 0 && !std::isfinite(failed.residual_norm);
+}
+
+// A smaller step mends what the iterations spoiled, and no residual that was not finite before them.
+std::string Tally::advice(const std::string& remark) const {
+  if (failed.point < 0) return ". Reduce the step, or raise miters or ls_max_iters.";
+  const std::string norm = join(". Of point ", failed.point, ", |r| = ", log::scientific(failed.residual_norm));
+  if (failed_at_the_guess())
+    return join(norm, " at the guess, before any iteration: ", remark.empty() ? "check its inputs" : remark,
+                ". A smaller step does not mend that.");
+  if (solved_by_caller)
+    return join(norm,
+                ", which your solver accepted. It is far above the tolerances of the model, atol and rtol: iterate "
+                "on, set them, or accept the point with a status of your own.");
+  return join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations",
+              ": reduce the step, or raise miters or ls_max_iters.");
+}
+
+std::string Tally::message(std::int64_t points, const std::string& remark) const {
   const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian"};
   std::string message;
   for (std::int32_t status = NEML2_SINGULAR; status > NEML2_OK; --status)
@@ -12,8 +44,7 @@ std::string Tally::message(std::int64_t points) const {
       message += join(message.empty() ? "" : "; ", count[status], " of ", points, " points ", what[status],
                       " (the first is point ", first[status], ")");
   if (worst() > NEML2_NON_FINITE)
-    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
-                    ". Reduce the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs.");
+    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "", advice(remark));
   else
     message += ". Check the inputs: the results were written as they are.";
   if (!reason.empty()) message += join(" Of point ", reason_at, ": ", reason);

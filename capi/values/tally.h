@@ -19,6 +19,13 @@ struct Tally {
   std::string reason;
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
+  // The first point whose solve failed, if any.
+  struct Failed {
+    std::int64_t point = -1;
+    std::int64_t iterations = 0;
+    double residual_norm = 0.0;
+  } failed;
+  bool solved_by_caller = false;
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 
@@ -36,20 +43,28 @@ struct Tally {
     else
       for (std::int32_t each : status) add(each, begin++);
   }
+  // Adds consecutive points of a solve, which took so many iterations and ended with these norms.
+  void add(const Vector<std::int32_t>& status, const Vector<std::int32_t>& iterations, const Vector<double>& norms,
+           std::int64_t begin);
   void note(const char* why, std::int64_t point, std::int32_t because) {
     if (!reason.empty() && reason_at <= point) return;
     reason = why;
     reason_at = point;
     cause = because;
   }
+  void note(const Failed& other) {
+    if (other.point >= 0 && (failed.point < 0 || other.point < failed.point)) failed = other;
+  }
   // Counts the points from `begin` on, instead of from 0.
   void shift(std::int64_t begin) {
     for (std::int64_t& each : first) each += begin;
     reason_at += begin;
+    if (failed.point >= 0) failed.point += begin;
   }
   // Adds other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
+    note(other.failed);
     for (int status = 0; status < 4; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];
@@ -61,8 +76,13 @@ struct Tally {
     while (status > NEML2_OK && count[status] == 0) --status;
     return status;
   }
-  // Returns the message, where the worst is not NEML2_OK.
-  std::string message(std::int64_t points) const;
+  // Tells whether the residual of the first point that failed was not finite before any iteration.
+  bool failed_at_the_guess() const;
+  // Returns the message, where the worst is not NEML2_OK. `remark` says what is wrong with that point.
+  std::string message(std::int64_t points, const std::string& remark = "") const;
+
+ private:
+  std::string advice(const std::string& remark) const;
 };
 
 }  // namespace neml2_capi::model

@@ -7,6 +7,7 @@
 ! In plane strain and with axial symmetry (NTENS = 4) Abaqus leaves out 13 and 23.
 module umat_conventions
   use, intrinsic :: iso_fortran_env, only: real64
+  use neml2_mandel, only: from_tensor, from_voigt, to_tensor, to_voigt
   implicit none(type, external)
   private
   public :: mandel_of_strain, mandel_of_stress, stress_of_mandel, tangent_of_mandel
@@ -16,12 +17,8 @@ module umat_conventions
 
   ! The Mandel component that is Abaqus' component i, and the other way round: the permutation is its own inverse.
   integer, parameter :: place(6) = [1, 2, 3, 6, 5, 4]
-  ! What a component of stress, in Abaqus' order, is multiplied by; and one of strain, whose shear is doubled.
+  ! Factors of the components of stress, from Abaqus to Mandel notation.
   real(real64), parameter :: factor(6) = [1.0_real64, 1.0_real64, 1.0_real64, root, root, root]
-  real(real64), parameter :: strain_factor(6) = [1.0_real64, 1.0_real64, 1.0_real64, root / 2, root / 2, root / 2]
-
-  ! The rows and columns of Abaqus' components.
-  integer, parameter :: row(6) = [1, 2, 3, 1, 1, 2], column(6) = [1, 2, 3, 2, 3, 3]
 
 contains
 
@@ -31,7 +28,7 @@ contains
     real(real64) :: mandel(6), full(6)
     full = 0
     full(:size(strain)) = strain
-    mandel(place) = full * strain_factor
+    mandel = from_voigt(full, shear="engineering", order="abaqus")
   end function mandel_of_strain
 
   ! From 4 or 6 components of stress.
@@ -40,14 +37,14 @@ contains
     real(real64) :: mandel(6), full(6)
     full = 0
     full(:size(stress)) = stress
-    mandel(place) = full * factor
+    mandel = from_voigt(full, shear="tensor", order="abaqus")
   end function mandel_of_stress
 
   ! All six components of stress; of which the first four are those of NTENS = 4.
   pure function stress_of_mandel(mandel) result(stress)
     real(real64), intent(in) :: mandel(6)
     real(real64) :: stress(6)
-    stress = mandel(place) / factor
+    stress = to_voigt(mandel, shear="tensor", order="abaqus")
   end function stress_of_mandel
 
   ! DDSDDE(i, j) = d stress(i) / d strain(j), from (stress, strain) in Mandel notation.
@@ -99,7 +96,7 @@ contains
         case ("vector")
           new = matmul(drot, old)
         case ("symmetric")
-          new = mandel_of_stress(components(turned(matrix(old), drot)))
+          new = from_tensor(turned(to_tensor(mandel_of_stress(old)), drot))
         case default
           new = reshape(transpose(turned(transpose(reshape(old, [3, 3])), drot)), [9])
         end select
@@ -125,22 +122,4 @@ contains
     real(real64) :: turned(3, 3)
     turned = matmul(drot, matmul(tensor, transpose(drot)))
   end function turned
-
-  ! A symmetric tensor of its six components in Abaqus' order, and the components of one.
-  pure function matrix(six)
-    real(real64), intent(in) :: six(6)
-    real(real64) :: matrix(3, 3)
-    integer :: i
-    do i = 1, 6
-      matrix(row(i), column(i)) = six(i)
-      matrix(column(i), row(i)) = six(i)
-    end do
-  end function matrix
-
-  pure function components(tensor) result(six)
-    real(real64), intent(in) :: tensor(3, 3)
-    real(real64) :: six(6)
-    integer :: i
-    six = [(tensor(row(i), column(i)), i=1, 6)]
-  end function components
 end module umat_conventions

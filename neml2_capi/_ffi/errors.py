@@ -269,12 +269,13 @@ def remember_cause(cause: BaseException) -> int:
 
 
 def caused(error: _E, cause: int) -> _E:
-    """`error`, with the exception of that number, if any; an interrupt is raised in its place."""
+    """`error`, with the exception of that number, if any; one that interrupts is raised itself."""
     error.cause = cause
     known = _CAUSES.pop(cause, None)
     if known is not None:
         error.__cause__ = known
-    if known is not None and not isinstance(known, Exception):
+    interrupted = error.status == lib.NEML2_ERROR_INTERRUPTED
+    if known is not None and (interrupted or not isinstance(known, Exception)):
         raise known
     return error
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+import numpy as np
+
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.inspection import counted, inspected
 from neml2_capi._ffi.library import lib, text
@@ -77,6 +79,45 @@ class Variables(Sequence[Variable]):
         self.index_of = {name: index for index, name in enumerate(self.names)}
         #: Names in messages.
         self.labels = [Label(self.kind, name) for name in self.names]
+        self._guessed: dict[str, Variable] = {}
+
+    def note_guesses(self, unknowns: Iterable[Variable]) -> None:
+        """Take the names of unknowns among the inputs, where they are none.
+
+        NEML2's runtime takes such an input as the guess of Newton's method, and its predictor
+        replaces it: what a guess changes is an input of its own.
+
+        Parameters
+        ----------
+        unknowns
+            Those of the model.
+        """
+        self._guessed = {v.name: v for v in unknowns if v.name not in self.index_of}
+
+    def is_replaced_guess(self, name: str, value: Any) -> bool:
+        """Tell whether a name that is none of these is that of such a guess.
+
+        Parameters
+        ----------
+        name
+            Of what a caller gave.
+        value : array
+            What that is.
+
+        Returns
+        -------
+        bool
+            Whether it is one.
+
+        Raises
+        ------
+        FatalError
+            It is, and its shape is wrong.
+        """
+        variable = self._guessed.get(name)
+        if variable is not None and value is not None:
+            Label("guess", name).batch_of(np.shape(value), variable.point_shape)
+        return variable is not None
 
     @overload
     def __getitem__(self, index: int | str) -> Variable: ...

@@ -59,6 +59,9 @@ class Side(Generic[K]):
             )
         arrays: dict[str, Array] = {}
         for name, value in values.items():
+            known = bool(kind) or name in self.variables.index_of
+            if not known and self.variables.is_replaced_guess(name, value):
+                continue
             index = self._find(name)
             full = self.variables.names[index]
             if full in arrays:
@@ -130,6 +133,7 @@ class Boundary:
         self.inputs = side("input", artifact.inputs, names.inputs)
         self.outputs = side("output", artifact.outputs, names.outputs)
         self.unknowns = side("unknown", unknowns, names.outputs)
+        self.inputs.variables.note_guesses(self.unknowns.variables)
         self.parameters: Side[Promoted] = Side(
             Variables(
                 "parameter",

@@ -194,13 +194,24 @@ class _Outcome:
         found = {name: getattr(self._report, name) for name in (*REPORTS, "residual_history")}
         return {name: self._give(array) for name, array in found.items() if array is not None}
 
+    def _advice(self, point: int) -> str:
+        """Return the advice for a point whose solve failed."""
+        norm, iterations = self._report.residual_norm[point], self._report.iterations[point]
+        told = f"Of point {point}, |r| = {norm:.1e}"
+        if iterations == 0 and not np.isfinite(norm):
+            return (
+                f"{told} at the guess, before any iteration: check its inputs. A smaller step does "
+                "not mend that."
+            )
+        return f"{told} after {iterations} iterations: reduce the step, or raise miters."
+
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         good = np.asarray(self._report.status <= lib.NEML2_NON_FINITE)
         failed = np.flatnonzero(~good)
         raise ConvergenceError(
             f"{len(failed)} of {good.size} points did not converge (the first is point "
-            f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}Reduce "
-            "the step, or raise miters or ls_max_iters; a residual norm of NaN tells of bad inputs",
+            f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
+            f"{self._advice(failed[0])}",
             status,
             failed_segment(self._backend.implicit_segments, good, self._report.unknowns),
             report=self.arrays(),

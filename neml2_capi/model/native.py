@@ -236,12 +236,14 @@ def _read_signature(model: Any) -> Signature:
     inputs = read_variables(model, lib.NEML2_INPUT)
     outputs = read_variables(model, lib.NEML2_OUTPUT)
     parameters = read_variables(model, lib.NEML2_PARAMETER)
+    unknowns = read_variables(model, lib.NEML2_UNKNOWN)
+    inputs.note_guesses(unknowns)
     info = inspected("neml2_model_info", lib.neml2_model_inspect, model)
     return Signature(
         inputs=inputs,
         outputs=outputs,
         parameters=parameters,
-        unknowns=read_variables(model, lib.NEML2_UNKNOWN),
+        unknowns=unknowns,
         derivatives=read_derivatives(model, outputs, inputs),
         parameter_derivatives=read_derivatives(model, outputs, parameters),
         histories=read_histories(model, inputs, outputs),

@@ -139,7 +139,9 @@ def requests(
         elif values is not None:
             check_mapping(group, values)
             for name, value in values.items():
-                yield places.at(group, name), value
+                known = group != "inputs" or name in model.inputs.index_of
+                if known or not model.inputs.is_replaced_guess(name, value):
+                    yield places.at(group, name), value
 
 
 def _block_requests(model: Signature, places: Places, values: Any) -> Iterator[tuple[Place, Any]]:

@@ -96,7 +96,7 @@ class Solve(Handle):
         FatalError
             There are systems left, or a package failed.
         ConvergenceError
-            Points were accepted with a status, or their residual is not finite.
+            Points were accepted with a status, or far above the tolerances of the model.
         """
         names, report = self._backend.signature.outputs.names, NativeReport(self._backend)
         with Arguments(len(names)) as outputs:
@@ -242,7 +242,8 @@ class System:
             The solution, (points, size).
         status
             OK, NOT_CONVERGED or SINGULAR, one for each point, (points,), or one for all. Without it
-            all is well, but for points whose residual is not finite.
+            a point a thousand times above the tolerances of the model, its options atol and rtol,
+            is NOT_CONVERGED.
         iterations
             How many were made, for the report: one for each point, (points,), or one for all.
         """

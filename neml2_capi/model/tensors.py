@@ -130,7 +130,11 @@ def fill(
 ) -> None:
     """Values by their exact names; one that is not given stays NULL."""
     check_mapping(argument, values)
-    unknown = [name for name in values if name not in variables.index_of]
+    unknown = [
+        name
+        for name, value in values.items()
+        if name not in variables.index_of and (kind or not variables.is_replaced_guess(name, value))
+    ]
     if unknown:
         raise unknown_name(variables.kind, unknown[0], variables.names)
     for index, variable in enumerate(variables):

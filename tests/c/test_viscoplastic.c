@@ -168,6 +168,24 @@ static void one_bad_point_fails_alone(neml2_model *model) {
   free(good);
 }
 
+/* NEML2's runtime takes an input of an unknown's name as a guess, which the predictor replaces. */
+static void a_guess_that_is_predicted_changes_nothing(const neml2_model *model) {
+  viscoplastic_block a = viscoplastic_create(3), b = viscoplastic_create(3);
+  neml2_call *plain = viscoplastic_call(model, &a, 0), *guessed = viscoplastic_call(model, &b, 0);
+  double guess[3][6] = {{1e3}};
+  viscoplastic_load(&a, 5);
+  viscoplastic_load(&b, 5);
+  CHECK_OK(neml2_call_bind(guessed, NEML2_INPUT, "stress", guess, NEML2_FLOAT64, 6));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_call_bind(guessed, NEML2_INPUT, "strss", guess, NEML2_FLOAT64, 6));
+  CHECK_OK(neml2_call_run(plain, 3));
+  CHECK_OK(neml2_call_run(guessed, 3));
+  CHECK(memcmp(a.state, b.state, sizeof(double) * 3 * STATE_SIZE) == 0);
+  neml2_call_free(&plain);
+  neml2_call_free(&guessed);
+  viscoplastic_free(&a);
+  viscoplastic_free(&b);
+}
+
 int main(void) {
   neml2_model *model = load(artifact("viscoplastic"));
   results_do_not_depend_on_the_batch(model);
@@ -176,6 +194,7 @@ int main(void) {
   residual_is_below_tolerance(model);
   state_may_be_updated_in_place(model);
   one_bad_point_fails_alone(model);
+  a_guess_that_is_predicted_changes_nothing(model);
   neml2_model_free(&model);
   return CHECK_RESULT();
 }

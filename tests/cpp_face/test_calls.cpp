@@ -47,6 +47,10 @@ static void a_wrong_array_is_refused_and_changes_nothing(const neml2::Model& mod
   CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", stress, 5); }));
   CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", stress, 0); }));
   CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", five); }));
+  std::vector<std::array<double, 3>> vectors(2 * n);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", vectors); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { call.bind_input("strain", vectors); }));
+  CHECK(refuses(NEML2_ERROR_NAME, "stress", [&] { call.bind_input("stress", strain); })); /* no unknown of this model */
   CHECK(refuses(NEML2_ERROR_ARGUMENT, "first", [&] { Span(five).from(6); }));
   CHECK(call.run(n) == NEML2_OK && face::near(stress, expected_stress()));
 }

@@ -47,6 +47,9 @@ contains
     call evaluation%bind_input("equivalent_plastic_strain~1", old_state(7, :))
     call evaluation%bind_input("X1~1", old_state(8:13, :))
     call evaluation%bind_input("X2~1", old_state(14:19, :))
+    ! a guess that the predictor replaces
+    call evaluation%bind_input("stress", old_state(1:6, :), stat, errmsg)
+    call check_ok(stat, errmsg)
     call evaluation%bind_output("stress", state(1:6, :), stat, errmsg)
     call check_ok(stat, errmsg)
   end subroutine bind

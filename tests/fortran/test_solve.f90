@@ -243,7 +243,7 @@ contains
     call check_ok(stat, errmsg)
     call solve%next(more, stat)
     call solve%finish(stat, errmsg)
-    call check_ok(stat, errmsg)
+    call check(stat == neml2_not_converged .and. says(errmsg, "your solver accepted"), "the guess is no solution")
     call solve%finish(stat)
     call check(stat == neml2_error_argument, "a solve ends once")
     call solve%begin(evaluation, points, stat)

@@ -36,6 +36,7 @@ _ELASTICITY = EXAMPLES / "models" / "elasticity.i"
 _CHABOCHE = EXAMPLES / "models" / "viscoplastic.i"
 _HARDENING = MODELS / "isotropic_hardening.i"
 _CREEP = MODELS / "creep.i"
+_BAR = MODELS / "bar.i"
 _E = "residual.elasticity.E"
 _SY = "residual.normality.yield_surface.yield_function.sy"
 _RETURN_SY = "update.return_map.surface.yield_function.sy"
@@ -145,6 +146,18 @@ RECIPES = {
             *_derivatives(":"),
             "Solvers/newton/max_its:=12",
             "Models/creep/max_substepping_level=5",
+        ),
+    ),
+    # Only the predictor reads t~2 and strain~2, and only the parts of an increment the old stress.
+    "bar": Recipe(_BAR, "bar", _derivatives(":")),
+    "ramped_bar": Recipe(
+        _BAR,
+        "bar",
+        (
+            *_derivatives(":"),
+            "Solvers/newton/max_its:=8",
+            "Models/bar/max_substepping_level=6",
+            "Models/bar/incremental_variables=stress",
         ),
     ),
     "transient": Recipe(MODELS / "transient.i", "relaxation", driver="driver"),

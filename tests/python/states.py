@@ -22,6 +22,17 @@ Artifacts = Mapping[str, Path]
 
 RECORDED: Arrays = dict(np.load(TESTS / "data" / "derivatives.npz"))
 
+#: Three points of tests/models/bar.i: MPa and s.
+BAR: Arrays = {
+    "stress": np.array([150.0, 400.0, 4000.0]),
+    "stress~1": np.array([100.0, 300.0, 0.0]),
+    "strain~1": np.array([0.0, 0.01, 0.0]),
+    "strain~2": np.array([0.0, 0.009, 0.0]),
+    "t": np.full(3, 3.0),
+    "t~1": np.full(3, 1.0),
+    "t~2": np.zeros(3),
+}
+
 EXPLICIT = ["elasticity_parameters", "elasticity_grains", "grains"]
 DIRECT = [
     "isotropic_hardening",
@@ -66,6 +77,7 @@ def _states(name: str) -> Iterator[Arrays]:
         yield recorded(other, "in")
     reference, prefix = np.load(TESTS / "data" / "reference.npz"), "viscoplastic/in/"
     yield {k[len(prefix) :]: reference[k][-1] for k in reference if k.startswith(prefix)}
+    yield BAR
 
 
 def load(

@@ -156,6 +156,30 @@ def test_nan_in_an_explicit_model_propagates(elasticity: Model) -> None:
     assert_works(elasticity)
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"t": 0.0}, "a step of zero, t = t~1"), ({"strain": np.nan}, "'strain' is not finite")],
+)
+def test_what_no_smaller_step_mends_is_named(
+    viscoplastic: Model, changed: dict[str, float], named: str
+) -> None:
+    inputs = first_step(3)
+    for name, value in changed.items():
+        inputs[name] = np.full_like(inputs[name], value)
+    with pytest.raises(ConvergenceError) as caught:
+        viscoplastic.forward(inputs)
+    message = str(caught.value)
+    assert "Of point 0, |r| = nan at the guess" in message and named in message
+    assert "smaller step does not mend" in message and "Reduce" not in message
+
+
+def test_a_step_that_is_too_great_is_told_with_its_norm(artifacts: Mapping[str, Path]) -> None:
+    model = Model(artifacts["viscoplastic"])
+    model.options["miters"] = 3
+    with pytest.raises(ConvergenceError, match=r"\|r\| = \S+e\S+ after 2 iterations: reduce the"):
+        model.forward(first_step(3))
+
+
 def test_nan_in_an_implicit_model_fails_its_point_only(viscoplastic: Model) -> None:
     good = viscoplastic.forward(first_step(4))
     inputs = first_step(4)

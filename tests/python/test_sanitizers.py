@@ -52,7 +52,12 @@ def test_c_and_cpp_tests_are_clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_schedulers_have_no_races(tmp_path: Path) -> None:
     """The scheduler knows no models, so that it is built without the rest of the library."""
-    sources = ["threads/scheduler.cpp", "threads/worker.cpp", "base/error.cpp"]
+    sources = [
+        "threads/scheduler.cpp",
+        "threads/worker.cpp",
+        "base/error.cpp",
+        "base/interrupt.cpp",
+    ]
     program = tmp_path / "test_scheduler"
     command(
         *(CXX, "-std=c++20", "-fsanitize=thread", "-O1", "-g", "-pthread"),

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,25 @@ def test_what_a_solver_says_is_in_the_report(viscoplastic: Model) -> None:
     np.testing.assert_array_equal(caught.value.unknowns["stress"][1], np.zeros(6))
 
 
+def test_a_solver_that_stops_too_early_is_an_error(viscoplastic: Model) -> None:
+    inputs = viscoplastic_inputs(0.01)
+    right = viscoplastic.forward(inputs)["stress"]
+    with pytest.raises(ConvergenceError, match=r"your solver accepted.*atol and rtol") as caught:
+        viscoplastic.forward(inputs, solver=lambda system: system.accept(system.guess()))
+    assert np.isnan(caught.value.outputs["stress"]).all()
+
+    def two_steps(system: System, status: int | None) -> None:
+        u = system.guess()
+        for _ in range(2):
+            u = u + system.step(u)[0]
+        system.accept(u, status)
+
+    with pytest.raises(ConvergenceError):
+        viscoplastic.forward(inputs, solver=partial(two_steps, status=None))
+    rough = viscoplastic.forward(inputs, solver=partial(two_steps, status=OK))["stress"]
+    assert np.isfinite(rough).all() and np.abs(rough - right).max() > 1.0
+
+
 def test_what_is_out_of_order_is_refused(viscoplastic: Model) -> None:
     inputs = viscoplastic_inputs(0.01)
     with pytest.raises(FatalError, match="was not accepted"):
@@ -267,7 +287,7 @@ def test_what_is_out_of_order_is_refused(viscoplastic: Model) -> None:
             system.residual(np.zeros((3, 18)))
         with pytest.raises(FatalError, match="status of point 1"):
             system.accept(system.guess(), [0, 1, 0])
-        system.accept(system.guess())
+        system.accept(system.guess(), OK)
         with pytest.raises(FatalError, match="accepted before"):
             system.accept(system.guess())
         assert solve.next() is None

@@ -22,6 +22,7 @@ int main(void) {
   neml2_tensor *value = tensor_over(&one, 0, NULL);
 
   refused(model, NEML2_ERROR_NAME, neml2_call_bind(call, NEML2_INPUT, "strian", strain, NEML2_FLOAT64, 6));
+  CHECK_SAYS("no input 'strian'; did you mean 'strain'?");
   refused(model, NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT32, 6));
   refused(model, NEML2_ERROR_SHAPE, neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 5));
   refused(model, NEML2_ERROR_MISSING, neml2_call_run(without_input, 1));

@@ -1,0 +1,26 @@
+// The host's wish that what runs shall end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace neml2_capi::interrupt {
+
+using Asked = std::int32_t (*)(void* context);
+
+// Sets the host's function, or none for null. See neml2_interrupt_set().
+void set(Asked asked, void* context);
+
+// Threads of the library never ask: the host's function runs on threads of the host alone.
+void never_ask_here();
+
+extern std::atomic<bool> is_set;
+void ask();
+
+// Throws NEML2_ERROR_INTERRUPTED where the host wishes an end. Long work calls it every few milliseconds, short work
+// never: it may read the clock.
+inline void check() {
+  if (is_set.load(std::memory_order_relaxed)) ask();
+}
+
+}  // namespace neml2_capi::interrupt

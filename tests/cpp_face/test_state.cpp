@@ -1,0 +1,67 @@
+// A State carries the history of points as one who does it by hand.
+#include <algorithm>
+
+#include "face.hpp"
+
+using face::refuses;
+using face::Tensor6;
+
+constexpr std::size_t n = 3;
+
+static std::vector<Tensor6> strain_at(int step) {
+  std::vector<Tensor6> strain = face::strains(n);
+  for (Tensor6& e : strain)
+    for (double& component : e) component *= step;
+  return strain;
+}
+
+static std::vector<double> by_hand(const neml2::Model& model, int steps) {
+  std::vector<Tensor6> strain, old_strain(n), stress(n), old_stress(n), x1(n), old_x1(n), x2(n), old_x2(n);
+  std::vector<double> plastic(n), old_plastic(n);
+  double t = 0, old_t = 0;
+  for (int step = 1; step <= steps; ++step) {
+    neml2::Call call(model);
+    strain = strain_at(step);
+    t = step;
+    call.bind_input("strain", strain).bind_input("strain~1", old_strain).bind_input("stress~1", old_stress);
+    call.bind_input("X1~1", old_x1).bind_input("X2~1", old_x2).bind_input("t", t, 0).bind_input("t~1", old_t, 0);
+    call.bind_input("equivalent_plastic_strain~1", old_plastic).bind_output("equivalent_plastic_strain", plastic);
+    call.bind_output("stress", stress).bind_output("X1", x1).bind_output("X2", x2);
+    call.run_or_throw(n);
+    old_strain = strain, old_stress = stress, old_x1 = x1, old_x2 = x2, old_plastic = plastic, old_t = t;
+  }
+  const neml2::Span<double> values(stress);
+  return {values.begin(), values.end()};
+}
+
+static void the_history_is_that_by_hand(const neml2::Model& model) {
+  neml2::State state(model, n);
+  neml2::Call call(model);
+  state.bind(call);
+  for (int step = 1; step <= 4; ++step) {
+    const std::vector<Tensor6> strain = strain_at(step);
+    const neml2::Span<const double> numbers(strain);
+    std::copy(numbers.begin(), numbers.end(), state["strain"].begin());
+    std::fill(state["t"].begin(), state["t"].end(), step);
+    call.run_or_throw(n);
+    call.run_or_throw(n); /* again, from the same history */
+    if (step < 4) state.advance();
+  }
+  const std::vector<double> expected = by_hand(model, 4);
+  CHECK(std::equal(expected.begin(), expected.end(), state["stress"].begin()));
+  CHECK(state.old("stress")[0] != state["stress"][0] && expected[0] != 0);
+}
+
+static void mistakes_are_named(const neml2::Model& model) {
+  neml2::State state(model, n);
+  CHECK(refuses(NEML2_ERROR_NAME, "strss", [&] { state["strss"]; }));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "stress", [&] { state.old("stress", 2); }));
+}
+
+int main() {
+  return face::run([] {
+    const neml2::Model model(face::path("viscoplastic"));
+    the_history_is_that_by_hand(model);
+    mistakes_are_named(model);
+  });
+}

@@ -1,0 +1,67 @@
+! A state carries the history of points as one who does it by hand.
+program test_state
+  use, intrinsic :: iso_fortran_env, only: int32, real64
+  use checks, only: check, check_ok, finish, load, some_strains
+  use neml2_capi, only: neml2_call, neml2_model
+  use neml2_history, only: neml2_state
+  implicit none(type, external)
+  integer, parameter :: n = 3, steps = 4
+  type(neml2_model) :: model
+  type(neml2_call) :: evaluation, by_hand
+  type(neml2_state) :: state
+  real(real64), pointer :: strain(:, :), t(:, :), stress(:, :)
+  real(real64), target :: given(6, n), old_given(6, n), time, old_time, values(19, n), old_values(19, n)
+  character(:), allocatable :: errmsg
+  integer(int32) :: stat
+  integer :: step
+
+  call load(model, "viscoplastic")
+  call evaluation%create(model)
+  call state%create(model, n)
+  call state%bind(evaluation)
+  strain => state%now("strain")
+  t => state%now("t")
+  stress => state%now("stress")
+  call bind_by_hand()
+  do step = 1, steps
+    given = step * some_strains(n)
+    time = step
+    strain = given
+    t = time
+    call evaluation%run(n, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call evaluation%run(n, stat, errmsg) ! again, from the same history
+    call by_hand%run(n, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(all(abs(stress - values(1:6, :)) <= 0) .and. any(abs(stress) > 0), "the stress of a step")
+    call state%advance()
+    old_given = given
+    old_time = time
+    old_values = values
+  end do
+  stress => state%old("stress")
+  call check(all(abs(stress - old_values(1:6, :)) <= 0), "what is now became old")
+  call state%free()
+  call finish()
+
+contains
+
+  subroutine bind_by_hand()
+    old_given = 0
+    old_time = 0
+    old_values = 0
+    call by_hand%create(model)
+    call by_hand%bind_input("strain", given)
+    call by_hand%bind_input("strain~1", old_given)
+    call by_hand%bind_input("t", time)
+    call by_hand%bind_input("t~1", old_time)
+    call by_hand%bind_input("stress~1", old_values(1:6, :))
+    call by_hand%bind_input("equivalent_plastic_strain~1", old_values(7, :))
+    call by_hand%bind_input("X1~1", old_values(8:13, :))
+    call by_hand%bind_input("X2~1", old_values(14:19, :))
+    call by_hand%bind_output("stress", values(1:6, :))
+    call by_hand%bind_output("equivalent_plastic_strain", values(7, :))
+    call by_hand%bind_output("X1", values(8:13, :))
+    call by_hand%bind_output("X2", values(14:19, :))
+  end subroutine bind_by_hand
+end program test_state
