@@ -33,6 +33,7 @@ SIZES = {
     "torch with CUDA": (3000, 8000),
     "other torch": (560, 750),
     "hosts": (190, 560),
+    "site": (20, 90),
     "wheel": (2, 10),
 }
 

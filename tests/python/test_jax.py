@@ -1,4 +1,4 @@
-"""Models among jax' transforms, by the function of examples/calibrate_jax.py."""
+"""Models among jax' transformations: values, derivatives in both modes, batches and errors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from conftest import ROOT, Artifacts
 from patience import PATIENCE
+from states import load, state_of
 
-from neml2_capi import Model
+from neml2_capi import FatalError, Model, UnknownNameError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+
+from neml2_capi.jax import Function  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "calibrate_jax.py"
 E, NU = "elasticity.E", "elasticity.nu"
@@ -30,17 +33,6 @@ def double_precision() -> Iterator[None]:
     jax.config.update("jax_enable_x64", False)
 
 
-@pytest.fixture(scope="module")
-def as_jax() -> Any:
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("calibrate_jax", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.as_jax
-
-
 @pytest.fixture
 def elasticity(artifacts: Artifacts) -> Model:
     return Model(artifacts["elasticity_parameters"])
@@ -52,11 +44,11 @@ def strains(*batch: int) -> Any:
 
 @pytest.mark.parametrize("points", [1, 100_000])
 def test_the_function_gives_what_the_model_gives_also_under_jit(
-    elasticity: Model, as_jax: Any, points: int
+    elasticity: Model, points: int
 ) -> None:
     strain = strains(points)
     expected = elasticity.forward({"strain": strain}, PARAMETERS)["stress"]
-    function = as_jax(elasticity)
+    function = Function(elasticity)
     for evaluate in (function, jax.jit(function)):
         outputs = evaluate({"strain": strain}, PARAMETERS)
         np.testing.assert_array_equal(outputs["stress"], expected)
@@ -69,8 +61,8 @@ def slope(function: Any, at: Any, step: float = 1e-4) -> Any:
 
 
 @pytest.mark.parametrize("nu", [0.3, np.array([0.1, 0.2, 0.3, 0.4])], ids=["one", "per point"])
-def test_gradients_agree_with_differences(elasticity: Model, as_jax: Any, nu: Any) -> None:
-    function, strain, weights = as_jax(elasticity), strains(4), strains(4)
+def test_gradients_agree_with_differences(elasticity: Model, nu: Any) -> None:
+    function, strain, weights = Function(elasticity), strains(4), strains(4)
 
     def energy(strain: Any, E: Any, nu: Any) -> Any:
         stress = function({"strain": strain}, {"elasticity.E": E, "elasticity.nu": nu})["stress"]
@@ -89,11 +81,9 @@ def test_gradients_agree_with_differences(elasticity: Model, as_jax: Any, nu: An
         np.testing.assert_allclose((gradient * direction).sum(), slope(along, 0.0), rtol=1e-8)
 
 
-def test_gradients_through_a_newton_solve_agree_with_differences(
-    artifacts: Artifacts, as_jax: Any
-) -> None:
+def test_gradients_through_a_newton_solve_agree_with_differences(artifacts: Artifacts) -> None:
     model = Model(artifacts["isotropic_hardening"])
-    function = as_jax(model)
+    function = Function(model)
     shapes = {variable.name: variable.base_shape for variable in model.inputs}
     inputs = {name: np.zeros(shape) for name, shape in shapes.items()}
     inputs |= {"t": np.array(1.0), "strain": np.array([5e-3, -2e-3, -2e-3, 0.0, 1e-3, 0.0])}
@@ -109,8 +99,8 @@ def test_gradients_through_a_newton_solve_agree_with_differences(
         np.testing.assert_allclose(found[index], expected, rtol=1e-7)
 
 
-def test_vmap_is_one_batch(elasticity: Model, as_jax: Any) -> None:
-    function = as_jax(elasticity)
+def test_vmap_is_one_batch(elasticity: Model) -> None:
+    function = Function(elasticity)
     strain, nu = strains(5, 3), jnp.linspace(0.1, 0.4, 5)
 
     def stress(strain: Any, nu: Any) -> Any:
@@ -126,11 +116,123 @@ def test_vmap_is_one_batch(elasticity: Model, as_jax: Any) -> None:
     np.testing.assert_allclose(gradients, one_by_one, rtol=1e-12)
 
 
-def test_a_jacobian_by_rows_is_the_tangent(elasticity: Model, as_jax: Any) -> None:
-    function, strain = as_jax(elasticity), strains()
+def test_a_jacobian_by_rows_is_the_tangent(elasticity: Model) -> None:
+    function, strain = Function(elasticity), strains()
     rows = jax.jacrev(lambda s: function({"strain": s}, {})["stress"])(strain)
     tangent = elasticity.jacobian({"strain": strain})[1]["stress"]["strain"]
     np.testing.assert_allclose(rows, tangent, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name", ["isotropic_hardening", "radial_return", "elasticity_grains", "polycrystal"]
+)
+def test_both_modes_agree_with_the_blocks_of_the_model(artifacts: Artifacts, name: str) -> None:
+    model = load(artifacts, name)
+    state = state_of(name, model)
+    pairs = [(pair.output, pair.variable) for pair in model.derivatives]
+    output = pairs[0][0]
+    given = {name: state[name] for made, name in pairs if made == output}
+    function = Function(model, [output])
+    tangents = {name: RANDOM.normal(0, 1e-3, value.shape) for name, value in given.items()}
+
+    def of(given: Any) -> Any:
+        return function({**state, **given})[output]
+
+    value, along = jax.jvp(of, (given,), (tangents,))
+    expected = model.jvp(state, tangents)[1][output]
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(along, expected, rtol=0, atol=1e-11 * scale)
+    weights = RANDOM.normal(0, 1, value.shape)
+    pulled = jax.jit(jax.vjp(of, given)[1])(weights)[0]
+    left = sum(np.vdot(pulled[name], tangents[name]) for name in given)
+    np.testing.assert_allclose(left, np.vdot(weights, along), rtol=1e-10)
+
+
+def test_a_jacobian_by_columns_is_that_by_rows_under_jit_and_vmap(artifacts: Artifacts) -> None:
+    model = Model(artifacts["isotropic_hardening"])
+    function, state = Function(model), state_of("isotropic_hardening", model)
+
+    def stress(strain: Any, E: Any) -> Any:
+        return function({**{k: v[0] for k, v in state.items()}, "strain": strain}, {"E": E})[
+            "stress"
+        ]
+
+    at = state["strain"], np.linspace(150e3, 210e3, len(state["strain"]))
+    columns = jax.jit(jax.vmap(jax.jacfwd(stress, (0, 1))))(*at)
+    rows = jax.vmap(jax.jacrev(stress, (0, 1)))(*at)
+    for column, row in zip(columns, rows, strict=True):
+        np.testing.assert_allclose(column, row, rtol=1e-13)
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_bad_input_is_an_error_at_once(elasticity: Model, transformed: Any) -> None:
+    function = transformed(Function(elasticity))
+    with pytest.raises(UnknownNameError, match="did you mean 'strain'"):
+        function({"strian": strains()})
+    with pytest.raises(FatalError, match="missing inputs: strain"):
+        function({})
+    with pytest.raises(FatalError, match=r"'strain' must be \(\*B, 6\); got \(4, 5\)"):
+        function({"strain": jnp.zeros((4, 5))})
+    with pytest.raises(FatalError, match=r"must be float64; got complex"):
+        function({"strain": 1j * strains()})
+    with pytest.raises(UnknownNameError, match=r"unknown parameter 'elasticity.F'"):
+        function({"strain": strains()}, {"elasticity.F": 1.0})
+    with pytest.raises(FatalError, match=r"do not broadcast: strain \(3, 6\), elasticity.E \(2,\)"):
+        function({"strain": strains(3)}, {E: jnp.ones(2)})
+
+
+def test_what_was_not_compiled_is_an_error_and_no_zero(artifacts: Artifacts) -> None:
+    model = Model(artifacts["combined_hardening"])
+    function, strain = Function(model), np.array([5e-3, -2e-3, -2e-3, 0.0, 0.0, 0.0])
+    inputs = {
+        name: jnp.asarray(a) for name, a in model.state().inputs(strain=strain, t=1.0).items()
+    }
+
+    def along(name: str, function: Any = function) -> Any:
+        return jax.jacfwd(lambda x: function({**inputs, name: x})["stress"])(inputs[name])
+
+    with pytest.raises(FatalError, match=r"-d \S+:strain; or leave the output out"):
+        along("strain")
+    tangent = model.jacobian({name: np.asarray(a) for name, a in inputs.items()})[1]["stress"]
+    np.testing.assert_allclose(along("strain", Function(model, ["stress"])), tangent["strain"])
+    with pytest.raises(FatalError, match="stress:t was not compiled"):
+        along("t", Function(model, ["stress"]))
+    with pytest.raises(UnknownNameError, match="did you mean 'stress'"):
+        Function(model, ["stres"])
+
+
+def test_a_block_of_all_sites_is_refused(artifacts: Artifacts) -> None:
+    model = Model(artifacts["grains"])
+    strain = state_of("grains", model)["strain"]
+    with pytest.raises(FatalError, match="mean_stress:strain was compiled for one change at all"):
+        jax.jacfwd(lambda e: Function(model)({"strain": e})["mean_stress"])(strain)
+
+
+def test_second_derivatives_are_refused(elasticity: Model) -> None:
+    function = Function(elasticity)
+    with pytest.raises(FatalError, match="second order are not compiled"):
+        jax.hessian(lambda s: (function({"strain": s})["stress"] ** 2).sum())(strains())
+
+
+def test_a_failed_solve_is_told_in_the_last_line(
+    artifacts: Artifacts, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = Model(artifacts["isotropic_hardening"])
+    inputs = model.state().inputs(strain=np.full(6, np.nan), t=1.0)
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.block_until_ready(jax.jit(Function(model))(inputs))
+    lines = str(caught.value).rstrip().splitlines()
+    assert lines[-1].startswith("ConvergenceError: 1 of 1 points did not converge")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_single_precision_of_jax_is_told(elasticity: Model) -> None:
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(FatalError, match="jax_enable_x64"):
+            Function(elasticity)
+    finally:
+        jax.config.update("jax_enable_x64", True)
 
 
 def test_the_example_recovers_the_truth(artifacts: Artifacts) -> None:

@@ -1,0 +1,317 @@
+"""Compiled models among jax's transformations: jit, grad, jvp, jacfwd, jacrev and vmap.
+
+    import jax, neml2_capi, neml2_capi.jax
+
+    jax.config.update("jax_enable_x64", True)  # else jax makes single precision of all numbers
+    material = neml2_capi.jax.Function(neml2_capi.Model("aoti/elasticity"))
+    stiffness = jax.jacfwd(lambda strain: material({"strain": strain})["stress"])
+
+The model runs on the host, by a callback; a batch of vmap is one evaluation. Derivatives are the
+compiled ones of first order, in both modes. Whoever differentiates through many steps in reverse
+mode keeps the blocks of all of them: jax.checkpoint around a step keeps its inputs instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "neml2_capi.jax needs jax, which is not installed: pip install jax. Without it, "
+        "neml2_capi.Model takes and returns numpy arrays.",
+        name="jax",
+    ) from error
+
+from neml2_capi._ffi.errors import Error, FatalError, unknown_name
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.variables import Variable
+from neml2_capi.model import Model
+
+__all__ = ["Function"]
+
+Arrays = Mapping[str, Any]
+# An input or a parameter, with respect to which there is a derivative.
+_Key = tuple[int, str]
+_Pair = tuple[Variable, Variable]
+
+
+class Function:
+    """A compiled model as a function of jax.
+
+    Parameters
+    ----------
+    model : Model
+        The model. It stays as it is: what it is set to counts at each call, but for parameters that
+        are given.
+    outputs : iterable of str, optional
+        What is returned, and differentiated; all outputs by default. Where a derivative of another
+        output was not compiled, leave that out.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such output.
+    FatalError
+        The model computes in float64, and jax has it switched off.
+    """
+
+    def __init__(self, model: Model, outputs: Iterable[str] | None = None) -> None:
+        self.model = model
+        known = {variable.name: variable for variable in model.outputs}
+        for name in outputs or ():
+            if name not in known:
+                raise unknown_name("output", name, known)
+        self._outputs = {name: known[name] for name in (known if outputs is None else outputs)}
+        self._variables: tuple[dict[str, Variable], dict[str, Variable]] = (
+            {variable.name: variable for variable in model.inputs},
+            {variable.name: variable for variable in model.parameters},
+        )
+        self._shapes = {
+            (pair.output, pair.variable): tuple(pair.shape)
+            for pair in (*model.derivatives, *model.parameter_derivatives)
+        }
+        if jax.dtypes.canonicalize_dtype(model.dtype) != model.dtype:
+            raise FatalError(
+                f"the model computes in {model.dtype}, which jax has switched off: "
+                'jax.config.update("jax_enable_x64", True) before the first array is made'
+            )
+        self._evaluate = jax.custom_jvp(self._value)
+        self._evaluate.defjvp(self._jvp, symbolic_zeros=True)
+
+    def __repr__(self) -> str:
+        return f"<Function of {self.model!r}>"
+
+    def __call__(self, inputs: Arrays, parameters: Arrays | None = None) -> dict[str, Any]:
+        """Evaluate the model.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            All inputs by name, (*B, *sub_batch_shape, *base_shape), whose batches B broadcast.
+        parameters : mapping of str to array, optional
+            Promoted parameters, (*B, *base_shape), by their full names or the last component where
+            that is unique; those that are missing have their stored values.
+
+        Returns
+        -------
+        dict of str to array
+            The outputs, (*B, *sub_batch_shape, *base_shape).
+
+        Raises
+        ------
+        UnknownNameError
+            There is no input or parameter of a name.
+        FatalError
+            An input is missing, or an array has a wrong shape or type: at once, under jit too.
+        jax.errors.JaxRuntimeError
+            Points did not converge; its text has the message.
+        """
+        names = self.model.parameters
+        renamed = {names.names[names.resolve(name)]: a for name, a in (parameters or {}).items()}
+        given = self._checked(0, inputs), self._checked(1, renamed)
+        missing = [name for name in self._variables[0] if name not in given[0]]
+        if missing:
+            raise FatalError(
+                f"missing inputs: {', '.join(missing)}. Every input must be given, history too",
+                lib.NEML2_ERROR_MISSING,
+                missing[0],
+            )
+        rank = len(self._batch(given))
+        inputs, parameters = (
+            {name: _of_rank(array, rank, known[name]) for name, array in arrays.items()}
+            for known, arrays in zip(self._variables, given, strict=True)
+        )
+        found: dict[str, Any] = self._evaluate(inputs, parameters)
+        return found
+
+    def _checked(self, kind: int, given: Arrays) -> dict[str, Any]:
+        """Arrays of jax, of the model's element type, whose shapes end as they should."""
+        checked, known = {}, self._variables[kind]
+        for name, value in given.items():
+            if name not in known:
+                raise unknown_name("input", name, known)
+            array, shape = jnp.asarray(value), _shape(known[name])
+            if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
+                raise FatalError(
+                    f"{('input', 'parameter')[kind]} {name!r} must be (*B, "
+                    f"{', '.join(map(str, shape))}); got {array.shape}",
+                    lib.NEML2_ERROR_SHAPE,
+                    name,
+                )
+            if not np.can_cast(array.dtype, known[name].dtype, "same_kind"):
+                raise FatalError(
+                    f"{name!r} must be {known[name].dtype}; got {array.dtype}",
+                    lib.NEML2_ERROR_DTYPE,
+                    name,
+                )
+            checked[name] = array.astype(known[name].dtype)
+        return checked
+
+    def _batch(self, given: tuple[Arrays, Arrays]) -> tuple[int, ...]:
+        """The common batch of all arrays."""
+        batches = [
+            array.shape[: array.ndim - len(_shape(known[name]))]
+            for known, arrays in zip(self._variables, given, strict=True)
+            for name, array in arrays.items()
+        ]
+        try:
+            batch: tuple[int, ...] = jnp.broadcast_shapes(*batches)
+        except ValueError as error:
+            told = ", ".join(
+                f"{name} {array.shape}" for arrays in given for name, array in arrays.items()
+            )
+            raise FatalError(
+                f"the batches of the arrays do not broadcast: {told}", lib.NEML2_ERROR_SHAPE
+            ) from error
+        return batch
+
+    def _value(self, inputs: Arrays, parameters: Arrays) -> dict[str, Any]:
+        """The outputs."""
+        batch = self._batch((inputs, parameters))
+
+        def evaluated(inputs: Arrays, parameters: Arrays) -> dict[str, Any]:
+            found = self.model.forward(inputs, parameters)
+            return {name: found[name] for name in self._outputs}
+
+        found: dict[str, Any] = _on_host(evaluated, self._like(batch), inputs, parameters)
+        return found
+
+    def _like(self, batch: tuple[int, ...]) -> dict[str, Any]:
+        return {
+            name: jax.ShapeDtypeStruct(batch + _shape(variable), variable.dtype)
+            for name, variable in self._outputs.items()
+        }
+
+    def _jvp(self, primals: tuple[Arrays, Arrays], tangents: tuple[Arrays, Arrays]) -> Any:
+        """The outputs, and their derivatives along the tangents, which are linear in these."""
+        moved = {
+            (kind, name): tangent
+            for kind in (0, 1)
+            for name, tangent in tangents[kind].items()
+            if not isinstance(tangent, jax.custom_derivatives.SymbolicZero)
+        }
+        values, blocks = self._linearized(primals, tuple(moved))
+        along = {name: jnp.zeros_like(value) for name, value in values.items()}
+        for output, of_output in blocks.items():
+            for (kind, name), block in of_output.items():
+                pair = self._outputs[output], self._variables[kind][name]
+                names, shape = f"{output}:{name}", self._shapes[output, name]
+                product = _product(block, shape, moved[kind, name], names, pair)
+                along[output] += product.reshape(along[output].shape)
+        return values, along
+
+    def _linearized(self, primals: tuple[Arrays, Arrays], keys: tuple[_Key, ...]) -> Any:
+        """The outputs, and the blocks with respect to these inputs and parameters."""
+        batch = self._batch(primals)
+        like: dict[str, dict[_Key, Any]] = {}
+        for output in self._outputs:
+            for kind, name in keys:
+                shape = self._shapes.get((output, name))
+                if shape is None:
+                    raise FatalError(
+                        f"the derivative {output}:{name} was not compiled. Compile the model with "
+                        f"-d {output}:{name}; or leave the output out, Function(model, outputs="
+                        "[...]), or take jax.lax.stop_gradient of the input",
+                        lib.NEML2_ERROR_UNSUPPORTED,
+                        f"{output}:{name}",
+                    )
+                like.setdefault(output, {})[kind, name] = jax.ShapeDtypeStruct(
+                    batch + shape, self._outputs[output].dtype
+                )
+
+        def evaluated(*given: Any) -> Any:
+            of_all = self._batch((given[0], given[1]))
+            spread = [
+                {n: _spread(array, of_all, _shape(known[n])) for n, array in arrays.items()}
+                for known, arrays in zip(self._variables, given, strict=True)
+            ]
+            wanted = {
+                output: {name: True for _, name in of_output} for output, of_output in like.items()
+            }
+            call = self.model.bind(spread[0], parameters=spread[1], derivatives=wanted)
+            call()
+            values = {name: np.asarray(call.outputs[name]) for name in self._outputs}
+            return values, {
+                output: {(k, n): np.asarray(call.derivatives[output][n]) for k, n in of_output}
+                for output, of_output in like.items()
+            }
+
+        run = jax.custom_jvp(lambda *given: _on_host(evaluated, (self._like(batch), like), *given))
+        run.defjvp(_refuse_second_derivatives)
+        return run(*primals)
+
+
+def _shape(variable: Variable) -> tuple[int, ...]:
+    return (*variable.sub_batch_shape, *variable.base_shape)
+
+
+def _of_rank(array: Any, rank: int, variable: Variable) -> Any:
+    """The array with so many batch axes: vmap puts its own before them."""
+    return array.reshape((1,) * (rank + len(_shape(variable)) - array.ndim) + array.shape)
+
+
+def _spread(array: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """One value for all points; or else an array of all of them."""
+    if array.size == prod(shape):
+        return array.reshape(shape)
+    return np.array(np.broadcast_to(array, batch + shape), order="C")
+
+
+def _is_told_elsewhere(record: logging.LogRecord) -> bool:
+    """Drop what jax logs of our errors, with a stack of its own: it raises them as well."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Error))
+
+
+logging.getLogger("jax._src.callback").addFilter(_is_told_elsewhere)
+
+
+def _on_host(function: Callable[..., Any], like: Any, *arguments: Any) -> Any:
+    """Call a function of numpy arrays inside a computation of jax."""
+
+    def run(*given: Any) -> Any:
+        # The model wants numpy's arrays: jax' own would wait for jax, which waits for us.
+        try:
+            return function(*jax.tree.map(np.asarray, given))
+        except Error as error:
+            # Its text is all that jax passes on, with the stack: that of the library says nothing.
+            raise error.with_traceback(None) from None
+
+    # An argument without the new axis of vmap gets one of length 1, which the model broadcasts.
+    return jax.pure_callback(run, like, *arguments, vmap_method="expand_dims")
+
+
+def _product(block: Any, shape: tuple[int, ...], tangent: Any, names: str, pair: _Pair) -> Any:
+    """A block of this shape at each point times a tangent, (*B, sites, components)."""
+    output, variable = pair
+    made, given = _shape(output), _shape(variable)
+    before = block.shape[: block.ndim - len(shape)]
+    batch = tangent.shape[: tangent.ndim - len(given)]
+    if shape == made + given:
+        sites = 1
+    elif output.sub_batch_shape == variable.sub_batch_shape:  # each site of its own alone
+        sites = prod(output.sub_batch_shape)
+    else:
+        raise FatalError(
+            f"the derivative {names} was compiled for one change at all sites of the input, not "
+            "for one at each site",
+            lib.NEML2_ERROR_UNSUPPORTED,
+            names,
+        )
+    rows, columns = prod(made) // sites, prod(given) // sites
+    block = block.reshape(*before, -1, rows, columns)
+    return jnp.einsum("...soi,...si->...so", block, tangent.reshape(*batch, sites, columns))
+
+
+def _refuse_second_derivatives(primals: Any, tangents: Any) -> Any:
+    raise FatalError(
+        "derivatives of second order are not compiled: differentiate once only",
+        lib.NEML2_ERROR_UNSUPPORTED,
+    )
