@@ -40,6 +40,10 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
         "the source of the module for hosts with MPI, to be compiled after the other",
         [f"{_INCLUDE / 'neml2_capi_mpi.f90'}"],
     ),
+    "examples": (
+        "the folder of the compiled examples: elasticity, isotropic_hardening, chaboche",
+        [f"{_PACKAGE / 'examples'}"],
+    ),
     "cmakedir": (
         "the folder of the CMake package, for -Dneml2_capi_DIR",
         [f"{_LIBRARIES / 'cmake' / 'neml2_capi'}"],

@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "wheel": wheel,
         "generate": generate,
         "docs": docs,
+        "site": site,
         "check": lambda: check(arguments.fix),
         "bench": lambda: _bench(arguments),
     }
@@ -160,6 +161,20 @@ def generate() -> int:
 def docs() -> int:
     """Renew the reference from the docstrings and the comments of the headers."""
     return openly([_check_environment().python, ROOT / "tools" / "docs.py"])
+
+
+def site() -> int:
+    """The documentation as pages for a browser; a link that leads nowhere is an error."""
+    environment = prepare("site", requirements("site"), ["site"])
+    pages = ROOT / "build" / "site"
+    shutil.rmtree(pages, ignore_errors=True)
+    strict: Command = ["-W", "--keep-going", "--nitpicky", "--quiet", "-d", f"{pages}.cache"]
+    status = openly(
+        [environment.program("sphinx-build"), *strict, "-c", ROOT / "docs", ROOT, pages]
+    )
+    if status == 0:
+        print(f"wrote {(pages / 'docs' / 'index.html').relative_to(ROOT)}")
+    return status
 
 
 def _c_family_files() -> list[Path]:

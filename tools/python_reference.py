@@ -158,7 +158,9 @@ def _base(base: str | griffe.Expr) -> str:
 
 
 def _is_public(member: griffe.Object | griffe.Alias) -> bool:
-    return not member.name.startswith("_") or (member.is_function and member.name != "__new__")
+    return not member.name.startswith("_") or (
+        member.is_function and member.name.startswith("__") and member.name != "__new__"
+    )
 
 
 def _attributes(members: list[griffe.Object | griffe.Alias]) -> Iterator[str]:

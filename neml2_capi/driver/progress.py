@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import Any, Protocol
 
 from neml2_capi._ffi.errors import FatalError
@@ -22,6 +23,22 @@ class _Hidden:
         pass
 
 
+class _Hint(_Hidden):
+    """In the place of a bar that tqdm would show: says so once, where one would be welcome."""
+
+    told = False
+    patience = 5.0  # seconds
+
+    def __init__(self) -> None:
+        self._start = monotonic()
+
+    def update(self, more: int) -> None:
+        if not _Hint.told and monotonic() - self._start > self.patience:
+            _Hint.told = True
+            hint = "neml2_capi: pip install tqdm shows a progress bar here; progress=False no hint"
+            print(hint, file=sys.stderr)
+
+
 def bar(total: int, done: int, unit: str, progress: bool | None) -> AbstractContextManager[Bar]:
     """A bar on stderr: True always, None where that is a terminal and tqdm is there."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -31,7 +48,7 @@ def bar(total: int, done: int, unit: str, progress: bool | None) -> AbstractCont
         from tqdm import tqdm
     except ImportError:
         if progress is None:
-            return nullcontext(_Hidden())
+            return nullcontext(_Hint())
         raise FatalError(
             "a progress bar needs tqdm: install it with pip install 'neml2_capi[progress]', or "
             "leave out progress=True",

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["NAMES", "path"]
+__all__ = ["FOLDER", "NAMES", "path"]
+
+#: Where they are.
+FOLDER = Path(__file__).resolve().parent
 
 #: What each is.
 NAMES = {
@@ -43,4 +46,4 @@ def path(name: str) -> Path:
     """
     if name not in NAMES:
         raise ValueError(f"there is no example {name!r}; there are {', '.join(NAMES)}")
-    return Path(__file__).resolve().parent / name
+    return FOLDER / name

@@ -82,7 +82,7 @@ def _content(value: Any) -> tuple[bytes, Any]:
         return b"model", _of_model(value)
     if isinstance(value, partial):
         return b"partial", (value.func, value.args, value.keywords)
-    if isinstance(value, FunctionType) and value.__module__.startswith("neml2_capi."):
+    if isinstance(value, FunctionType) and (value.__module__ or "").startswith("neml2_capi."):
         return f"name {value.__qualname__}".encode(), ()  # the same in a later version
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]

@@ -19,6 +19,8 @@ from native import FORTRAN, MPI_SETTINGS, MPIEXEC, PACKAGE, PREBUILT, ROOT, comm
 from pages import Block, Reader, blocks_of
 from programs import built
 
+from neml2_capi.examples import FOLDER
+
 pytestmark = pytest.mark.native
 
 PAGES = {
@@ -109,14 +111,22 @@ SHELL = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a page is tried."""
+def folder(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    artifacts: Artifacts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """Where a page is tried: a newcomer's have what comes with the package, others more."""
+    page = request.node.callspec.params.get("page", "")
+    more = [] if page.startswith(("README.md", "docs/tutorials/")) else [*PREBUILT.iterdir()]
     for name, value in MPI_SETTINGS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     (tmp_path / "aoti").mkdir()
-    for path in PREBUILT.iterdir():
-        (tmp_path / "aoti" / path.name).symlink_to(path)
+    for path in (*more, *FOLDER.iterdir()):
+        if not (tmp_path / "aoti" / path.name).exists():
+            (tmp_path / "aoti" / path.name).symlink_to(path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     return tmp_path
 
@@ -165,7 +175,7 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
         if not MPIEXEC:
             pytest.skip("mpiexec was not found")
     installed(*NEEDS.get(name, ()))
-    for library in ("torch", "neml2", "matplotlib"):
+    for library in ("torch", "neml2", "jax", "matplotlib"):
         if re.search(rf"(import|from) {library}\b", code) or f"neml2_capi.{library}" in code:
             pytest.importorskip(library)
     for recipe in artifacts:

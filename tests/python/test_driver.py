@@ -632,6 +632,21 @@ def test_a_progress_bar_is_shown_where_somebody_sees_it(
     assert ("29/29" in written) if shown else written == ""
 
 
+def test_where_a_bar_would_be_welcome_its_absence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from neml2_capi.driver import progress
+
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(progress._Hint, "patience", -1.0)
+    monkeypatch.setattr(progress._Hint, "told", False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for _ in range(2):
+        with progress.bar(3, 0, "step", None) as shown:
+            shown.update(1)
+    assert capsys.readouterr().err.count("pip install tqdm") == 1
+
+
 def test_a_bar_needs_tqdm_only_where_it_is_asked_for(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -261,6 +261,16 @@ def test_threads_share_the_model(run: Run, artifact: Path, calls: Path) -> None:
     assert called(calls) == []
 
 
+def test_a_function_of_no_module_is_known_again(tmp_path: Path) -> None:
+    made: dict[str, Any] = {"__name__": None}
+    exec("run = lambda parameters: {'y': 2 * parameters['a']}", made)
+    assert made["run"].__module__ is None
+    first = sweep(made["run"], {"a": np.arange(3.0)}, directory=tmp_path / "s")
+    again = sweep(made["run"], {"a": np.arange(3.0)}, directory=tmp_path / "s")
+    np.testing.assert_array_equal(first["y"], [0.0, 2.0, 4.0])
+    np.testing.assert_array_equal(again["y"], first["y"])
+
+
 def test_what_only_cloudpickle_sends_is_sent() -> None:
     pytest.importorskip("cloudpickle")
     with processes() as pool:
