@@ -13,6 +13,7 @@ python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
+python3 build.py site              the documentation for a browser, into build/site
 python3 build.py check             generated files, formatting, lint and types
 """
 
@@ -73,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
     commands.add_parser("generate", help="renew what is generated")
     commands.add_parser("docs", help="renew the reference, docs/reference")
+    commands.add_parser("site", help="the documentation for a browser, its links checked")
     check = commands.add_parser("check", help="generated files, formatting, lint and types")
     check.add_argument("--fix", action="store_true", help="mend what can be mended first")
     return top
