@@ -81,7 +81,7 @@ def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
     assert [row[0] for row in rows] == names + gradients
     for name, *times in rows:
         assert times.count("-") == (4 if name == "eager" else 0), name
-        # the processor time of one quick sample can be 0.00: its clock may tick in hundredths of a second
+        # one quick sample can take 0.00: the clock may tick in hundredths of a second
         assert all(float(time) >= 0 for time in times if time != "-"), name
 
 
