@@ -48,7 +48,7 @@ class Library:
 
 
 APART = {
-    "lanes": Library((), "kernels.h"),
+    "lanes": Library(("base",), "kernels.h"),
     "provider": Library(("tensor", "lanes", "package"), "provider.h"),
 }
 BESIDE_ROOMS = ("CMakeLists.txt",)

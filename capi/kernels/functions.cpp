@@ -1,6 +1,7 @@
 // Which of the instruction sets that blocks were compiled for a target of kernels runs on.
 #include <cstring>
 
+#include "capi/base/processor.h"
 #include "capi/kernels/block.h"
 
 namespace neml2_capi::kernels {
@@ -24,18 +25,10 @@ enum class Set { none, portable, avx2, avx512 };
 Set set_of(const char* target) {
   const auto is = [target](const char* name) { return std::strcmp(target, name) == 0; };
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (is("x86-64-v2")) return __builtin_cpu_supports("sse4.2") ? Set::portable : Set::none;
-  if (is("x86-64-v3"))
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")
-               ? Set::avx2
-               : Set::none;
-  if (is("x86-64-v4"))
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                   __builtin_cpu_supports("avx512cd")
-               ? Set::avx512
-               : Set::none;
+  const auto all = [](auto... names) { return (processor::has(names) && ...); };
+  if (is("x86-64-v2")) return all("sse4.2") ? Set::portable : Set::none;
+  if (is("x86-64-v3")) return all("avx2", "fma", "bmi2") ? Set::avx2 : Set::none;
+  if (is("x86-64-v4")) return all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd") ? Set::avx512 : Set::none;
 #elif defined(__aarch64__)
   if (is("aarch64")) return Set::portable;
 #endif

@@ -1,6 +1,8 @@
 // Choice of the best instruction set that this machine has.
 #include "capi/lanes/kernels.h"
 
+#include "capi/base/processor.h"
+
 namespace neml2_capi::lanes {
 
 #define NML2_DECLARE(set)                      \
@@ -21,9 +23,8 @@ namespace {
 enum class InstructionSet { portable, avx2, avx512 };
 
 InstructionSet best() {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return InstructionSet::portable;
-  return __builtin_cpu_supports("avx512f") ? InstructionSet::avx512 : InstructionSet::avx2;
+  if (!processor::has("avx2") || !processor::has("fma")) return InstructionSet::portable;
+  return processor::has("avx512f") ? InstructionSet::avx512 : InstructionSet::avx2;
 }
 
 const InstructionSet here = best();

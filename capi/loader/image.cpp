@@ -74,12 +74,25 @@ std::set<ElfW(Addr)> loaded_addresses() {
   return addresses;
 }
 
-// Returns the load address of the library with this function.
+// Returns the load address of the library with this function, or 0.
 ElfW(Addr) address_of_library(const void* function) {
-  Dl_info info{};
-  link_map* library = nullptr;
-  if (!dladdr1(function, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) || !library) return 0;
-  return library->l_addr;
+  struct Search {
+    ElfW(Addr) address;
+    ElfW(Addr) found;
+  } search{reinterpret_cast<ElfW(Addr)>(function), 0};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        auto& [address, found] = *static_cast<Search*>(out);
+        for (const auto* segment = info->dlpi_phdr; segment != info->dlpi_phdr + info->dlpi_phnum; ++segment) {
+          const ElfW(Addr) begin = info->dlpi_addr + segment->p_vaddr;
+          if (segment->p_type != PT_LOAD || address < begin || address - begin >= segment->p_memsz) continue;
+          found = info->dlpi_addr;
+          return 1;
+        }
+        return 0;
+      },
+      &search);
+  return search.found;
 }
 
 Error cannot_load(const std::string& reason) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,6 +93,12 @@ std::vector<std::string> private_folders() {
   return folders;
 }
 
+// Creates a file in memory. The C library has had a function for it since glibc 2.27, and runs on older ones.
+int create_in_memory(std::string_view name) {
+  constexpr unsigned close_on_exec = 1;  // MFD_CLOEXEC
+  return static_cast<int>(syscall(SYS_memfd_create, ("neml2-" + file_name(name)).c_str(), close_on_exec));
+}
+
 }  // namespace
 
 MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
@@ -100,9 +107,7 @@ MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
     return;
   }
   // Systems with vm.memfd_noexec = 2 reject MFD_EXEC, and those with 0 do not need it.
-  if (!is_set("NEML2_CAPI_NO_MEMFD") &&
-      take_nameless(memfd_create(("neml2-" + file_name(name)).c_str(), MFD_CLOEXEC), content))
-    return;
+  if (!is_set("NEML2_CAPI_NO_MEMFD") && take_nameless(create_in_memory(name), content)) return;
   const std::vector<std::string> folders = private_folders();
   for (const auto create : {create_nameless_in, create_and_unlink_in})
     for (const std::string& folder : folders)
