@@ -298,7 +298,7 @@ def renew_examples() -> None:
     for name in ("elasticity", "viscoplastic", "combined_hardening"):
         root = EXAMPLES / "artifacts" / name
         shrink(artifact(name), root)
-        add_kernels(name, root, ["x86-64-v3", "x86-64-v4"])
+        add_kernels(name, root, ["x86-64-v3", "x86-64-v4", "aarch64"])
         print(f"renewed {root}")
     for name, recipe in SHIPPED.items():
         _renew_shipped(ROOT / "neml2_capi" / "examples" / name, recipe)
@@ -309,8 +309,8 @@ def _renew_shipped(root: Path, recipe: Recipe) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(recipe.input)]
         command += ["--model", recipe.model, "--output-dir", scratch, "--kernels", "only", "-q"]
-        for level in ("v2", "v3", "v4"):
-            command += ["--target", f"x86-64-{level}"]
+        for target in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"):
+            command += ["--target", target]
         subprocess.run([*command, *recipe.options], check=True)
         made = Path(scratch) / recipe.model
         shutil.rmtree(root, ignore_errors=True)

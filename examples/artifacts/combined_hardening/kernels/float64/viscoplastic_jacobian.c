@@ -49,17 +49,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes X1_5_ = unknowns[12];
   const lanes X2_5_ = unknowns[18];
   const lanes v86 = stress_5 - X1_5_ - X2_5_;
-  const lanes v103 =
-      (v90 * v90 + v91 * v91 + v92 * v92 + v84 * v84 + v85 * v85 + v86 * v86) * 1.5 + 2.220446049250313e-16;
+  const lanes v103 = (v90 * v90 + v91 * v91 + v92 * v92 + v84 * v84 + v85 * v85 + v86 * v86) * 1.5 + 2.220446049250313e-16;
   const lanes v104 = square_root(v103);
   const lanes v105 = 1.0 / v104;
   const lanes v106 = v90 * v105;
-  const lanes residual_normality_yield_surface_yield_function_sy_value =
-      residual_normality_yield_surface_yield_function_sy[0];
+  const lanes residual_normality_yield_surface_yield_function_sy_value = residual_normality_yield_surface_yield_function_sy[0];
   const lanes equivalent_plastic_strain_value = unknowns[6];
   const lanes v64 = lanes_exp(-(8.0 * equivalent_plastic_strain_value));
-  const lanes v139 = (residual_normality_yield_surface_yield_function_sy_value - v104) * 0.816496580927726 +
-                     (1.0 - v64) * 48.98979485566356;
+  const lanes v139 = (residual_normality_yield_surface_yield_function_sy_value - v104) * 0.816496580927726 + (1.0 - v64) * 48.98979485566356;
   const lanes v142 = absolute(v139);
   const lanes v143 = v142 * v142;
   const lanes v144 = (1.0 - sign_of(v139)) * v143 * v143 * v143;
@@ -421,8 +418,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[138] = -v829;
   const lanes v907 = 6.562633270059526e-11 * v784;
   jacobian[139] = v319 * v907;
-  const lanes v304 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ +
-                     X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  const lanes v304 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v305 = square_root(v304);
   const lanes v327 = 1e-06 * lanes_pow(v305, fill(1.2000000000000002));
   const lanes v352 = v327 + v144 * 6.697959533607682e-11;
@@ -646,8 +642,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[259] = v956;
   jacobian[252] = -v956;
   jacobian[253] = v559 * v907;
-  const lanes v544 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ +
-                     X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v544 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
   const lanes v545 = square_root(v544);
   const lanes v566 = 1e-08 * lanes_pow(v545, fill(2.2));
   const lanes v590 = v566 + v144 * 6.697959533607682e-12;
@@ -873,8 +868,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes stress_old_5 = givens[32];
   residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v74 - v111 * v160) * v1150 - stress_5;
   const lanes equivalent_plastic_strain_old_value = givens[14];
-  residual[6] =
-      equivalent_plastic_strain_old_value + v66 * v144 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
+  residual[6] = equivalent_plastic_strain_old_value + v66 * v144 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
   const lanes v334 = v144 * 1.6744898834019205e-13;
   const lanes X1_old_0 = givens[15];
   residual[7] = X1_old_0 - X1_0_ - v66 * (X1_0_ * v327 - v319 * v334);
@@ -902,49 +896,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[18] = X2_old_5 - X2_5_ - v66 * (X2_5_ * v566 - v334 * v564);
 }
 
-static const neml2_kernel_part input_0_parts[] = {
-    {"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
-static const neml2_kernel_part input_1_parts[] = {
-    {"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1},       {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1},
-    {"X1~1", 15, 6},  {"X2~1", 21, 6},    {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {
-    {"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0},
-    {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0},
-    {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0},
-    {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
 
-static const signed char output_0_structure[] = {
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_part output_1_parts[] = {{"stress_residual", 0, 6},
-                                                   {"equivalent_plastic_strain_residual", 6, 1},
-                                                   {"X1_residual", 7, 6},
-                                                   {"X2_residual", 13, 6}};
+static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const neml2_kernel_part output_1_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
 static const signed char output_1_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"jacobian", 361, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure},
-    {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_1_parts, output_1_structure}};
+static const neml2_kernel_array kernel_outputs[] = {{"jacobian", 361, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_1_parts, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian = {
-    NEML2_KERNEL_VERSION,
-    sizeof(neml2_kernel),
-    "viscoplastic_jacobian",
-    "f83a0cb198f47fad3f73d9aa1a13dc7f2c6e6f66b2f9aaada2e8740611e3d3ed",
-    sizeof(real),
-    LANES,
-    4,
-    2,
-    kernel_inputs,
-    kernel_outputs,
-    1237,
-    0,
-    0,
-    run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "f83a0cb198f47fad3f73d9aa1a13dc7f2c6e6f66b2f9aaada2e8740611e3d3ed", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 1237, 0, 0, run};

@@ -76,16 +76,13 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes X1_5_ = unknowns[12];
   const lanes X2_5_ = unknowns[18];
   const lanes v71 = stress_5 - X1_5_ - X2_5_;
-  const lanes v88 =
-      (v75 * v75 + v76 * v76 + v77 * v77 + v69 * v69 + v70 * v70 + v71 * v71) * 1.5 + 2.220446049250313e-16;
+  const lanes v88 = (v75 * v75 + v76 * v76 + v77 * v77 + v69 * v69 + v70 * v70 + v71 * v71) * 1.5 + 2.220446049250313e-16;
   const lanes v89 = square_root(v88);
   const lanes v90 = 1.0 / v89;
   const lanes v91 = v75 * v90;
-  const lanes residual_normality_yield_surface_yield_function_sy_value =
-      residual_normality_yield_surface_yield_function_sy[0];
+  const lanes residual_normality_yield_surface_yield_function_sy_value = residual_normality_yield_surface_yield_function_sy[0];
   const lanes equivalent_plastic_strain_value = unknowns[6];
-  const lanes v102 = (residual_normality_yield_surface_yield_function_sy_value - v89) * 0.816496580927726 +
-                     (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
+  const lanes v102 = (residual_normality_yield_surface_yield_function_sy_value - v89) * 0.816496580927726 + (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
   const lanes v105 = absolute(v102);
   const lanes v106 = v105 * v105;
   const lanes v107 = (1.0 - sign_of(v102)) * v106 * v106 * v106;
@@ -153,8 +150,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v110 = v107 * 1.3672152645957346e-13;
   by_givens[211] = v110;
   by_givens[210] = -v110;
-  const lanes v126 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ +
-                     X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  const lanes v126 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v149 = 1e-06 * lanes_pow(square_root(v126), fill(1.2000000000000002));
   const lanes v156 = v107 * 1.6744898834019205e-13;
   const lanes v163 = X1_0_ * v149 - (v91 * 32659.863237109035 - 400.0 * X1_0_) * v156;
@@ -175,8 +171,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v173 = X1_5_ * v149 - (v96 * 32659.863237109035 - 400.0 * X1_5_) * v156;
   by_givens[408] = v173;
   by_givens[409] = -v173;
-  const lanes v181 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ +
-                     X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v181 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
   const lanes v203 = 1e-08 * lanes_pow(square_root(v181), fill(2.2));
   const lanes v216 = X2_0_ * v203 - v156 * (v91 * 3265.9863237109034 - 40.0 * X2_0_);
   by_givens[441] = v216;
@@ -765,50 +760,12 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   by_givens[620] = c3;
 }
 
-static const neml2_kernel_part input_0_parts[] = {
-    {"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
-static const neml2_kernel_part input_1_parts[] = {
-    {"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1},       {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1},
-    {"X1~1", 15, 6},  {"X2~1", 21, 6},    {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {
-    {"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0},
-    {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0},
-    {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0},
-    {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
 
-static const signed char output_0_structure[] = {
-    0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 0, 0, 0, 1,
-    1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0,
-    0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1,
-    0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 0, 0, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1,
-    1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1,
-    1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"by_givens", 627, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
+static const signed char output_0_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+static const neml2_kernel_array kernel_outputs[] = {{"by_givens", 627, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian_given = {
-    NEML2_KERNEL_VERSION,
-    sizeof(neml2_kernel),
-    "viscoplastic_jacobian_given",
-    "44bca7705b3ab236c1241b6f178265a5ffac2289c87591a2aa5cd8f26af683a9",
-    sizeof(real),
-    LANES,
-    4,
-    1,
-    kernel_inputs,
-    kernel_outputs,
-    267,
-    0,
-    0,
-    run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "44bca7705b3ab236c1241b6f178265a5ffac2289c87591a2aa5cd8f26af683a9", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 267, 0, 0, run};

@@ -49,16 +49,13 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes X1_5_ = unknowns[12];
   const lanes X2_5_ = unknowns[18];
   const lanes v85 = stress_5 - X1_5_ - X2_5_;
-  const lanes v102 =
-      (v89 * v89 + v90 * v90 + v91 * v91 + v83 * v83 + v84 * v84 + v85 * v85) * 1.5 + 2.220446049250313e-16;
+  const lanes v102 = (v89 * v89 + v90 * v90 + v91 * v91 + v83 * v83 + v84 * v84 + v85 * v85) * 1.5 + 2.220446049250313e-16;
   const lanes v103 = square_root(v102);
   const lanes v104 = 1.0 / v103;
   const lanes v105 = v89 * v104;
-  const lanes residual_normality_yield_surface_yield_function_sy_value =
-      residual_normality_yield_surface_yield_function_sy[0];
+  const lanes residual_normality_yield_surface_yield_function_sy_value = residual_normality_yield_surface_yield_function_sy[0];
   const lanes equivalent_plastic_strain_value = unknowns[6];
-  const lanes v116 = (residual_normality_yield_surface_yield_function_sy_value - v103) * 0.816496580927726 +
-                     (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
+  const lanes v116 = (residual_normality_yield_surface_yield_function_sy_value - v103) * 0.816496580927726 + (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
   const lanes v119 = absolute(v116);
   const lanes v120 = v119 * v119;
   const lanes v121 = (1.0 - sign_of(v116)) * v120 * v120 * v120;
@@ -100,10 +97,8 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes stress_old_5 = givens[32];
   residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v73 - v110 * v125) * v265 - stress_5;
   const lanes equivalent_plastic_strain_old_value = givens[14];
-  residual[6] =
-      equivalent_plastic_strain_old_value + v65 * v121 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
-  const lanes v138 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ +
-                     X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  residual[6] = equivalent_plastic_strain_old_value + v65 * v121 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
+  const lanes v138 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v161 = 1e-06 * lanes_pow(square_root(v138), fill(1.2000000000000002));
   const lanes v168 = v121 * 1.6744898834019205e-13;
   const lanes X1_old_0 = givens[15];
@@ -118,8 +113,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[11] = X1_old_4 - X1_4_ - v65 * (X1_4_ * v161 - (v109 * 32659.863237109035 - 400.0 * X1_4_) * v168);
   const lanes X1_old_5 = givens[20];
   residual[12] = X1_old_5 - X1_5_ - v65 * (X1_5_ * v161 - (v110 * 32659.863237109035 - 400.0 * X1_5_) * v168);
-  const lanes v187 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ +
-                     X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v187 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
   const lanes v209 = 1e-08 * lanes_pow(square_root(v187), fill(2.2));
   const lanes X2_old_0 = givens[21];
   residual[13] = X2_old_0 - X2_0_ - v65 * (X2_0_ * v209 - v168 * (v105 * 3265.9863237109034 - 40.0 * X2_0_));
@@ -135,37 +129,13 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[18] = X2_old_5 - X2_5_ - v65 * (X2_5_ * v209 - v168 * (v110 * 3265.9863237109034 - 40.0 * X2_5_));
 }
 
-static const neml2_kernel_part input_0_parts[] = {
-    {"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
-static const neml2_kernel_part input_1_parts[] = {
-    {"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1},       {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1},
-    {"X1~1", 15, 6},  {"X2~1", 21, 6},    {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {
-    {"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0},
-    {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0},
-    {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0},
-    {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
 
-static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6},
-                                                   {"equivalent_plastic_strain_residual", 6, 1},
-                                                   {"X1_residual", 7, 6},
-                                                   {"X2_residual", 13, 6}};
+static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
 static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
+static const neml2_kernel_array kernel_outputs[] = {{"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION,
-    sizeof(neml2_kernel),
-    "viscoplastic_residual",
-    "ea7d585ec563c318705514a514d5a3f0df7e611ba4585f36c0cd4e7d4fcc8958",
-    sizeof(real),
-    LANES,
-    4,
-    1,
-    kernel_inputs,
-    kernel_outputs,
-    258,
-    0,
-    0,
-    run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "ea7d585ec563c318705514a514d5a3f0df7e611ba4585f36c0cd4e7d4fcc8958", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 258, 0, 0, run};

@@ -32,23 +32,10 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   stress[5] = strain_5 * v16;
 }
 
-static const neml2_kernel_array kernel_inputs[] = {{"strain", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0},
-                                                   {"elasticity.E", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}};
+static const neml2_kernel_array kernel_inputs[] = {{"strain", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}, {"elasticity.E", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}};
 
 static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
-const neml2_kernel neml2_kernel_elasticity = {NEML2_KERNEL_VERSION,
-                                              sizeof(neml2_kernel),
-                                              "elasticity",
-                                              "d1b42d27c8cd7e29b57d563bef1b31f2e7378cda284671be4d2dc9850beb184b",
-                                              sizeof(real),
-                                              LANES,
-                                              2,
-                                              1,
-                                              kernel_inputs,
-                                              kernel_outputs,
-                                              18,
-                                              0,
-                                              0,
-                                              run};
+const neml2_kernel neml2_kernel_elasticity = {
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity", "d1b42d27c8cd7e29b57d563bef1b31f2e7378cda284671be4d2dc9850beb184b", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 18, 0, 0, run};

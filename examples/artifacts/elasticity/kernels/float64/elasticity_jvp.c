@@ -73,27 +73,11 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   d_stress_d_strain[34] = c0;
 }
 
-static const neml2_kernel_array kernel_inputs[] = {{"strain", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0},
-                                                   {"elasticity.E", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}};
+static const neml2_kernel_array kernel_inputs[] = {{"strain", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}, {"elasticity.E", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}};
 
 static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0};
-static const signed char output_1_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1,
-                                                 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure},
-    {"d_stress_d_strain", 36, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
+static const signed char output_1_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0};
+static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"d_stress_d_strain", 36, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
-const neml2_kernel neml2_kernel_elasticity_jvp = {NEML2_KERNEL_VERSION,
-                                                  sizeof(neml2_kernel),
-                                                  "elasticity_jvp",
-                                                  "10fd3b3980481e648b0bca822b6b2e368e29323f81b91a36a32ec9fb08a37c04",
-                                                  sizeof(real),
-                                                  LANES,
-                                                  2,
-                                                  2,
-                                                  kernel_inputs,
-                                                  kernel_outputs,
-                                                  22,
-                                                  0,
-                                                  0,
-                                                  run};
+const neml2_kernel neml2_kernel_elasticity_jvp = {
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_jvp", "10fd3b3980481e648b0bca822b6b2e368e29323f81b91a36a32ec9fb08a37c04", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 22, 0, 0, run};

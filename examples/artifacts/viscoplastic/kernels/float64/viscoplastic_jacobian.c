@@ -45,8 +45,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes X1_5_ = unknowns[12];
   const lanes X2_5_ = unknowns[18];
   const lanes v85 = stress_5 - X1_5_ - X2_5_;
-  const lanes v102 =
-      (v89 * v89 + v90 * v90 + v91 * v91 + v83 * v83 + v84 * v84 + v85 * v85) * 1.5 + 2.220446049250313e-16;
+  const lanes v102 = (v89 * v89 + v90 * v90 + v91 * v91 + v83 * v83 + v84 * v84 + v85 * v85) * 1.5 + 2.220446049250313e-16;
   const lanes v103 = square_root(v102);
   const lanes v104 = 1.0 / v103;
   const lanes v105 = v89 * v104;
@@ -413,8 +412,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[138] = -v828;
   const lanes v906 = 6.562633270059526e-11 * v783;
   jacobian[139] = v318 * v906;
-  const lanes v303 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ +
-                     X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  const lanes v303 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v304 = square_root(v303);
   const lanes v326 = 1e-06 * lanes_pow(v304, fill(1.2000000000000002));
   const lanes v351 = v326 + v143 * 6.697959533607682e-11;
@@ -638,8 +636,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[259] = v955;
   jacobian[252] = -v955;
   jacobian[253] = v558 * v906;
-  const lanes v543 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ +
-                     X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v543 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
   const lanes v544 = square_root(v543);
   const lanes v565 = 1e-08 * lanes_pow(v544, fill(2.2));
   const lanes v589 = v565 + v143 * 6.697959533607682e-12;
@@ -865,8 +862,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes stress_old_5 = givens[32];
   residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v73 - v110 * v159) * v1147 - stress_5;
   const lanes equivalent_plastic_strain_old_value = givens[14];
-  residual[6] =
-      equivalent_plastic_strain_old_value + v65 * v143 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
+  residual[6] = equivalent_plastic_strain_old_value + v65 * v143 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
   const lanes v333 = v143 * 1.6744898834019205e-13;
   const lanes X1_old_0 = givens[15];
   residual[7] = X1_old_0 - X1_0_ - v65 * (X1_0_ * v326 - v318 * v333);
@@ -894,46 +890,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[18] = X2_old_5 - X2_5_ - v65 * (X2_5_ * v565 - v333 * v563);
 }
 
-static const neml2_kernel_part input_0_parts[] = {
-    {"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
-static const neml2_kernel_part input_1_parts[] = {
-    {"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1},       {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1},
-    {"X1~1", 15, 6},  {"X2~1", 21, 6},    {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0},
-                                                   {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}};
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}};
 
-static const signed char output_0_structure[] = {
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_part output_1_parts[] = {{"stress_residual", 0, 6},
-                                                   {"equivalent_plastic_strain_residual", 6, 1},
-                                                   {"X1_residual", 7, 6},
-                                                   {"X2_residual", 13, 6}};
+static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const neml2_kernel_part output_1_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
 static const signed char output_1_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"jacobian", 361, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure},
-    {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_1_parts, output_1_structure}};
+static const neml2_kernel_array kernel_outputs[] = {{"jacobian", 361, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_1_parts, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian = {
-    NEML2_KERNEL_VERSION,
-    sizeof(neml2_kernel),
-    "viscoplastic_jacobian",
-    "11d6f887e322ab8afe39ecfbf1b73afa097eb74e86b4a9111864622da5317078",
-    sizeof(real),
-    LANES,
-    2,
-    2,
-    kernel_inputs,
-    kernel_outputs,
-    1234,
-    0,
-    0,
-    run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "11d6f887e322ab8afe39ecfbf1b73afa097eb74e86b4a9111864622da5317078", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 1234, 0, 0, run};

@@ -47,14 +47,12 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes X1_5_ = unknowns[12];
   const lanes X2_5_ = unknowns[18];
   const lanes v84 = stress_5 - X1_5_ - X2_5_;
-  const lanes v101 =
-      (v88 * v88 + v89 * v89 + v90 * v90 + v82 * v82 + v83 * v83 + v84 * v84) * 1.5 + 2.220446049250313e-16;
+  const lanes v101 = (v88 * v88 + v89 * v89 + v90 * v90 + v82 * v82 + v83 * v83 + v84 * v84) * 1.5 + 2.220446049250313e-16;
   const lanes v102 = square_root(v101);
   const lanes v103 = 1.0 / v102;
   const lanes v104 = v88 * v103;
   const lanes equivalent_plastic_strain_value = unknowns[6];
-  const lanes v115 = (150.0 - v102) * 0.816496580927726 +
-                     (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
+  const lanes v115 = (150.0 - v102) * 0.816496580927726 + (1.0 - lanes_exp(-(8.0 * equivalent_plastic_strain_value))) * 48.98979485566356;
   const lanes v118 = absolute(v115);
   const lanes v119 = v118 * v118;
   const lanes v120 = (1.0 - sign_of(v115)) * v119 * v119 * v119;
@@ -94,10 +92,8 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes stress_old_5 = givens[32];
   residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v72 - v109 * v124) * v263 - stress_5;
   const lanes equivalent_plastic_strain_old_value = givens[14];
-  residual[6] =
-      equivalent_plastic_strain_old_value + v64 * v120 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
-  const lanes v137 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ +
-                     X1_4_ * X1_4_ + X1_5_ * X1_5_;
+  residual[6] = equivalent_plastic_strain_old_value + v64 * v120 * 1.3672152645957346e-13 - equivalent_plastic_strain_value;
+  const lanes v137 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v160 = 1e-06 * lanes_pow(square_root(v137), fill(1.2000000000000002));
   const lanes v167 = v120 * 1.6744898834019205e-13;
   const lanes X1_old_0 = givens[15];
@@ -112,8 +108,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[11] = X1_old_4 - X1_4_ - v64 * (X1_4_ * v160 - (v108 * 32659.863237109035 - 400.0 * X1_4_) * v167);
   const lanes X1_old_5 = givens[20];
   residual[12] = X1_old_5 - X1_5_ - v64 * (X1_5_ * v160 - (v109 * 32659.863237109035 - 400.0 * X1_5_) * v167);
-  const lanes v186 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ +
-                     X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v186 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
   const lanes v208 = 1e-08 * lanes_pow(square_root(v186), fill(2.2));
   const lanes X2_old_0 = givens[21];
   residual[13] = X2_old_0 - X2_0_ - v64 * (X2_0_ * v208 - v167 * (v104 * 3265.9863237109034 - 40.0 * X2_0_));
@@ -129,34 +124,13 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[18] = X2_old_5 - X2_5_ - v64 * (X2_5_ * v208 - v167 * (v109 * 3265.9863237109034 - 40.0 * X2_5_));
 }
 
-static const neml2_kernel_part input_0_parts[] = {
-    {"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
-static const neml2_kernel_part input_1_parts[] = {
-    {"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1},       {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1},
-    {"X1~1", 15, 6},  {"X2~1", 21, 6},    {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0},
-                                                   {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}};
+static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
+static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}};
 
-static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6},
-                                                   {"equivalent_plastic_strain_residual", 6, 1},
-                                                   {"X1_residual", 7, 6},
-                                                   {"X2_residual", 13, 6}};
+static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
 static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-static const neml2_kernel_array kernel_outputs[] = {
-    {"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
+static const neml2_kernel_array kernel_outputs[] = {{"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION,
-    sizeof(neml2_kernel),
-    "viscoplastic_residual",
-    "e79f8563f64a04021cbf29a71045409814aa0ce8d3d3a722ed1dd63238ab8076",
-    sizeof(real),
-    LANES,
-    2,
-    1,
-    kernel_inputs,
-    kernel_outputs,
-    256,
-    0,
-    0,
-    run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "e79f8563f64a04021cbf29a71045409814aa0ce8d3d3a722ed1dd63238ab8076", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 256, 0, 0, run};
