@@ -10,6 +10,7 @@ python3 build.py test --everything the other Pythons, models compiled anew, Thre
 python3 build.py models            compile the models of the tests anew, where recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
+python3 build.py wheel --platform all   for old C libraries, musl and aarch64, by zig
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
@@ -66,7 +67,10 @@ def parser() -> argparse.ArgumentParser:
     models = commands.add_parser("models", help="the archive of the tests' compiled models")
     models.add_argument("--examples", action="store_true", help="those of the examples too")
     commands.add_parser("build", help="the library, the tests and the examples")
-    commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    wheel = commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    wheel.add_argument(
+        "--platform", metavar="TAG", help="for another one: manylinux_2_17_aarch64, all, ..."
+    )
     bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
     bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
     bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")

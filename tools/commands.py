@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from tools.environments import (
     torch_to_be_had,
 )
 from tools.native import configured, slowest
+from tools.platforms import PLATFORMS, platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
 from tools.testing import test
 from tools.wheel import built_wheel, repaired_wheel
@@ -33,7 +35,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "test": lambda: test(arguments.tier, arguments.interpreters, others),
         "models": lambda: models(arguments.examples),
         "build": build,
-        "wheel": wheel,
+        "wheel": lambda: wheel(arguments.platform),
         "generate": generate,
         "docs": docs,
         "site": site,
@@ -130,10 +132,20 @@ def build() -> int:
     return 0
 
 
-def wheel() -> int:
-    """The wheel, repaired by auditwheel, in dist/."""
-    repaired = repaired_wheel()
-    print(f"{repaired.relative_to(ROOT)}\n{repaired.stem.split('-')[-1]}")
+def wheel(platform: str | None) -> int:
+    """The wheel, repaired by auditwheel, in dist/: for this machine, a platform, or all of them."""
+    if platform not in (None, "all", *PLATFORMS):
+        raise Failure(f"unknown platform {platform}; there are all, {', '.join(PLATFORMS)}")
+    if platform is None:
+        wheels = [repaired_wheel()]
+    else:
+        dist = ROOT / "dist"
+        dist.mkdir(exist_ok=True)
+        tags = PLATFORMS if platform == "all" else [platform]
+        wheels = [Path(shutil.copy2(platform_wheel(tag), dist)) for tag in tags]
+    for path in wheels:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        print(f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
@@ -180,6 +192,7 @@ def site() -> int:
 def _c_family_files() -> list[Path]:
     tops = ("capi", "include", "tests", "examples", "benchmarks")
     files = (file for top in tops for file in _below(ROOT / top))
+    files = (file for file in files if not (file.parent / "kernels.json").exists())  # generated
     return sorted(file for file in files if file.suffix in {".c", ".h", ".cpp", ".hpp"})
 
 

@@ -35,6 +35,7 @@ SIZES = {
     "hosts": (190, 560),
     "site": (20, 90),
     "wheel": (2, 10),
+    "cross": (100, 350),
 }
 
 # Version of torch, other than that of constraints.txt, whose libtorch must run the same packages.

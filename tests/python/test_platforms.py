@@ -1,0 +1,168 @@
+"""Wheels for other machines and C libraries: their symbols, and their numbers where they can run.
+
+Programs for aarch64 run under qemu, those for musl with Debian's own musl.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native import ROOT
+
+from neml2_capi import Model, examples
+from tools.platforms import (
+    PLATFORMS,
+    cross_environment,
+    platform_wheel,
+    repaired,
+    zig,
+    zig_variables,
+)
+from tools.process import Failure
+from tools.wheel import built_wheel
+
+pytestmark = pytest.mark.native
+
+LATER = pytest.mark.everything("cross-compiles the library once more")
+HERE = pytest.mark.full("cross-compiles the library")
+TAGS = [
+    pytest.param(tag, marks=HERE if tag == "manylinux_2_17_aarch64" else LATER) for tag in PLATFORMS
+]
+
+# What runs a program, and the loader of its C library.
+RUNNERS = {
+    "manylinux_2_17_x86_64": ([], "/lib64/ld-linux-x86-64.so.2"),
+    "manylinux_2_17_aarch64": (
+        ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
+        "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1",
+    ),
+    "musllinux_1_2_x86_64": ([], "/lib/ld-musl-x86_64.so.1"),
+    "musllinux_1_2_aarch64": (
+        ["qemu-aarch64", "-L", "/usr/aarch64-linux-musl"],
+        "/usr/aarch64-linux-musl/lib/ld-musl-aarch64.so.1",
+    ),
+}
+POINTS = 5
+PATIENCE = 600
+
+
+@pytest.fixture(params=TAGS)
+def tag(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def package(tag: str, tmp_path: Path) -> Path:
+    """What pip would install from the wheel."""
+    with zipfile.ZipFile(platform_wheel(tag)) as wheel:
+        wheel.extractall(tmp_path / "installed")
+    return tmp_path / "installed"
+
+
+def runner(tag: str) -> list[str]:
+    words, loader = RUNNERS[tag]
+    if not Path(loader).exists() or (words and not shutil.which(words[0])):
+        pytest.skip(f"nothing here runs programs for {tag}: no {words[:1]} with {loader}")
+    return words
+
+
+def program(tag: str, package: Path) -> Path:
+    """benchmarks/ours.cpp, built against the wheel for its platform."""
+    builder, platform = cross_environment(), PLATFORMS[tag]
+    variables = zig_variables(builder, platform.target)
+    library = package / "neml2_capi" / "lib"
+    source, output = ROOT / "benchmarks" / "ours.cpp", package / "program"
+    command: list[str | Path] = [zig(builder), "c++", "-target", platform.target, source]
+    command += ["-std=c++17", "-O1"]
+    command += [f"-I{package / 'neml2_capi' / 'include'}", f"-Wl,-rpath,{library}"]
+    command += [library / "libneml2_capi.so.0", "-ldl", "-lpthread", "-o", output]
+    environment = {**os.environ, **variables}
+    subprocess.run(command, check=True, env=environment, timeout=PATIENCE)
+    return output
+
+
+@pytest.mark.parametrize("name", examples.NAMES)
+def test_a_wheel_gives_the_numbers_of_this_machine(tag: str, package: Path, name: str) -> None:
+    """Of its own example artifacts, by their kernels for that processor; 5 points and a step."""
+    words = runner(tag)
+    model = Model(examples.path(name))
+    strain = 4e-3 * np.random.default_rng(3).normal(size=(POINTS, 6))
+    has_state = any(variable.name.endswith("~1") for variable in model.inputs)
+    given = model.state(POINTS).inputs(strain=strain, t=1.0) if has_state else {"strain": strain}
+    outputs, blocks = model.jacobian(given)
+
+    inputs, results = package / "inputs", package / "results"
+    inputs.mkdir()
+    results.mkdir()
+    index = ""
+    for variable in model.inputs:
+        values = np.broadcast_to(given[variable.name], (POINTS, *variable.base_shape))
+        np.ascontiguousarray(values, np.float64).tofile(inputs / f"{variable.name}.bin")
+        index += " ".join([variable.name, *map(str, variable.base_shape)]) + "\n"
+    (inputs / "index.txt").write_text(index)
+    artifact = package / "neml2_capi" / "examples" / name
+    task: list[str | Path] = [*words, program(tag, package)]
+    task += [artifact, package, "jacobian", str(POINTS), "1"]
+    told = f"write {results} {POINTS}\n"
+    done = subprocess.run(task, input=told, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.split()[::2] == ["ready", "written"], done.stdout + done.stderr
+
+    expected = dict(outputs)
+    for output, columns in blocks.items():
+        expected |= {f"{output},{by}": block for by, block in columns.items()}
+    assert len(expected) > 1
+    for file, values in expected.items():
+        found = np.fromfile(results / f"{file}.bin").reshape(values.shape)
+        np.testing.assert_allclose(found, values, rtol=0, atol=1e-12 * np.abs(values).max())
+
+
+def test_the_bill_of_materials_names_what_is_inside(tag: str, package: Path) -> None:
+    (document,) = package.glob("*.dist-info/sboms/*.cdx.json")
+    bill = json.loads(document.read_text())
+    assert bill["bomFormat"] == "CycloneDX"
+    assert bill["metadata"]["component"]["name"] == "neml2_capi"
+    components = {component["name"]: component for component in bill["components"]}
+    assert set(components) == {"nlohmann-json", "nmhit", "libc++"}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", c["version"]) for c in components.values())
+
+
+def test_a_wheel_needs_no_run_time_of_a_compiler(tag: str, package: Path) -> None:
+    system = ("libc.", "libm.", "libdl.", "libpthread.", "ld-linux")
+    for library in (package / "neml2_capi" / "lib").glob("*.so*"):
+        if library.read_bytes()[:4] != b"\x7fELF":
+            continue  # the linker script
+        printed = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True)
+        needed = re.findall(r"NEEDED.*\[(.*)\]", printed.stdout)
+        assert needed and all(name.startswith(system) for name in needed), library
+        assert str(ROOT).encode() not in library.read_bytes()
+
+
+@pytest.mark.full("builds the wheel of this machine")
+def test_a_wheel_that_breaks_its_tag_is_not_written(tmp_path: Path) -> None:
+    """That of this machine's compiler needs a newer C library than 2.17."""
+    with pytest.raises(Failure, match="needs more than manylinux_2_17_x86_64 promises"):
+        repaired(built_wheel(), "manylinux_2_17_x86_64", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.everything("cross-compiles the library twice")
+def test_two_clones_give_the_same_bytes(tmp_path: Path) -> None:
+    found = set()
+    for clone in ("one", "another"):
+        subprocess.run(["git", "clone", "-q", ROOT, tmp_path / clone], check=True)
+        cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / f"cache of {clone}")}
+        command = ["python3", "build.py", "wheel", "--platform", "manylinux_2_17_x86_64"]
+        done = subprocess.run(
+            command, cwd=tmp_path / clone, env=cache, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.add(done.stdout.splitlines()[-1].split()[0])
+    assert len(found) == 1

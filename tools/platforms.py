@@ -1,0 +1,134 @@
+"""Wheels for other machines and older C libraries, cross-compiled by zig."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.environments import Environment, build_requirements, locked, prepare, requirements
+from tools.process import CACHE, ROOT, Command, Failure, quietly
+from tools.wheel import source_digest
+
+# Of all files in a wheel: the earliest that a zip archive can tell, so that two builds are alike.
+_EPOCH = "315532800"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A platform tag of wheels, and the target of zig that it stands for."""
+
+    tag: str
+    target: str
+
+    @property
+    def machine(self) -> str:
+        return self.target.partition("-")[0]
+
+
+PLATFORMS = {
+    platform.tag: platform
+    for platform in (
+        Platform("manylinux_2_17_x86_64", "x86_64-linux-gnu.2.17"),
+        Platform("manylinux_2_17_aarch64", "aarch64-linux-gnu.2.17"),
+        Platform("musllinux_1_2_x86_64", "x86_64-linux-musl"),
+        Platform("musllinux_1_2_aarch64", "aarch64-linux-musl"),
+    )
+}
+
+
+def cross_environment() -> Environment:
+    """Return the environment with zig, and with what checks a wheel."""
+    wanted = [*build_requirements(), *requirements("cross")]
+    return prepare("cross", wanted, ["build", "cross"])
+
+
+def platform_wheel(tag: str) -> Path:
+    """Return the wheel of the sources as they are for a platform.
+
+    One whose libraries ask for more than the tag promises is not written.
+    """
+    platform, builder = PLATFORMS[tag], cross_environment()
+    digest = source_digest("README.md", "tools/platforms.py", "constraints.txt")
+    folder = CACHE / "wheels" / f"{digest}-{tag}"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            _write(platform, builder, folder)
+    return next(folder.glob("*.whl"))
+
+
+def zig(builder: Environment) -> Path:
+    """Return the program."""
+    query = "import ziglang, pathlib; print(pathlib.Path(ziglang.__file__).with_name('zig'))"
+    return Path(quietly("finding zig", [builder.python, "-c", query]).strip())
+
+
+def zig_variables(builder: Environment, target: str) -> dict[str, str]:
+    """Return the variables that cmake/zig.cmake reads."""
+    cache = {name: str(CACHE / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+    return {**builder.variables, **cache, "ZIG": str(zig(builder)), "ZIG_TARGET": target}
+
+
+def cross_options(builder: Environment) -> dict[str, str]:
+    """Return the definitions that make CMake compile with zig."""
+    return {
+        "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "zig.cmake"),
+        "NMHIT_SOURCE": str(_nmhit_source(builder)),
+        "Python_EXECUTABLE": str(builder.python),
+    }
+
+
+def _write(platform: Platform, builder: Environment, folder: Path) -> None:
+    part = Path(f"{folder}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    build = CACHE / "cmake" / f"{platform.tag}-{builder.folder.name.rpartition('-')[2]}"
+    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(part / "linux")]
+    options += [f"-Cbuild-dir={build}", "-Cinstall.strip=false"]  # the linker has done it
+    options += [f"-Ccmake.define.{key}={value}" for key, value in cross_options(builder).items()]
+    command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
+    variables = {
+        **zig_variables(builder, platform.target),
+        "CMAKE_GENERATOR": "Ninja",
+        "SOURCE_DATE_EPOCH": _EPOCH,
+        "_PYTHON_HOST_PLATFORM": f"linux-{platform.machine}",
+    }
+    quietly(f"building the wheel for {platform.tag}", command, variables, expected=240)
+    repaired(next((part / "linux").glob("*.whl")), platform.tag, part)
+    shutil.rmtree(part / "linux")
+    part.rename(folder)
+
+
+def repaired(wheel: Path, tag: str, into: Path) -> Path:
+    """Write a wheel with its tag into a folder; a Failure where its symbols break the tag."""
+    builder = cross_environment()
+    # Its option --plat takes tags of this machine only.
+    repair: Command = ["repair", "--plat", "auto", "-w", into, wheel]
+    program = builder.program("auditwheel")
+    printed = quietly(
+        f"checking the symbols of {wheel.name}", [program, *repair], builder.variables
+    )
+    made = next(into.glob("*.whl"))
+    if tag not in made.stem.rpartition("-")[2].split("."):
+        made.unlink()
+        raise Failure(
+            f"{wheel.name} needs more than {tag} promises, and was not written:\n{printed}"
+        )
+    return made
+
+
+def _nmhit_source(builder: Environment) -> Path:
+    """Return the folder with the sources of nmhit; its static library fits one machine only."""
+    query = "import importlib.metadata as m; print(m.version('nmhit'))"
+    version = quietly("finding nmhit", [builder.python, "-c", query]).strip()
+    folder = CACHE / "sources" / f"nmhit-{version}"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            part = Path(f"{folder}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            options = ["--no-deps", "--no-binary", "nmhit", "--dest", str(part)]
+            pip: Command = [builder.python, "-m", "pip", "download", *options, f"nmhit=={version}"]
+            quietly("downloading the sources of nmhit", pip)
+            shutil.unpack_archive(next(part.glob("*.tar.gz")), part)
+            next(path for path in part.iterdir() if path.is_dir()).rename(folder)
+            shutil.rmtree(part)
+    return folder
