@@ -1,9 +1,10 @@
 // Entry points of SLEEF, the library of vectorised elementary functions.
 //
 // A package computes whole vectors with them, and the rest of a batch with the scalar functions of libm. Every lane
-// here uses that scalar function, so that a point's result does not depend on its place in the batch.
-#include <array>
+// here uses that scalar function, so that a point's result does not depend on its place in the batch. Arrays are plain,
+// since the linker could take an inline function of std::array for long vectors into code for every processor.
 #include <cmath>
+#include <cstddef>
 
 #include "capi/provider/exports.h"
 
@@ -15,14 +16,21 @@ __asm__(".symver hypot, hypot@GLIBC_2.2.5");
 __asm__(".symver hypotf, hypotf@GLIBC_2.2.5");
 #endif
 // Functions on long vectors are compiled for processors that have them, and only called there: this library runs on any
-// x86-64.
-#define NML2_VECTORS(APPLY)                                         \
-  APPLY(d2, __m128d, double, 2, )                                   \
-  APPLY(d4, __m256d, double, 4, __attribute__((target("avx"))))     \
-  APPLY(d8, __m512d, double, 8, __attribute__((target("avx512f")))) \
-  APPLY(f4, __m128, float, 4, )                                     \
-  APPLY(f8, __m256, float, 8, __attribute__((target("avx"))))       \
-  APPLY(f16, __m512, float, 16, __attribute__((target("avx512f"))))
+// x86-64. This file is compiled once for each length, since clang passes a vector in a register only where the whole
+// file may use it, whatever attribute a function has.
+#if defined(__AVX512F__)
+#define NML2_VECTORS(APPLY)       \
+  APPLY(d8, __m512d, double, 8, ) \
+  APPLY(f16, __m512, float, 16, )
+#elif defined(__AVX__)
+#define NML2_VECTORS(APPLY)       \
+  APPLY(d4, __m256d, double, 4, ) \
+  APPLY(f8, __m256, float, 8, )
+#else
+#define NML2_VECTORS(APPLY)       \
+  APPLY(d2, __m128d, double, 2, ) \
+  APPLY(f4, __m128, float, 4, )
+#endif
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 // Callers may rely on the vector calling convention, which preserves all that the base convention does and more.
@@ -75,27 +83,35 @@ namespace neml2_capi::aoti::builtin {
 
 #define NML2_DEFINE_UNARY(name, accuracy, kind, Vector, Real, lanes, target) \
   NML2_EXPORT target Vector nml2f_##name##kind##accuracy(Vector x) {         \
-    auto lane = __builtin_bit_cast(std::array<Real, lanes>, x);              \
+    Real lane[lanes];                                                        \
+    __builtin_memcpy(lane, &x, sizeof x);                                    \
     for (Real & value : lane) value = std::name(value);                      \
-    return __builtin_bit_cast(Vector, lane);                                 \
+    __builtin_memcpy(&x, lane, sizeof x);                                    \
+    return x;                                                                \
   }
 
 #define NML2_DEFINE_BINARY(name, accuracy, kind, Vector, Real, lanes, target)       \
   NML2_EXPORT target Vector nml2f_##name##kind##accuracy(Vector x, Vector y) {      \
-    auto lane = __builtin_bit_cast(std::array<Real, lanes>, x);                     \
-    const auto other = __builtin_bit_cast(std::array<Real, lanes>, y);              \
+    Real lane[lanes], other[lanes];                                                 \
+    __builtin_memcpy(lane, &x, sizeof x);                                           \
+    __builtin_memcpy(other, &y, sizeof y);                                          \
     for (std::size_t i = 0; i < lanes; ++i) lane[i] = std::name(lane[i], other[i]); \
-    return __builtin_bit_cast(Vector, lane);                                        \
+    __builtin_memcpy(&x, lane, sizeof x);                                           \
+    return x;                                                                       \
   }
 
 // Returns both values in one structure, the sine first.
-#define NML2_DEFINE_SINCOS(kind, accuracy, Vector, Real, lanes, target)            \
-  NML2_EXPORT target Pair_##kind nml2f_sincos##kind##accuracy(Vector x) {          \
-    auto sine = __builtin_bit_cast(std::array<Real, lanes>, x);                    \
-    auto cosine = sine;                                                            \
-    for (Real & value : sine) value = std::sin(value);                             \
-    for (Real & value : cosine) value = std::cos(value);                           \
-    return {__builtin_bit_cast(Vector, sine), __builtin_bit_cast(Vector, cosine)}; \
+#define NML2_DEFINE_SINCOS(kind, accuracy, Vector, Real, lanes, target)   \
+  NML2_EXPORT target Pair_##kind nml2f_sincos##kind##accuracy(Vector x) { \
+    Real sine[lanes], cosine[lanes];                                      \
+    __builtin_memcpy(sine, &x, sizeof x);                                 \
+    __builtin_memcpy(cosine, &x, sizeof x);                               \
+    for (Real & value : sine) value = std::sin(value);                    \
+    for (Real & value : cosine) value = std::cos(value);                  \
+    Pair_##kind pair;                                                     \
+    __builtin_memcpy(&pair.x, sine, sizeof x);                            \
+    __builtin_memcpy(&pair.y, cosine, sizeof x);                          \
+    return pair;                                                          \
   }
 
 #define NML2_DEFINE_ALL(kind, Vector, Real, lanes, target)           \

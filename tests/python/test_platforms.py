@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -18,6 +19,9 @@ import pytest
 from native import ROOT
 
 from neml2_capi import Model, examples
+
+sys.path.append(str(ROOT))  # last: the package of the checkout has no library
+
 from tools.platforms import (
     PLATFORMS,
     cross_environment,
