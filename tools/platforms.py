@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tempfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,12 +104,17 @@ def _write(platform: Platform, builder: Environment, folder: Path) -> None:
 def repaired(wheel: Path, tag: str, into: Path) -> Path:
     """Write a wheel with its tag into a folder; a Failure where its symbols break the tag."""
     builder = cross_environment()
-    # Its option --plat takes tags of this machine only.
-    repair: Command = ["repair", "--plat", "auto", "-w", into, wheel]
-    program = builder.program("auditwheel")
-    printed = quietly(
-        f"checking the symbols of {wheel.name}", [program, *repair], builder.variables
-    )
+    title = f"checking the symbols of {wheel.name}"
+    if tag.startswith("musllinux"):
+        _require_musl_alone(wheel)
+        made = Path(shutil.copy2(wheel, into))
+        retag: Command = ["tags", "--remove", f"--platform-tag={tag}", made]
+        command: Command = [builder.python, "-m", "wheel", *retag]
+        quietly(title, command, {**builder.variables, "SOURCE_DATE_EPOCH": _EPOCH})
+        return next(into.glob("*.whl"))
+    # Its option --plat takes tags of this machine only, and musl is known where it is installed.
+    repair: Command = [builder.program("auditwheel"), "repair", "--plat", "auto", "-w", into, wheel]
+    printed = quietly(title, repair, {**builder.variables, "SOURCE_DATE_EPOCH": _EPOCH})
     made = next(into.glob("*.whl"))
     if tag not in made.stem.rpartition("-")[2].split("."):
         made.unlink()
@@ -114,6 +122,22 @@ def repaired(wheel: Path, tag: str, into: Path) -> Path:
             f"{wheel.name} needs more than {tag} promises, and was not written:\n{printed}"
         )
     return made
+
+
+def _require_musl_alone(wheel: Path) -> None:
+    """A Failure where a library of the wheel needs another than musl; musl has no versions."""
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
+        for name in archive.namelist():
+            file = Path(archive.extract(name, scratch))
+            # Kernels need no library at all; a loader of musl takes any of their names for its own.
+            if "/lib/" not in name or file.is_dir() or file.read_bytes()[:4] != b"\x7fELF":
+                continue
+            printed = quietly(f"reading {file.name}", ["readelf", "-dW", file])
+            needed = re.findall(r"NEEDED.*\[(.*)\]", printed)
+            if needed != ["libc.so"]:
+                raise Failure(
+                    f"{name} of {wheel.name} needs {needed}; expected musl alone, libc.so"
+                )
 
 
 def _nmhit_source(builder: Environment) -> Path:

@@ -40,12 +40,12 @@ std::vector<Array> arrays_of(const artifact::Field& entries) {
   return arrays;
 }
 
-bool has_no_packages(const artifact::Field& kernel) { return kernel["package_checksum"].is_null(); }
-
-// Tells whether a kernel was made with the package that is there, or without packages where there is none.
+// Tells whether a kernel was made with the package that is there. Where none is there, the kernels are all: packages that
+// do not run on a machine may be taken out.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
-  if (has_no_packages(kernel)) return !archive::is_file(package);
-  return kernel["package_checksum"].integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
+  if (!archive::is_file(package)) return true;
+  const artifact::Field checksum = kernel["package_checksum"];
+  return !checksum.is_null() && checksum.integer() == static_cast<std::int64_t>(archive::directory_checksum(package));
 }
 
 Error damaged(const std::filesystem::path& path, const std::string& problem, const char* remedy = "compile the model") {
@@ -132,7 +132,7 @@ void Folder::read(const std::filesystem::path& leaf) {
       continue;
     }
     kernels_[package] = kernel;
-    if (has_no_packages(entry)) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
+    if (!archive::is_file(leaf / package)) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,12 +132,16 @@ class _Examination:
                 taken(leaf / name, "auto")
             except Error as error:
                 for line in str(error).splitlines():
-                    yield Finding(name, line.removeprefix(f"{name}: "), self._mend_package(line))
+                    problem = line.removeprefix(f"{name}: ")
+                    yield Finding(name, problem, self._mend_package(line, leaf))
 
-    def _mend_package(self, problem: str) -> str:
+    def _mend_package(self, problem: str, leaf: Path) -> str:
+        mend = f"Compile again: {self._again()}"
         if _OPERATORS in problem:
-            return f"Write the model without it, and compile again: {self._again()}"
-        return f"Compile again: {self._again()}"
+            mend = f"Write the model without it, and compile again: {self._again()}"
+        if _runs_on_kernels(leaf):
+            mend += f". Or take the packages out, and it runs on its kernels: rm {leaf}/*.pt2"
+        return mend
 
     def _kernels(self, description: Description, leaf: Path) -> Iterator[Finding]:
         """Kernels that are not built, or were not made; linear systems need none."""
@@ -160,6 +165,16 @@ class _Examination:
         for problem in contradictions(description, leaf):
             mend = f"Take metadata and packages from one compilation: {self._again()}"
             yield Finding(subject, problem, mend)
+
+
+def _runs_on_kernels(leaf: Path) -> bool:
+    """Tell whether kernels for this machine stand beside the packages, and for each of them."""
+    file = kernels_file(leaf)
+    if not file.is_file():
+        return False
+    document = _json_object(file)
+    machines = {entry["machine"] for entry in document.get("objects", [])}
+    return platform.machine() in machines and not document.get("missing")
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:
