@@ -46,9 +46,12 @@ Provider open_provider() {
   Provider provider{};
   // RTLD_LOCAL, since its symbols are for packages, which name it as the library that they need.
   provider.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // A plug-in has no file beside it, and opened the provider from memory first.
-  if (!provider.library) provider.library = dlopen(provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (!provider.library) throw fail(loader_reason());
+  if (!provider.library) {
+    const std::string reason = loader_reason();
+    // A plug-in has no file beside it, and opened the provider from memory first.
+    provider.library = dlopen(provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!provider.library) throw fail(reason);
+  }
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
   look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
   look_up(provider.last_error, provider.library, "nml2_last_error");

@@ -78,7 +78,10 @@ class ThreadCache {
 
 // Cache of this thread; each of the two libraries has this variable. It is null before the first use and after the
 // thread's end. Every request reads it, so it stands in the static block of thread-local storage.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadCache* thread_cache;
+#if defined(__GLIBC__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+extern constinit thread_local ThreadCache* thread_cache;
 
 // The slow path, where no block waits in the thread, or enough do. `size` is that of a class.
 void* allocate_elsewhere(std::size_t size);
