@@ -19,7 +19,7 @@ function(install_layout component libraries include_folder)
     # A wheel holds no symbolic links, and a second copy of the library could be loaded beside the first. So the library
     # is there once, under its SONAME, and the name that `-lneml2_capi` looks for is a linker script that points to it.
     set(namelink NAMELINK_SKIP)
-    file(WRITE ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so "INPUT(libneml2_capi.so.0)\n")
+    file(WRITE ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so "INPUT(libneml2_capi.so.${PROJECT_VERSION_MAJOR})\n")
     install(FILES ${PROJECT_BINARY_DIR}/wheel/libneml2_capi.so DESTINATION ${libraries} ${rule})
   endif()
 
@@ -38,7 +38,8 @@ function(install_layout component libraries include_folder)
     INSTALL_DESTINATION ${package}
     PATH_VARS include_folder)
   # A program that was built with a release runs with every later one of the same major version.
-  write_basic_package_version_file(${generated}/neml2_capi-config-version.cmake COMPATIBILITY SameMajorVersion)
+  write_basic_package_version_file(${generated}/neml2_capi-config-version.cmake
+    VERSION ${NEML2_CAPI_RELEASE} COMPATIBILITY SameMajorVersion)
   install(EXPORT neml2_capi-${component} FILE neml2_capi-targets.cmake NAMESPACE neml2_capi:: DESTINATION ${package}
     ${rule})
   install(FILES ${generated}/neml2_capi-config.cmake ${generated}/neml2_capi-config-version.cmake cmake/fortran.cmake

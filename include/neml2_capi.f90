@@ -204,14 +204,6 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
 
-  ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
-  integer(int32), parameter, public :: neml2_argument_none = 0
-  integer(int32), parameter, public :: neml2_argument_tensor = 1
-  integer(int32), parameter, public :: neml2_argument_integer = 2
-  integer(int32), parameter, public :: neml2_argument_real = 3
-  integer(int32), parameter, public :: neml2_argument_boolean = 4
-  integer(int32), parameter, public :: neml2_argument_text = 5
-
   ! Levels; a channel has the records up to its own.
   integer(int32), parameter, public :: neml2_log_silent = 0
   integer(int32), parameter, public :: neml2_log_warning = 1
@@ -220,6 +212,14 @@ module neml2_capi
 
   ! The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made.
   integer(int32), parameter, public :: neml2_log_length = 1024
+
+  ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
+  integer(int32), parameter, public :: neml2_argument_none = 0
+  integer(int32), parameter, public :: neml2_argument_tensor = 1
+  integer(int32), parameter, public :: neml2_argument_integer = 2
+  integer(int32), parameter, public :: neml2_argument_real = 3
+  integer(int32), parameter, public :: neml2_argument_boolean = 4
+  integer(int32), parameter, public :: neml2_argument_text = 5
   ! end generated
 
   ! What an array can be bound as beside the roles of neml2_capi.h.
@@ -1041,6 +1041,33 @@ module neml2_capi
       type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
       type(c_funptr), value :: solver
     end function
+    integer(int32) function c_log_level_set(channel, level) bind(c, name="neml2_log_level_set")
+      import
+      character(kind=c_char), intent(in), optional :: channel(*)
+      integer(int32), value :: level
+    end function
+    integer(int32) function c_log_level_get(out, channel) bind(c, name="neml2_log_level_get")
+      import
+      integer(int32), intent(inout), optional :: out
+      character(kind=c_char), intent(in), optional :: channel(*)
+    end function
+    integer(int32) function c_log_count(out) bind(c, name="neml2_log_count")
+      import
+      integer(int64), intent(inout), optional :: out
+    end function
+    integer(int32) function c_log_next(level, channel, buffer, capacity, needed) bind(c, name="neml2_log_next")
+      import
+      integer(int32), intent(inout), optional :: level
+      type(c_ptr), intent(inout), optional :: channel
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
+    end function
+    integer(int32) function c_interrupt_set(asked, context) bind(c, name="neml2_interrupt_set")
+      import
+      type(c_funptr), value :: asked
+      type(c_ptr), value :: context
+    end function
     integer(int32) function c_graph_open(out, source) bind(c, name="neml2_graph_open")
       import
       type(c_ptr), intent(inout), optional :: out
@@ -1222,33 +1249,6 @@ module neml2_capi
       type(c_ptr), value :: model
       integer(int64), value :: index
     end function
-    integer(int32) function c_log_level_set(channel, level) bind(c, name="neml2_log_level_set")
-      import
-      character(kind=c_char), intent(in), optional :: channel(*)
-      integer(int32), value :: level
-    end function
-    integer(int32) function c_log_level_get(out, channel) bind(c, name="neml2_log_level_get")
-      import
-      integer(int32), intent(inout), optional :: out
-      character(kind=c_char), intent(in), optional :: channel(*)
-    end function
-    integer(int32) function c_log_count(out) bind(c, name="neml2_log_count")
-      import
-      integer(int64), intent(inout), optional :: out
-    end function
-    integer(int32) function c_log_next(level, channel, buffer, capacity, needed) bind(c, name="neml2_log_next")
-      import
-      integer(int32), intent(inout), optional :: level
-      type(c_ptr), intent(inout), optional :: channel
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function c_interrupt_set(asked, context) bind(c, name="neml2_interrupt_set")
-      import
-      type(c_funptr), value :: asked
-      type(c_ptr), value :: context
-    end function
   ! end generated
   end interface
 
@@ -1258,7 +1258,7 @@ contains
   ! Version and errors
   ! ------------------------------------------------------------------------------------------
 
-  ! The release of the library, for example "0.2.0".
+  ! The release of the library, for example "1.0.0".
   function neml2_version() result(version)
     character(:), allocatable :: version
     call read_c(c_version(), version)

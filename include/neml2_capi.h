@@ -55,15 +55,17 @@
  *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
  *   Parameters, Options change material constants and the Newton solver
  *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
- *   Graphs              any AOTInductor package, alone
+ *   Log                 what the solvers and the loader have to tell: Newton's history, for example
+ *   Interrupting        end a long evaluation, at Ctrl-C for example
+ *   Graphs              any AOTInductor package, alone (experimental, and so are all below)
  *   libtorch            the runtime for packages that need more than the built-in one has
  *   Operators           functions of yours that packages call
  *   Devices             models and graphs on CUDA
  *   Schedulers          models whose points are spread over several devices, or processes over those of a node
- *   Log                 what the solvers and the loader have to tell: Newton's history, for example
- *   Interrupting        end a long evaluation, at Ctrl-C for example
  *
- * Sections that are marked as experimental, and the runtime TENSORS, may change in any release.
+ * The ABI is frozen: a program that was built with this header runs with every later library of the same major version.
+ * Sections that are marked as experimental, and the runtime TENSORS, may change in any release; then a program that
+ * uses what has changed does not start, and the dynamic loader says why. docs/design/frozen-abi.md has the promise.
  *
  * An implicit host does five things more than the example. It binds the history too: `x~1` is `x` at the previous
  * step, and every input must be bound. It lets state variables interleave in one array, by a point stride that is
@@ -75,8 +77,7 @@
  *
  * CONVENTIONS
  *
- * Names       neml2_<handle>_<part>_<verb>: what is worked on, a part of it, and what is done. To open or create makes
- * a
+ * Names       neml2_<handle>_<part>_<verb>: what is worked on, a part of it, and what is done. To open or create makes a
  *             handle, to free ends it. What there are several of has _count(), _find() for the position of a name, and
  *             _inspect() to fill a structure. What can be changed has _get() and _set(). Out-parameters come first,
  *             then the handle; then the `kind` (NEML2_INPUT, NEML2_OUTPUT, NEML2_PARAMETER), the name or the index.
@@ -131,15 +132,16 @@ extern "C" {
  * Version
  * ------------------------------------------------------------------------------------------- */
 
-/** The ABI that this header describes: 1000 * major + minor. The major version 0 is not frozen: within it, a minor may
- *  change what it likes. From 1 on, functions are only added within a major. */
-#define NEML2_ABI_VERSION 2
+/** The ABI that this header describes: 1000 * major + minor. A minor adds functions, fields at the end of structures,
+ *  statuses, causes, roles, kinds and options; it takes nothing away. Take a positive status that you do not know for
+ *  recoverable, and a negative one for fatal. */
+#define NEML2_ABI_VERSION 1000
 
 /** The ABI of the library that is loaded, as 1000 * major + minor. Its meaning never changes.
  *  Errors: it cannot fail. Threads: any. */
 NEML2_CAPI int32_t neml2_abi_version(void);
 
-/** The release of the library, for example "0.2.0". Borrowed, never freed.
+/** The release of the library, for example "1.0.0". Borrowed, never freed.
  *  Errors: it cannot fail. Threads: any. */
 NEML2_CAPI const char *neml2_version(void);
 
@@ -851,7 +853,84 @@ NEML2_CAPI int32_t neml2_solve_run(neml2_tensor *outputs[], neml2_report **repor
                                    int32_t (*solver)(void *context, neml2_system *system), void *context);
 
 /* ---------------------------------------------------------------------------------------------
- * Graphs
+ * Log
+ *
+ * What the library has to tell of its work: it prints nothing, but queues *records*, each of a channel, of a level and
+ * with a message of one line, until the host takes them:
+ *
+ *     char message[NEML2_LOG_LENGTH];
+ *     const char *channel;
+ *     int32_t level;
+ *
+ *     neml2_log_level_set("newton", NEML2_LOG_DEBUG);
+ *     neml2_call_run(call, npoints);
+ *     while (neml2_log_next(&level, &channel, message, sizeof message, NULL) == NEML2_OK && level != NEML2_LOG_SILENT)
+ *       fprintf(stderr, "%s: %s\n", channel, message);
+ *
+ * The channels are those of NEML2: "newton" (a warning where points fail; INFO has a line for each solve, and DEBUG for
+ * each iteration), "linear" (Krylov solvers), "substep", "model" (what was loaded), "tensor" (copies of what cannot be
+ * read in place) and "driver" (empty here: it is for drivers through time, as the Python package has one). "all" means
+ * all of them. The levels are at first those of the environment variable NEML2_LOGS, for example
+ * "all=info,substep=debug", else NEML2_LOG_WARNING. What was misunderstood in it is a record of "model".
+ *
+ * There is one queue for the process, of one megabyte: when it is full the oldest records are forgotten, and a record
+ * tells how many. Records of one thread stay in their order. A process that was forked begins with an empty queue.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Levels; a channel has the records up to its own. */
+enum { NEML2_LOG_SILENT = 0, NEML2_LOG_WARNING = 1, NEML2_LOG_INFO = 2, NEML2_LOG_DEBUG = 3 };
+
+/** The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made. */
+enum { NEML2_LOG_LENGTH = 1024 };
+
+/** Set the level of a channel, or of "all". It replaces what NEML2_LOGS says, and holds for the process.
+ *  Errors: NAME. Threads: any. */
+NEML2_CAPI int32_t neml2_log_level_set(const char *channel, int32_t level);
+
+/** The level of a channel; of "all", the greatest that one has.
+ *  Errors: NAME. Threads: any. */
+NEML2_CAPI int32_t neml2_log_level_get(int32_t *out, const char *channel);
+
+/** Count the records that wait.
+ *  Errors: none more. Threads: any. */
+NEML2_CAPI int32_t neml2_log_count(int64_t *out);
+
+/** Take the oldest record. `level` receives its level, or NEML2_LOG_SILENT where none waits; `channel` (or NULL) the
+ *  name of its channel, a constant; `buffer` the message, with `capacity` and `needed` as in neml2_error_message(); the
+ *  record is taken in any case.
+ *  Errors: none more. Threads: any. */
+NEML2_CAPI int32_t neml2_log_next(int32_t *level, const char **channel, char *buffer, int64_t capacity,
+                                  int64_t *needed);
+
+/* ---------------------------------------------------------------------------------------------
+ * Interrupting
+ *
+ * A host that wants to end a long evaluation, at Ctrl-C for example, lets the library ask it:
+ *
+ *     static volatile sig_atomic_t stop;
+ *     static void on_signal(int number) { stop = number; }
+ *     static int32_t asked(void *context) { return stop; }
+ *
+ *     signal(SIGINT, on_signal);
+ *     neml2_interrupt_set(asked, NULL);
+ *     status = neml2_call_run(call, npoints);   // NEML2_ERROR_INTERRUPTED within a second of the signal
+ * ------------------------------------------------------------------------------------------- */
+
+/** A function of yours that returns 0 to go on and anything else to end the evaluation. A number from
+ *  NEML2_CAUSE_OF_HOST on becomes the cause of the error. */
+typedef int32_t (*neml2_interrupt_fn)(void *context);
+
+/** Set the function that evaluations of the whole process ask, or none for NULL. It runs on the threads that evaluate,
+ *  never on those of the library, ten times a second at most, and may not evaluate itself. An evaluation that it ends
+ *  returns INTERRUPTED: what it wrote to arrays is incomplete, and the model and its calls stay usable. It is asked
+ *  between blocks of points and between Newton iterations, not within one run of a package.
+ *  Errors: none more. Threads: any. */
+NEML2_CAPI int32_t neml2_interrupt_set(neml2_interrupt_fn asked, void *context);
+
+/* ---------------------------------------------------------------------------------------------
+ * Graphs (experimental)
+ *
+ * Packages are of torch's format, which torch may change.
  * ------------------------------------------------------------------------------------------- */
 
 /** Open a package (.pt2), by its path or its bytes, which are read in place and not needed any more when this returns.
@@ -1199,81 +1278,6 @@ NEML2_CAPI void neml2_scheduler_free(neml2_scheduler **scheduler);
  *  size or a priority is worth. ARGUMENT where the model has no such device.
  *  Errors: none more. Threads: any. */
 NEML2_CAPI int32_t neml2_model_points(int64_t *out, const neml2_model *model, int64_t index);
-
-/* ---------------------------------------------------------------------------------------------
- * Log
- *
- * What the library has to tell of its work: it prints nothing, but queues *records*, each of a channel, of a level and
- * with a message of one line, until the host takes them:
- *
- *     char message[NEML2_LOG_LENGTH];
- *     const char *channel;
- *     int32_t level;
- *
- *     neml2_log_level_set("newton", NEML2_LOG_DEBUG);
- *     neml2_call_run(call, npoints);
- *     while (neml2_log_next(&level, &channel, message, sizeof message, NULL) == NEML2_OK && level != NEML2_LOG_SILENT)
- *       fprintf(stderr, "%s: %s\n", channel, message);
- *
- * The channels are those of NEML2: "newton" (a warning where points fail; INFO has a line for each solve, and DEBUG for
- * each iteration), "linear" (Krylov solvers), "substep", "model" (what was loaded), "tensor" (copies of what cannot be
- * read in place) and "driver" (empty here: it is for drivers through time, as the Python package has one). "all" means
- * all of them. The levels are at first those of the environment variable NEML2_LOGS, for example
- * "all=info,substep=debug", else NEML2_LOG_WARNING. What was misunderstood in it is a record of "model".
- *
- * There is one queue for the process, of one megabyte: when it is full the oldest records are forgotten, and a record
- * tells how many. Records of one thread stay in their order. A process that was forked begins with an empty queue.
- * ------------------------------------------------------------------------------------------- */
-
-/** Levels; a channel has the records up to its own. */
-enum { NEML2_LOG_SILENT = 0, NEML2_LOG_WARNING = 1, NEML2_LOG_INFO = 2, NEML2_LOG_DEBUG = 3 };
-
-/** The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made. */
-enum { NEML2_LOG_LENGTH = 1024 };
-
-/** Set the level of a channel, or of "all". It replaces what NEML2_LOGS says, and holds for the process.
- *  Errors: NAME. Threads: any. */
-NEML2_CAPI int32_t neml2_log_level_set(const char *channel, int32_t level);
-
-/** The level of a channel; of "all", the greatest that one has.
- *  Errors: NAME. Threads: any. */
-NEML2_CAPI int32_t neml2_log_level_get(int32_t *out, const char *channel);
-
-/** Count the records that wait.
- *  Errors: none more. Threads: any. */
-NEML2_CAPI int32_t neml2_log_count(int64_t *out);
-
-/** Take the oldest record. `level` receives its level, or NEML2_LOG_SILENT where none waits; `channel` (or NULL) the
- *  name of its channel, a constant; `buffer` the message, with `capacity` and `needed` as in neml2_error_message(); the
- *  record is taken in any case.
- *  Errors: none more. Threads: any. */
-NEML2_CAPI int32_t neml2_log_next(int32_t *level, const char **channel, char *buffer, int64_t capacity,
-                                  int64_t *needed);
-
-/* ---------------------------------------------------------------------------------------------
- * Interrupting
- *
- * A host that wants to end a long evaluation, at Ctrl-C for example, lets the library ask it:
- *
- *     static volatile sig_atomic_t stop;
- *     static void on_signal(int number) { stop = number; }
- *     static int32_t asked(void *context) { return stop; }
- *
- *     signal(SIGINT, on_signal);
- *     neml2_interrupt_set(asked, NULL);
- *     status = neml2_call_run(call, npoints);   // NEML2_ERROR_INTERRUPTED within a second of the signal
- * ------------------------------------------------------------------------------------------- */
-
-/** A function of yours that returns 0 to go on and anything else to end the evaluation. A number from
- *  NEML2_CAUSE_OF_HOST on becomes the cause of the error. */
-typedef int32_t (*neml2_interrupt_fn)(void *context);
-
-/** Set the function that evaluations of the whole process ask, or none for NULL. It runs on the threads that evaluate,
- *  never on those of the library, ten times a second at most, and may not evaluate itself. An evaluation that it ends
- *  returns INTERRUPTED: what it wrote to arrays is incomplete, and the model and its calls stay usable. It is asked
- *  between blocks of points and between Newton iterations, not within one run of a package.
- *  Errors: none more. Threads: any. */
-NEML2_CAPI int32_t neml2_interrupt_set(neml2_interrupt_fn asked, void *context);
 
 #ifdef __cplusplus
 }

@@ -121,7 +121,7 @@ inline constexpr int64_t dense = std::numeric_limits<int64_t>::min();
 /** The ABI of the library that is loaded, as 1000 * major + minor. */
 inline int32_t abi_version() noexcept { return neml2_abi_version(); }
 
-/** The release of the library, for example "0.2.0". */
+/** The release of the library, for example "1.0.0". */
 inline const char* version() noexcept { return neml2_version(); }
 
 /** What a function of the library could not do, or, where recoverable(), what became of some points. */

@@ -1,4 +1,4 @@
-"""The description of the ABI in tests/abi: what the header declares, and since which release so.
+"""What follows from the header for the ABI: its description in tests/abi, and the version script.
 
 Each line of declarations.txt has the release in which the declaration last changed; one that was
 removed keeps a line, until the next release. A line of the release under way must be told by
@@ -51,6 +51,65 @@ def described(parts: Iterable[Part], before: str, release: str) -> str:
     }
     entries = {line: since.get(line, release) for line in [*now, *gone]}
     return "".join(f"{entries[line]} {line}\n" for line in sorted(entries, key=name_of))
+
+
+def experimental(parts: Iterable[Part]) -> set[str]:
+    """Names of the sections that may change in any release: functions, types and enumerators."""
+    names, changes = set(), False
+    for part in parts:
+        if part.is_section:
+            changes = part.title.endswith("(experimental)")
+        elif changes:
+            names |= {part.title, *(name for name, _ in part.enumerators)}
+    return names
+
+
+def version_script(parts: Iterable[Part], description: str) -> str:
+    """The exports, each under the version of the ABI that it came with, or last changed with.
+
+    So the dynamic loader refuses a program that needs a later library, and says what it lacks.
+    """
+    parts = list(parts)
+    since = {name_of(line): version for line, version in _entries(description)}
+    changing = experimental(parts)
+    nodes: dict[str, list[str]] = {}
+    for part in parts:
+        if part.is_function:
+            major, minor = since[part.title].split(".")[:2] if part.title in since else ("1", "0")
+            version = "1.0" if major == "0" else f"{major}.{minor}"
+            kind = "NEML2_EXPERIMENTAL" if part.title in changing else "NEML2"
+            nodes.setdefault(f"{kind}_{version}", []).append(part.title)
+    text, before = _SCRIPT, ""
+    for node, names in sorted(nodes.items(), key=lambda item: ("EXPERIMENTAL" in item[0], item[0])):
+        exports = "".join(f"    {name};\n" for name in sorted(names))
+        hidden = "" if before else "  local: *;\n"
+        text += f"{node} {{\n  global:\n{exports}{hidden}}}{before};\n"
+        before = f" {node}"
+    return text
+
+
+_SCRIPT = """\
+/* Exports of libneml2_capi: the contract of include/neml2_capi.h, and nothing else.
+ * A program needs the versions of the functions that it calls.
+ * Generated from the header by `python3 build.py generate`. */
+"""
+
+
+def broken(before: Iterable[Part], now: Iterable[Part]) -> list[str]:
+    """What programs built with a frozen header would miss: declarations that changed or went.
+
+    Structures may have grown, and what is experimental may have gone, but not changed.
+    """
+    before, present = list(before), set(declarations(now))
+    gone = experimental(before) - {name_of(line) for line in present}
+    return [
+        line
+        for line in declarations(before)
+        if line not in present
+        and name_of(line) not in gone
+        and not line.endswith("bytes")
+        and not line.startswith("NEML2_ABI_VERSION")
+    ]
 
 
 def untold(description: str, changelog: str, release: str) -> list[str]:

@@ -1,5 +1,5 @@
-"""Write what follows from include/neml2_capi.h: cffi's declarations, regions of neml2_capi.f90, and
-the description of the ABI in tests/abi.
+"""Write what follows from include/neml2_capi.h: cffi's declarations, regions of neml2_capi.f90, the
+description of the ABI in tests/abi, and the version script of the library.
 
 With --check nothing is written; the exit status says whether the committed files are what the
 header asks for.
@@ -30,7 +30,10 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield module, fortran.with_generated(module.read_text(encoding="utf-8"), parts)
     description = ROOT / "tests" / "abi" / "declarations.txt"
     before = description.read_text(encoding="utf-8")
-    yield description, abi.described(parts, before, release())
+    described = abi.described(parts, before, release())
+    yield description, described
+    script = ROOT / "capi" / "abi" / "neml2_capi.map"
+    yield script, abi.version_script(parts, described)
 
 
 def release() -> str:

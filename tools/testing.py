@@ -187,7 +187,7 @@ def _selects(arguments: Sequence[str]) -> bool:
 
 
 # A program of the tests in C, C++ or Fortran, by its name in CMake or by its source.
-_PROGRAM = re.compile(r"(c|cpp|cpp_face|fortran|scenario_(c|cpp|f90))_\w+")
+_PROGRAM = re.compile(r"(abi|c|cpp|cpp_face|fortran|scenario_(c|cpp|f90))_\w+")
 
 
 def _by_name(argument: str) -> str:

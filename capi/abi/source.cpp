@@ -10,9 +10,10 @@ static_assert(static_cast<int>(aoti::Runtime::builtin) == NEML2_RUNTIME_BUILTIN)
 static_assert(static_cast<int>(aoti::Runtime::libtorch) == NEML2_RUNTIME_LIBTORCH);
 static_assert(static_cast<int>(aoti::Runtime::tensors) == NEML2_RUNTIME_TENSORS);
 
-void require_size(std::int64_t size, std::size_t known, const char* name) {
+void require_size(std::int64_t size, std::size_t first, std::size_t known, const char* name) {
   constexpr std::int64_t most = 4096;  // so that one that was never set does not lead anywhere
-  if (size >= static_cast<std::int64_t>(known) && size <= most) return;
+  // Structures grow by eight bytes at least.
+  if (size >= static_cast<std::int64_t>(first) && size <= most && size % 8 == 0) return;
   throw Error(NEML2_ERROR_ARGUMENT, "size",
               join("The field 'size' of the structure '", name, "' is ", size, "; this library knows ", known,
                    " bytes: set it to the sizeof of the structure."));

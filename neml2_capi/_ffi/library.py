@@ -11,7 +11,7 @@ from neml2_capi._ffi.raw import ffi as _ffi
 ffi: Any = _ffi
 
 _VARIABLE = "NEML2_CAPI_LIBRARY"
-_FILE = "libneml2_capi.so.0"
+_FILE = "libneml2_capi.so.1"
 
 
 def library_path() -> str:
@@ -40,9 +40,7 @@ def _open(path: str) -> Any:
     except (OSError, AttributeError, ffi.error) as error:
         raise ImportError(f"{path} is not a usable neml2_capi library: {error}") from error
     wanted = library.NEML2_ABI_VERSION
-    # Within the major version 0, each minor may be another ABI.
-    fits = found == wanted if wanted < 1000 else wanted <= found < (wanted // 1000 + 1) * 1000
-    if not fits:
+    if not wanted <= found < (wanted // 1000 + 1) * 1000:
         raise ImportError(
             f"{path} has the ABI version {found}; needed is {wanted}, or a later one of the same "
             f"thousand: install the library and the package from the same release"

@@ -150,7 +150,7 @@ def test_the_package_called_with_nothing_says_what_it_can() -> None:
 def test_without_a_library_one_line_says_what_is_wrong(
     tmp_path: Path, content: bytes | None
 ) -> None:
-    library = tmp_path / "libneml2_capi.so.0"
+    library = tmp_path / "libneml2_capi.so.1"
     if content:
         library.write_bytes(content)
     done = subprocess.run(

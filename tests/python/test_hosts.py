@@ -96,12 +96,12 @@ def test_two_copies_of_the_library_do_not_meet(tmp_path: Path, build: str) -> No
         # Builds differ in the name of the provider, which holds their hash.
         provider = next(copy.glob("libn2???????.so"))
         renamed = "libn2fffffff.so"
-        for library in (provider, copy / "libneml2_capi.so.0"):
+        for library in (provider, copy / "libneml2_capi.so.1"):
             content = library.read_bytes()
             assert provider.name.encode() in content
             library.write_bytes(content.replace(provider.name.encode(), renamed.encode()))
         provider.rename(copy / renamed)
-    python("two_copies.py", PREBUILT, copy / "libneml2_capi.so.0")
+    python("two_copies.py", PREBUILT, copy / "libneml2_capi.so.1")
 
 
 @cache

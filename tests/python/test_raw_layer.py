@@ -133,12 +133,12 @@ def test_importing_needs_no_parser_and_no_torch() -> None:
 
 
 def test_a_missing_library_is_named() -> None:
-    done = python("import neml2_capi", NEML2_CAPI_LIBRARY="/nowhere/libneml2_capi.so.0")
-    assert "ImportError: NEML2_CAPI_LIBRARY is set to /nowhere/libneml2_capi.so.0" in done.stderr
+    done = python("import neml2_capi", NEML2_CAPI_LIBRARY="/nowhere/libneml2_capi.so.1")
+    assert "ImportError: NEML2_CAPI_LIBRARY is set to /nowhere/libneml2_capi.so.1" in done.stderr
 
 
 def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "libneml2_capi.so.0"
+    path = tmp_path / "libneml2_capi.so.1"
     path.write_text("not ELF")
     done = python("import neml2_capi", NEML2_CAPI_LIBRARY=str(path))
     assert f"ImportError: {path} is not a usable neml2_capi library" in done.stderr
@@ -147,7 +147,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("version", [2000, 999])
 def test_a_library_of_another_abi_is_refused(tmp_path: Path, version: int) -> None:
-    source, path = tmp_path / "other.c", tmp_path / "libneml2_capi.so.0"
+    source, path = tmp_path / "other.c", tmp_path / "libneml2_capi.so.1"
     source.write_text(f"int neml2_abi_version(void) {{ return {version}; }}\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source], check=True)
     done = python("import neml2_capi", NEML2_CAPI_LIBRARY=str(path))

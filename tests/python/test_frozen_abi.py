@@ -1,0 +1,142 @@
+"""Programs of other releases with this library, and this release's programs with a later one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from native import PREBUILT, ROOT, TESTS
+from programs import build, built, folder
+
+sys.path.append(str(ROOT))  # last: the package of the checkout has no library
+
+from tools import abi
+from tools.header import Part, parts_of
+
+pytestmark = pytest.mark.native
+
+HEADER = ROOT / "include" / "neml2_capi.h"
+FROZEN = TESTS / "abi" / "1.0"
+LATER = pytest.mark.full("builds a library of a later release")
+
+
+def parts(header: Path) -> list[Part]:
+    return parts_of(header.read_text(encoding="utf-8"))
+
+
+def run(program: Path, library: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A program with the library of a folder."""
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(library),
+        "NEML2_TEST_ARTIFACTS": str(PREBUILT),
+    }
+    return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def later() -> Path:
+    """The folder of the later library; tests/abi/later.py has what it adds."""
+    for target in ("neml2_capi_later", "abi_later_function", "abi_later_field"):
+        build(target)  # left out where everything is built
+    return folder() / "tests" / "abi_later"
+
+
+def test_nothing_that_is_frozen_has_changed() -> None:
+    assert abi.broken(parts(FROZEN / "neml2_capi.h"), parts(HEADER)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lost"),
+    [
+        ("NEML2_NOT_CONVERGED = 2,", "NEML2_NOT_CONVERGED = 4,", "NEML2_NOT_CONVERGED = 2"),
+        (
+            "call_run(neml2_call *call, int64_t",
+            "call_run(neml2_call *call, int32_t",
+            "neml2_call_run",
+        ),
+        ("  int64_t age; ", "  int32_t age; ", "neml2_history_info.age at 16: int64_t"),
+        ("neml2_log_count(int64_t *out)", "neml2_log_number(int64_t *out)", "neml2_log_count"),
+        (
+            "neml2_scheduler_count(int64_t *out,",
+            "neml2_scheduler_count(int32_t *out,",
+            "neml2_scheduler_count",
+        ),
+    ],
+)
+def test_a_change_that_would_break_a_program_is_found(old: str, new: str, lost: str) -> None:
+    header = HEADER.read_text(encoding="utf-8")
+    assert header.count(old) == 1
+    found = abi.broken(parts_of(header), parts_of(header.replace(old, new)))
+    assert any(lost in line for line in found), found
+
+
+def test_what_is_experimental_may_go_and_structures_may_grow() -> None:
+    header = HEADER.read_text(encoding="utf-8")
+    gone = re.sub(
+        r"/\*\* Count the devices\..*?neml2_scheduler_count\([^;]*;\n", "", header, flags=re.S
+    )
+    grown = gone.replace("} neml2_source;", "  int64_t later; /**< new */\n} neml2_source;")
+    assert len(gone) < len(header) < len(gone) + 400 and grown != gone
+    assert abi.broken(parts_of(header), parts_of(grown)) == []
+
+
+def test_the_host_of_1_0_calls_every_function_that_is_frozen() -> None:
+    declared = parts(FROZEN / "neml2_capi.h")
+    frozen = {part.title for part in declared if part.is_function} - abi.experimental(declared)
+    called = set(re.findall(r"\bneml2_\w+(?=\()", (FROZEN / "host.c").read_text()))
+    assert len(frozen) > 60
+    assert frozen - called == set()
+
+
+def test_functions_have_the_version_that_they_came_with() -> None:
+    before = (
+        "0.1.0 void neml2_old(void)\n1.2.0 void neml2_new(void)\n1.3.1 void neml2_tried(void)\n"
+    )
+    rule = "/* " + "-" * 20 + "\n * {}\n * " + "-" * 20 + " */\n"
+    header = rule.format("Core") + "/** a */\nNEML2_CAPI void neml2_old(void);\n"
+    header += "/** b */\nNEML2_CAPI void neml2_new(void);\n" + rule.format("Next (experimental)")
+    header += "/** c */\nNEML2_CAPI void neml2_tried(void);\n"
+    script = abi.version_script(parts_of(header), before)
+    nodes = re.findall(r"(NEML2_\S+) \{(.*?)\}", script, re.DOTALL)
+    assert [(node, re.findall(r"neml2_\w+", body)) for node, body in nodes] == [
+        ("NEML2_1.0", ["neml2_old"]),
+        ("NEML2_1.2", ["neml2_new"]),
+        ("NEML2_EXPERIMENTAL_1.3", ["neml2_tried"]),
+    ]
+
+
+@LATER
+@pytest.mark.parametrize("name", ["abi_1_0_c", "abi_1_0_fortran"])
+def test_a_program_of_1_0_runs_with_a_later_library(name: str, later: Path) -> None:
+    """One with a function, an option, and a field of a structure more; not built again."""
+    done = run(built(name), later)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"runs with 1001\b", done.stdout)
+
+
+@LATER
+def test_a_program_that_needs_a_later_library_is_told_so_at_its_start(later: Path) -> None:
+    program = built("abi_later_function")
+    assert run(program, later).returncode == 0
+    refused = run(program, folder() / "lib")
+    assert refused.returncode != 0
+    assert "version `NEML2_1.1' not found (required by" in refused.stderr
+
+
+@LATER
+def test_a_later_program_is_told_what_this_library_does_not_know(later: Path) -> None:
+    program, artifact = built("abi_later_field"), PREBUILT / "elasticity"
+    told = dict(re.findall(r"^(.+?): (.*)$", run(program, folder() / "lib", artifact).stdout, re.M))
+    assert told["a field"].startswith(
+        "-1 The structure 'source' has a field that this library does"
+    )
+    assert told["no field"].startswith("0") and told["inspect"].startswith("0")
+    assert told["told"] == "0"  # a field that is not known is 0, and not what stood there
+    assert told["an option"].startswith("-2 There is no option 'later'")
+    with_later = run(program, later, artifact).stdout
+    assert "an option: 0" in with_later and "a field: 0" in with_later
