@@ -158,7 +158,7 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
   if (runtime == Runtime::builtin)
     errors.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
   errors.collect([&] { check_processor(target, contents.object.producers); });
-  errors.collect([&] { check_c_library(contents.object.versions); });
+  errors.collect([&] { contents.object.versions.check(); });
   errors.raise_if_any();
   return contents;
 }

@@ -251,11 +251,23 @@ std::uint64_t count_symbols(const File& file, const DynamicSection& dynamic) {
   return last + 1;
 }
 
+// Refuses functions of libtorch under names of the package's own.
+void refuse_prefix(const std::string& name) {
+  const auto at = name.find("aoti_torch_");
+  if (at == std::string::npos || at == 0 || name.starts_with("_Z")) return;
+  throw Error(NEML2_ERROR_UNSUPPORTED, "",
+              join("The package calls ", name, ": it was compiled with the prefix \"", name.substr(0, at),
+                   "\" for the functions of libtorch. Compile the model again without torch's option "
+                   "shim_symbol_prefix."));
+}
+
 // Edits an undefined symbol of libtorch. Returns true where its name is no longer in use.
 using Bind = std::function<bool(Elf64_Sym& symbol, const std::string& name)>;
 
 void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, Object& object, const Bind& bind) {
   const std::uint64_t count = count_symbols(file, dynamic);
+  const auto version_table = dynamic.find(DT_VERSYM);
+  const std::uint64_t numbers = version_table ? file.offset_of(*version_table, count * sizeof(Elf64_Half)) : 0;
   const std::uint64_t table = file.offset_of(dynamic.get(DT_SYMTAB, "DT_SYMTAB"), count * sizeof(Elf64_Sym));
   for (std::uint64_t i = 1; i < count; ++i) {
     const std::uint64_t at = table + i * sizeof(Elf64_Sym);
@@ -271,7 +283,16 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
     const std::string name(strings.get(symbol.st_name));
     object.openmp |= starts_with_any(name, openmp_prefixes);
     if (!bind(symbol, name)) {
-      strings.use(symbol.st_name);
+      refuse_prefix(name);
+      const std::uint64_t number = numbers + i * sizeof(Elf64_Half);
+      const auto beginning =
+          version_table ? object.versions.replace(file.read<Elf64_Half>(number) & 0x7fff, name, binding != STB_WEAK)
+                        : std::nullopt;
+      if (beginning) file.write<Elf64_Half>(number, VER_NDX_GLOBAL);
+      if (beginning && !beginning->empty())
+        strings.replace(symbol.st_name, *beginning);
+      else
+        strings.use(symbol.st_name);
       continue;
     }
     object.imports.push_back({name, binding != STB_WEAK});
@@ -304,10 +325,12 @@ void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view pro
 }
 
 // Reads the versions that the object needs of each library. A version table of libtorch itself would name the library
-// that was replaced.
-void read_versions(const File& file, const DynamicSection& dynamic, Strings& strings, Object& object) {
+// that was replaced. Returns where their entries stand.
+std::vector<std::uint64_t> read_versions(const File& file, const DynamicSection& dynamic, Strings& strings,
+                                         Object& object) {
+  std::vector<std::uint64_t> entries;
   const auto table = dynamic.find(DT_VERNEED);
-  if (!table) return;
+  if (!table) return entries;
   constexpr std::size_t sensible = 4096;
   std::uint64_t library = *table;
   for (std::uint64_t i = dynamic.get(DT_VERNEEDNUM, "DT_VERNEEDNUM"); i > 0; --i) {
@@ -318,13 +341,25 @@ void read_versions(const File& file, const DynamicSection& dynamic, Strings& str
     for (Elf64_Half k = 0; k < need.vn_cnt; ++k) {
       const auto aux = file.read_at<Elf64_Vernaux>(version);
       strings.use(aux.vna_name);
-      object.versions.emplace_back(strings.get(aux.vna_name));
-      if (object.versions.size() > sensible) malformed("its version table has no end");
+      object.versions.add(aux.vna_other & 0x7fff, strings.get(need.vn_file), strings.get(aux.vna_name));
+      entries.push_back(file.offset_of(version, sizeof aux));
+      if (entries.size() > sensible) malformed("its version table has no end");
       if (aux.vna_next == 0) break;
       version = File::sum(version, aux.vna_next);
     }
     if (need.vn_next == 0) break;
     library = File::sum(library, need.vn_next);
+  }
+  return entries;
+}
+
+// Lets the dynamic loader pass over versions that no symbol asks for any longer.
+void release_versions(File& file, const std::vector<std::uint64_t>& entries, const Versions& versions) {
+  for (const std::uint64_t entry : entries) {
+    auto version = file.read<Elf64_Vernaux>(entry);
+    if (!versions.is_unused(version.vna_other & 0x7fff)) continue;
+    version.vna_flags |= VER_FLG_WEAK;
+    file.write(entry, version);
   }
 }
 
@@ -394,9 +429,10 @@ Object edit(std::string_view bytes, std::string_view provider, const Make& make)
   File file(bytes);
   DynamicSection dynamic(file);
   Strings strings(file, dynamic);
+  const auto versions = read_versions(file, dynamic, strings, object);
   edit_symbols(file, dynamic, strings, object, make(strings));
+  release_versions(file, versions, object.versions);
   edit_needed(dynamic, strings, provider);
-  read_versions(file, dynamic, strings, object);
   use_defined_versions(file, dynamic, strings);
   strings.apply();
   dynamic.make_symbolic();

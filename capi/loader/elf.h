@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capi/loader/versions.h"
 #include "capi/tensor/memory.h"
 
 namespace neml2_capi::aoti {
@@ -26,7 +27,7 @@ using Bytes = std::basic_string<char, std::char_traits<char>, memory::Allocator<
 struct Object {
   Bytes bytes;  // the edited copy
   std::vector<Import> imports;
-  std::vector<std::string> versions;   // of the system's libraries: "GLIBC_2.34", "GLIBCXX_3.4.30"
+  Versions versions;                   // of the system's libraries
   std::vector<std::string> producers;  // compilers and their flags, where debug information tells them
   bool openmp = false;                 // true for code with parallel regions
 };
@@ -39,7 +40,8 @@ std::string provided_name(std::string_view name);
 //   - its undefined aoti_torch_*, aoti_record_* and Sleef_* names become the provider's, so that no libtorch in the
 //     process captures them;
 //   - its own definitions come first (DT_SYMBOLIC), so that no other package in the process captures its kernels;
-//   - its process-wide unique symbols become weak ones, so that packages do not share state.
+//   - its process-wide unique symbols become weak ones, so that packages do not share state;
+//   - symbols of a version that this system lacks become what it has in their place: versions.h.
 // Throws Error: NEML2_ERROR_ARTIFACT for a malformed shared object, NEML2_ERROR_UNSUPPORTED for one that cannot be
 // edited or is for another machine.
 Object bind_to_provider(std::string_view object, std::string_view provider);

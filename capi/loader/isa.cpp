@@ -2,15 +2,8 @@
 
 #include <sys/utsname.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
 #include <set>
 #include <sstream>
-
-#if defined(__GLIBC__)
-#include <gnu/libc-version.h>
-#endif
 
 #include "capi/base/error.h"
 #include "capi/base/processor.h"
@@ -121,31 +114,5 @@ void check_processor(const Target& target, const std::vector<std::string>& produ
   unsupported(join("The package was compiled for a processor with ", list,
                    ", which this one lacks. Compile a portable package with: ", portable_command));
 }
-
-#if defined(__GLIBC__)
-
-void check_c_library(const std::vector<std::string>& versions) {
-  int here_major = 0, here_minor = 0;
-  std::sscanf(gnu_get_libc_version(), "%d.%d", &here_major, &here_minor);
-  for (const std::string& version : versions) {
-    int major = 0, minor = 0;
-    if (std::sscanf(version.c_str(), "GLIBC_%d.%d", &major, &minor) != 2) continue;
-    if (std::pair(major, minor) <= std::pair(here_major, here_minor)) continue;
-    unsupported(join("The package was compiled with glibc ", major, ".", minor, " or newer, and this system has ",
-                     gnu_get_libc_version(), ". Compile the model on a system as old as this one, or older."));
-  }
-}
-
-#else
-
-void check_c_library(const std::vector<std::string>& versions) {
-  const auto of_glibc = [](const std::string& version) { return version.starts_with("GLIBC_"); };
-  if (std::any_of(versions.begin(), versions.end(), of_glibc))
-    unsupported(
-        "The package was compiled with glibc, and this system has another C library. Compile the model on a system "
-        "like this one, or to kernels alone: neml2-capi compile --kernels only");
-}
-
-#endif
 
 }  // namespace neml2_capi::aoti

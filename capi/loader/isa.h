@@ -1,4 +1,4 @@
-// Requirements of a package on the machine: the device, the processor and the C library.
+// Requirements of a package on the machine: the device and the processor.
 #pragma once
 
 #include <string>
@@ -21,8 +21,5 @@ void check_machine(const Target& target);
 // instruction. `producers` are the compilers' command lines, where debug information tells them, since the metadata is
 // coarse.
 void check_processor(const Target& target, const std::vector<std::string>& producers);
-
-// Throws Error NEML2_ERROR_UNSUPPORTED where one of `versions`, "GLIBC_2.34", is newer than the process's C library.
-void check_c_library(const std::vector<std::string>& versions);
 
 }  // namespace neml2_capi::aoti

@@ -102,7 +102,8 @@ void a_package_is_bound_to_the_provider(const std::string& before) {
            was + " belongs to its package");
   }
   expect(renamed == edited.imports.size() && renamed > 10, "every import is told");
-  expect(std::any_of(edited.versions.begin(), edited.versions.end(),
+  const auto versions = edited.versions.names();
+  expect(std::any_of(versions.begin(), versions.end(),
                      [](const std::string& version) { return version.starts_with("GLIBC_"); }),
          "the version of the C library is told");
 }
