@@ -172,7 +172,7 @@ struct Metadata {
   std::filesystem::path file;  // the JSON document
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
-  bool kernels_only = false;  // there are point kernels in the place of packages
+  bool kernels_only = false;  // point kernels are in the place of packages
   std::vector<Variable> inputs;
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;

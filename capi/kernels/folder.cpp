@@ -40,8 +40,7 @@ std::vector<Array> arrays_of(const artifact::Field& entries) {
   return arrays;
 }
 
-// Tells whether a kernel was made with the package that is there. Where none is there, the kernels are all: packages that
-// do not run on a machine may be taken out.
+// Tells whether a kernel was made with the package that is there. Where none is there, the kernels are all.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
   if (!archive::is_file(package)) return true;
   const artifact::Field checksum = kernel["package_checksum"];
@@ -86,14 +85,14 @@ const neml2_kernel_set& load(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf) {
+std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone) {
   if (!artifact::have_kernels(leaf)) return nullptr;
   std::unique_ptr<Folder> folder(new Folder(artifact::kernels_folder(leaf)));
-  folder->read(leaf);
+  folder->read(leaf, alone);
   return folder;
 }
 
-void Folder::read(const std::filesystem::path& leaf) {
+void Folder::read(const std::filesystem::path& leaf, bool alone) {
   const std::string file = (folder_ / "kernels.json").string();
   const nlohmann::json json = nlohmann::json::parse(archive::read(file).value_or(""), nullptr, false);
   if (json.is_discarded()) throw damaged(file, "is not JSON");
@@ -132,7 +131,7 @@ void Folder::read(const std::filesystem::path& leaf) {
       continue;
     }
     kernels_[package] = kernel;
-    if (!archive::is_file(leaf / package)) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
+    if (alone) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
   }
 }
 

@@ -26,14 +26,15 @@ class Folder {
  public:
   // The kernels beside the packages in `leaf`; null where there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,
   // with the reason and what to do, where none of its objects is for this machine, and NEML2_ERROR_ARTIFACT where
-  // something is not as kernels.json says.
-  static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf);
+  // something is not as kernels.json says. Kernels that are `alone` stand in the place of packages, and tell their
+  // arrays.
+  static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf, bool alone = false);
 
   // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
   // reason.
   const neml2_kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }
-  // Returns the arrays of a kernel that is there, and was made without packages.
+  // Returns the arrays of a kernel that is there, in a folder that was opened alone.
   const Arrays& arrays(const std::string& package) const { return arrays_.at(package); }
 
   // What the objects were built for: "x86-64-v3".
@@ -42,7 +43,7 @@ class Folder {
 
  private:
   explicit Folder(const std::filesystem::path& folder) : folder_(folder) {}
-  void read(const std::filesystem::path& leaf);
+  void read(const std::filesystem::path& leaf, bool alone);
 
   std::filesystem::path folder_;
   std::string target_;

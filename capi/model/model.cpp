@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "capi/artifact/locate.h"
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/base/names.h"
@@ -63,11 +64,42 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
   return value;
 }
 
+bool takes_kernels_on(aoti::Runtime runtime) {
+  return runtime == aoti::Runtime::automatic || runtime == aoti::Runtime::builtin;
+}
+
+// Tells whether kernels may stand in the place of packages that are there.
+bool may_take_kernels(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
+  return !metadata.kernels_only && artifact::have_kernels(metadata.leaf) &&
+         wanted.device.value_or(Device()).is_host() && takes_kernels_on(wanted.runtime);
+}
+
 }  // namespace
+
+// Takes the kernels where the packages do not run on this machine.
+std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
+  const auto with = [&](const artifact::Metadata& chosen) { return std::shared_ptr<Model>(new Model(chosen, wanted)); };
+  try {
+    return with(metadata);
+  } catch (const Error& error) {
+    if (error.status() != NEML2_ERROR_UNSUPPORTED || !may_take_kernels(metadata, wanted)) throw;
+    artifact::Metadata alone = metadata;
+    alone.kernels_only = true;
+    try {
+      const auto model = with(alone);
+      log::write(log::Channel::model, log::Level::warning, metadata.leaf.string(),
+                 ": the model runs on its kernels, since its packages do not run here. ", error.what());
+      return model;
+    } catch (const Error& other) {
+      throw Error(error.status(), error.subject(), join(error.what(), " Nor do its kernels run: ", other.what()),
+                  error.cause());
+    }
+  }
+}
 
 // Runs the packages on zeros, to learn about them; nobody can retry that.
 std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aoti::Wanted& wanted) try {
-  return std::shared_ptr<Model>(new Model(metadata, wanted));
+  return make(metadata, wanted);
 } catch (const Error& error) {
   if (error.status() < NEML2_OK) throw;
   throw Error(NEML2_ERROR_RUNTIME, error.subject(),
@@ -135,8 +167,7 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
-  takes_kernels_ =
-      device_.is_host() && (wanted.runtime == aoti::Runtime::automatic || wanted.runtime == aoti::Runtime::builtin);
+  takes_kernels_ = device_.is_host() && takes_kernels_on(wanted.runtime);
   if (!device_.is_host()) require_device();
 }
 

@@ -86,6 +86,7 @@ class Model {
  private:
   Model(artifact::Metadata metadata, const aoti::Wanted& wanted);
   static std::shared_ptr<Model> open(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
+  static std::shared_ptr<Model> make(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   void note_batches();

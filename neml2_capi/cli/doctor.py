@@ -7,14 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from neml2_capi.artifact.files import DTYPES
+from neml2_capi.artifact.needs import Needs, needs_of, this_machine
 from neml2_capi.cli import options
-from neml2_capi.cli.findings import Finding, examine, runtimes
+from neml2_capi.cli.findings import Finding, examine, packages_there, runtimes
 from neml2_capi.cli.runtimes import Choice
-from neml2_capi.cli.screen import console
+from neml2_capi.cli.screen import console, table
 from neml2_capi.cli.trial import attempt
 
 
@@ -35,14 +36,17 @@ def doctor_command(
 ) -> None:
     """Whether an artifact will run on this machine, and what to do where not.
 
-    Looks at the metadata, and in each package at its device, machine, instruction sets, C library,
-    and at every function and operator that it calls, which tells what it will run on: the built-in
-    runtime or libtorch. No compiled code is loaded, but with --run. The exit status is 1 where
-    anything is wrong.
+    Tells what each package asks for beside what this machine has: instruction sets, C and C++
+    library. Looks at the metadata, and at every function and operator that a package calls, which
+    tells what it will run on: the built-in runtime, libtorch, or kernels in its place. No compiled
+    code is loaded, but with --run. The exit status is 1 where anything is wrong.
     """
-    findings = examine(path, dtype)
-    choices = [] if findings else runtimes(path, dtype)
+    found = examine(path, dtype)
+    findings = found.findings
+    choices = [] if findings or found.replaced else runtimes(path, dtype)
     notes: list[str] = []
+    needs = [needs_of(package) for package in packages_there(path, dtype)]
+    here = this_machine(list(dict.fromkeys(name for need in needs for name in need.libraries)))
     if run and not findings:
         trial = attempt(path, dtype)
         findings += trial.findings
@@ -54,11 +58,39 @@ def doctor_command(
             "findings": [asdict(finding) for finding in findings],
             "runtimes": [asdict(choice) for choice in choices],
             "notes": notes,
+            "kernels_because": [asdict(finding) for finding in found.replaced],
+            "packages": [asdict(need) for need in needs],
+            "machine": asdict(here),
         }
         click.echo(json.dumps(document, indent=2))
     else:
-        _show(console(), path, findings, notes, choices)
+        if needs:
+            console().print(_table(needs, here))
+        _show(console(), path, findings, notes, choices, found.replaced)
     context.exit(1 if findings else 0)
+
+
+def _runs_on(replaced: list[Finding], choices: list[Choice]) -> str:
+    if replaced:
+        why = f"{replaced[0].subject}: {replaced[0].problem}"
+        return f"runs on its kernels, since its packages do not run here. {why}"
+    if choices:
+        return "runs on the built-in runtime: it has all that the packages call"
+    return "runs on its kernels: it has no packages"
+
+
+def _table(needs: list[Needs], here: Needs) -> RenderableType:
+    columns = ["", "machine", "instruction sets", "glibc", "libstdc++", "libraries"]
+    rows = [
+        [n.name, n.machine, n.instruction_sets, n.glibc, n.glibcxx, ", ".join(n.libraries)]
+        for n in (*needs, here)
+    ]
+    if any(need.shim_prefix for need in needs):
+        columns.append("prefix of torch's functions")
+        rows = [
+            [*row, need.shim_prefix] for row, need in zip(rows, (*needs, here), strict=True)
+        ]
+    return table("What packages ask for, and what there is", columns, rows)
 
 
 def _show(
@@ -67,6 +99,7 @@ def _show(
     findings: list[Finding],
     notes: list[str],
     choices: list[Choice],
+    replaced: list[Finding],
 ) -> None:
     for finding in findings:
         about = f"{finding.subject}: " if finding.subject not in finding.problem else ""
@@ -79,8 +112,6 @@ def _show(
         many = "1 thing is" if len(findings) == 1 else f"{len(findings)} things are"
         screen.print(Text(f"{path} will not run here: {many} wrong"), soft_wrap=True)
     else:
-        if not choices:
-            screen.print("runs on its kernels: it has no packages")
-        elif not elsewhere:
-            screen.print("runs on the built-in runtime: it has all that the packages call")
+        if not elsewhere:
+            screen.print(Text(_runs_on(replaced, choices)), soft_wrap=True)
         screen.print(Text.assemble((f"{path} will run here", "bold green")), soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from neml2_capi.artifact.files import (
     packages_of,
 )
 from neml2_capi.cli.consistency import contradictions
+from neml2_capi.cli.kernel_summary import stand_in
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
 from neml2_capi.kernels.folder import read_metadata
@@ -42,9 +42,20 @@ class Finding:
     mend: str
 
 
-def examine(path: Path, dtype: str = "float64") -> list[Finding]:
-    """All that is wrong with the artifact for the device "cpu"; empty where it will run."""
-    return list(_Examination(path, dtype).findings())
+@dataclass(frozen=True)
+class Examination:
+    """What was found."""
+
+    #: All that is wrong; empty where the artifact will run.
+    findings: list[Finding]
+    #: Why packages do not run here, where the kernels run in their place.
+    replaced: list[Finding]
+
+
+def examine(path: Path, dtype: str = "float64") -> Examination:
+    """What is wrong with the artifact for the device "cpu"."""
+    examiner = _Examiner(path, dtype)
+    return Examination(list(examiner.findings()), examiner.replaced)
 
 
 def runtimes(path: Path, dtype: str = "float64") -> list[Choice]:
@@ -53,9 +64,20 @@ def runtimes(path: Path, dtype: str = "float64") -> list[Choice]:
     return [choose(Path(description["leaf"]) / name) for name in packages_of(description)]
 
 
-class _Examination:
+def packages_there(path: Path, dtype: str = "float64") -> list[Path]:
+    """The packages of an artifact; none where the metadata cannot be read."""
+    try:
+        description = describe(path, dtype)
+    except Error:
+        return []
+    return [Path(description["leaf"]) / name for name in packages_of(description)]
+
+
+class _Examiner:
     def __init__(self, path: Path, dtype: str) -> None:
         self.path, self.dtype = path, dtype
+        self.replaced: list[Finding] = []
+        self.unsupported = True  # all that packages were refused for
         self.file = metadata_file(path)
         self.metadata: Mapping[str, Any] = {}
         if self.file:
@@ -70,7 +92,7 @@ class _Examination:
         leaf = Path(description["leaf"])
         self.file = metadata_of_leaf(leaf)
         self.metadata = _json_object(self.file) if self.file else {}
-        yield from self._packages(leaf, iter(packages_of(description)))
+        yield from self._packages_or_kernels(description, leaf)
         if description["kernels_only"]:
             yield from self._kernels(description, leaf)
         yield from self._inconsistencies(description, leaf)
@@ -126,11 +148,20 @@ class _Examination:
     # Packages
     # --------------------------------------------------------------------------------------------
 
+    def _packages_or_kernels(self, description: Description, leaf: Path) -> Iterator[Finding]:
+        """What keeps packages from running, unless the kernels run in their place."""
+        found = list(self._packages(leaf, iter(packages_of(description))))
+        if found and self.unsupported and stand_in(description, leaf):
+            self.replaced = found
+        else:
+            yield from found
+
     def _packages(self, leaf: Path, names: Iterator[str]) -> Iterator[Finding]:
         for name in dict.fromkeys(names):
             try:
                 taken(leaf / name, "auto")
             except Error as error:
+                self.unsupported &= error.status == lib.NEML2_ERROR_UNSUPPORTED
                 for line in str(error).splitlines():
                     problem = line.removeprefix(f"{name}: ")
                     yield Finding(name, problem, self._mend_package(line, leaf))
@@ -139,8 +170,11 @@ class _Examination:
         mend = f"Compile again: {self._again()}"
         if _OPERATORS in problem:
             mend = f"Write the model without it, and compile again: {self._again()}"
-        if _runs_on_kernels(leaf):
-            mend += f". Or take the packages out, and it runs on its kernels: rm {leaf}/*.pt2"
+        if kernels_file(leaf).is_file():
+            mend += (
+                ". Or build its kernels for this machine, and it runs on them: neml2-capi "
+                f"build-kernels {self.path}"
+            )
         return mend
 
     def _kernels(self, description: Description, leaf: Path) -> Iterator[Finding]:
@@ -165,16 +199,6 @@ class _Examination:
         for problem in contradictions(description, leaf):
             mend = f"Take metadata and packages from one compilation: {self._again()}"
             yield Finding(subject, problem, mend)
-
-
-def _runs_on_kernels(leaf: Path) -> bool:
-    """Tell whether kernels for this machine stand beside the packages, and for each of them."""
-    file = kernels_file(leaf)
-    if not file.is_file():
-        return False
-    document = _json_object(file)
-    machines = {entry["machine"] for entry in document.get("objects", [])}
-    return platform.machine() in machines and not document.get("missing")
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import zipfile
 from pathlib import Path
 
-from neml2_capi.artifact.files import kernels_file
-from neml2_capi.kernels.folder import directory_checksum, read_metadata
+from neml2_capi.artifact.files import Description, kernels_file, packages_named, packages_of
+from neml2_capi.artifact.targets import TARGETS, level_here
+from neml2_capi.kernels.folder import KernelError, directory_checksum, read_metadata
 
 
 def kernels_of(leaf: Path) -> dict[str, str]:
@@ -19,7 +22,44 @@ def kernels_of(leaf: Path) -> dict[str, str]:
     found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
     for entry in document["kernels"]:
         package = leaf / Path(entry["package"]).name
-        there = directory_checksum(package) if package.is_file() else None
-        fits = there == entry["package_checksum"]
+        fits = _fits(entry, package)
         found[package.name] = built if fits else "of another package: compile the model again"
     return found
+
+
+def stand_in(description: Description, leaf: Path) -> bool:
+    """Tell whether the kernels are for this machine, and for all packages: they run without them.
+
+    The library solves linear systems itself: their packages need none.
+    """
+    file = kernels_file(leaf)
+    if not file.is_file():
+        return False
+    try:
+        document = read_metadata(file.parent)
+        kernels = {Path(entry["package"]).name: entry for entry in document["kernels"]}
+        wanted = set(packages_of(description))
+        wanted -= set(packages_named(description["segments"], "solve_package"))
+        fit = all(name in kernels and _fits(kernels[name], leaf / name) for name in wanted)
+        return fit and any(map(_runs_here, document["objects"]))
+    except (KernelError, KeyError, TypeError):
+        return False
+
+
+def _runs_here(entry: dict[str, str]) -> bool:
+    if entry["machine"] != platform.machine():
+        return False
+    levels = list(TARGETS)
+    here = level_here()
+    if entry["target"] not in levels or here not in levels:
+        return entry["target"] == here
+    return levels.index(entry["target"]) <= levels.index(here)
+
+
+def _fits(entry: dict[str, object], package: Path) -> bool:
+    """Tell whether a kernel was made with the package that is there."""
+    try:
+        there = directory_checksum(package) if package.is_file() else None
+    except (zipfile.BadZipFile, OSError):
+        return False
+    return there == entry["package_checksum"]

@@ -13,7 +13,7 @@ def compile_command(metadata: Mapping[str, Any], model: str, dtype: str) -> str:
     """neml2-compile with the options that the artifact was compiled with, for most processors."""
     target = " ".join(f"{key}={value}" for key, value in TARGETS[portable_target()].items())
     words = ["--model", model, "--device", "cpu", "--dtype", dtype, *_options(metadata)]
-    return f"{target} neml2-compile INPUT.i {shlex.join(words)}"
+    return f"{target} neml2-compile INPUT.i {shlex.join(words)}".lstrip()
 
 
 def _options(metadata: Mapping[str, Any]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from neml2_capi.artifact.files import (
     packages_of,
     read_package,
 )
-from neml2_capi.cli.kernel_summary import kernels_of
+from neml2_capi.cli.kernel_summary import kernels_of, stand_in
 from neml2_capi.cli.runtimes import choose
 
 _HISTORY = re.compile(r"(.+)~([1-9]\d*)")
@@ -32,6 +32,10 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
     description = describe_any(path, dtype)
     leaf = Path(description["leaf"])
     kernels = kernels_of(leaf)
+    packages = packages_of(description)
+    runtimes = [choose(leaf / name) for name in packages]
+    if stand_in(description, leaf) and not all(choice.runtime for choice in runtimes):
+        runtimes = [replace(choice, runtime="its kernel") for choice in runtimes]
     metadata = metadata_of_leaf(leaf)
     names = _Names(description)
     inputs = [_variable(variable, names.inputs) for variable in description["inputs"]]
@@ -69,17 +73,11 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "solver": description["solver"] if _is_implicit(description) else None,
         "packages": [
             asdict(read_package(leaf / name))
-            | _runtime(leaf / name)
-            | {"kernel": kernels.get(name, "none")}
-            for name in packages_of(description)
+            | {"runtime": choice.runtime, "why": choice.why, "kernel": kernels.get(name, "none")}
+            for name, choice in zip(packages, runtimes, strict=True)
         ],
         "kernels": kernels if description["kernels_only"] else {},
     }
-
-
-def _runtime(package: Path) -> dict[str, str]:
-    choice = choose(package)
-    return {"runtime": choice.runtime, "why": choice.why}
 
 
 class _Names:
