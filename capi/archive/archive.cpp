@@ -1,22 +1,16 @@
-// Maps a zip archive of stored entries, and checks all of it before its first use.
+// Reads a zip archive of stored entries, and checks all of it before its first use.
 #include "capi/archive/archive.h"
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <system_error>
 
 #include "capi/archive/crc32.h"
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -78,37 +72,10 @@ std::size_t find_end(const std::filesystem::path& path, std::string_view bytes) 
 
 }  // namespace
 
-Archive::Mapping::Mapping(const std::filesystem::path& path) {
-  const auto unreadable = [&](const std::string& why) {
-    return Error(NEML2_ERROR_FILE, path.filename().string(),
-                 join("Cannot read ", path.string(), ": ", why, ". Check the path and its permissions."));
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) throw unreadable("there is no such file");
-  if (!std::filesystem::is_regular_file(status)) throw unreadable("it is not a file");
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw unreadable(std::strerror(errno));
-  struct stat info {};
-  void* data = nullptr;
-  const bool known = fstat(file, &info) == 0;
-  if (known && info.st_size > 0)
-    data = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
-  const int reason = errno;
-  close(file);
-  if (!known || data == MAP_FAILED) throw unreadable(std::strerror(reason));
-  data_ = static_cast<char*>(data);
-  size_ = static_cast<std::size_t>(info.st_size);
-}
-
-Archive::Mapping::~Mapping() {
-  if (data_) munmap(data_, size_);
-}
-
 Archive::Archive(const std::filesystem::path& path) : path_(path) {
   const auto content = mounted(path);
-  if (!content) file_.emplace(path);
-  bytes_ = content ? *content : file_->bytes();
+  if (!content) file_.emplace(path, limits::package_bytes);
+  bytes_ = content ? *content : file_->view();
   read_directory();
 }
 
@@ -120,6 +87,8 @@ void Archive::read_directory() {
   const std::size_t count = fields.get<std::uint16_t>(end + 10);
   std::size_t at = fields.get<std::uint32_t>(end + 16);
   if (count == 0xffff || at == 0xffffffff) fail(path_, "it is a zip64 archive, which is not supported");
+  const std::size_t directory = at;
+  std::vector<std::uint32_t> checksums;
 
   for (std::size_t i = 0; i < count; ++i) {
     if (fields.get<std::uint32_t>(at) != directory_signature) fail(path_, "the directory of the archive is damaged");
@@ -140,11 +109,26 @@ void Archive::read_directory() {
     // The local header tells the lengths of its own name and extra fields.
     const std::size_t offset =
         local + local_size + fields.get<std::uint16_t>(local + 26) + fields.get<std::uint16_t>(local + 28);
-    if (crc32(fields.range(offset, size)) != crc)
-      fail(path_, join("the entry ", name, " is damaged (its CRC differs)"));
-
-    entries_.push_back({std::move(name), offset, size});
+    fields.range(offset, size);
+    entries_.push_back({std::move(name), local, offset, size});
+    checksums.push_back(crc);
     at += directory_size + name_size + extra_size + comment_size;
+  }
+  refuse_shared_bytes(directory);
+  for (std::size_t i = 0; i < count; ++i)
+    if (const Entry& entry = entries_[i]; crc32(bytes_.substr(entry.offset, entry.size)) != checksums[i])
+      fail(path_, join("the entry ", entry.name, " is damaged (its CRC differs)"));
+}
+
+// A small file may list gigabytes of entries that overlap.
+void Archive::refuse_shared_bytes(std::size_t directory) const {
+  std::vector<const Entry*> entries;
+  for (const Entry& entry : entries_) entries.push_back(&entry);
+  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) { return a->begin < b->begin; });
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::size_t end = i + 1 < entries.size() ? entries[i + 1]->begin : directory;
+    if (entries[i]->offset + entries[i]->size > end)
+      fail(path_, join("the entry ", entries[i]->name, " overlaps with what follows it"));
   }
 }
 

@@ -11,12 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "capi/archive/file_bytes.h"
+
 namespace neml2_capi::archive {
 
 class Archive {
  public:
-  // Maps a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read,
-  // NEML2_ERROR_ARTIFACT where it is not a zip, is truncated, damaged (CRC), or has compressed entries.
+  // Reads a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read,
+  // NEML2_ERROR_ARTIFACT where it is not a zip, is truncated, damaged (CRC), has compressed entries, or entries that
+  // share bytes.
   explicit Archive(const std::filesystem::path& path);
   // Reads a content in memory, which must outlive this. `name` is for messages.
   Archive(const std::string& name, std::string_view content);
@@ -33,29 +36,16 @@ class Archive {
  private:
   struct Entry {
     std::string name;
+    std::size_t begin;  // of its local header
     std::size_t offset;
     std::size_t size;
   };
-  // File mapped into memory, since packages have megabytes.
-  class Mapping {
-   public:
-    Mapping() = default;
-    explicit Mapping(const std::filesystem::path& path);
-    ~Mapping();
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(const Mapping&) = delete;
-
-    std::string_view bytes() const { return {data_, size_}; }
-
-   private:
-    char* data_ = nullptr;
-    std::size_t size_ = 0;
-  };
 
   void read_directory();
+  void refuse_shared_bytes(std::size_t directory) const;
 
   std::filesystem::path path_;
-  std::optional<Mapping> file_;  // none for a content in memory
+  std::optional<FileBytes> file_;  // none for a content in memory
   std::string_view bytes_;
   std::vector<Entry> entries_;
 };

@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <system_error>
 
 #include "capi/archive/archive.h"
+#include "capi/archive/file_bytes.h"
+#include "capi/base/error.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -34,7 +34,11 @@ std::pair<const Mount*, std::string> find(const std::filesystem::path& path) {
 }  // namespace
 
 Mount::Mount(std::string_view content) : content_(content), path_(next_path()) {
-  for (auto& [name, bytes] : Archive("the artifact in memory", content_).find_all("")) files_.emplace(name, bytes);
+  const std::string artifact = "the artifact in memory";
+  for (auto& [name, bytes] : Archive(artifact, content_).find_all(""))
+    if (!files_.emplace(name, bytes).second)
+      throw Error(NEML2_ERROR_ARTIFACT, artifact,
+                  join(artifact, ": it holds ", name, " twice. Write its archive again."));
   const std::lock_guard lock(mutex);
   mounts.emplace(path_.native(), this);
 }
@@ -65,12 +69,14 @@ bool is_folder(const std::filesystem::path& path) {
   return first != mount->files().end() && (name.empty() || first->first.starts_with(name + "/"));
 }
 
-std::optional<std::string> read(const std::filesystem::path& path) {
-  if (const auto content = mounted(path)) return std::string(*content);
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return std::nullopt;
-  return content;
+std::optional<std::string> read(const std::filesystem::path& path, std::size_t most) {
+  if (const auto content = mounted(path))
+    return content->size() > most ? std::nullopt : std::optional(std::string(*content));
+  try {
+    return std::string(FileBytes(path, most).view());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace neml2_capi::archive

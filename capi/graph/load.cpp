@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capi/archive/archive.h"
+#include "capi/archive/json.h"
 #include "capi/base/error.h"
 #include "capi/graph/builtin_graph.h"
 #include "capi/libtorch/algebra.h"
@@ -36,9 +37,16 @@ struct Metadata {
   std::string notes;  // of the exporter, in JSON; empty where there are none
 };
 
+[[noreturn]] void malformed_metadata(const std::string& problem) {
+  throw Error(NEML2_ERROR_ARTIFACT, "",
+              join("The metadata in the package is malformed: ", problem, ". Compile the model again."));
+}
+
 Metadata read_metadata(std::string_view text) {
+  std::string problem;
+  const nlohmann::json document = archive::parse_json(text, problem);
+  if (!problem.empty()) malformed_metadata(problem);
   try {
-    const auto document = nlohmann::json::parse(text);
     Metadata metadata;
     metadata.target.device = document.at("AOTI_DEVICE_KEY").get<std::string>();
     metadata.target.machine = document.at("AOTI_MACHINE").get<std::string>();
@@ -46,8 +54,7 @@ Metadata read_metadata(std::string_view text) {
     metadata.notes = document.value(exporter_notes, "");
     return metadata;
   } catch (const nlohmann::json::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, "",
-                join("The metadata in the package is malformed: ", error.what(), ". Compile the model again."));
+    malformed_metadata(error.what());
   }
 }
 
@@ -144,7 +151,9 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
     contents.signature = read_signature(source);
     name_tensors(contents.signature, metadata.notes);
     if (const auto json = archive.find(".wrapper.json")) contents.nodes = parse_extern_nodes(*json, source);
-    for (const auto& [name, bytes] : archive.find_all(".cubin")) contents.kernels.push_back({name, std::string(bytes)});
+    if (contents.device.type == Device::Type::cuda)
+      for (const auto& [name, bytes] : archive.find_all(".cubin"))
+        contents.kernels.push_back({name, std::string(bytes)});
   });
   errors.collect([&] {
     const std::string_view object = entry_of(archive, ".wrapper.so");
