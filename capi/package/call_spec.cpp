@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
+#include "capi/archive/json.h"
+#include "capi/base/limits.h"
 #include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::aoti {
@@ -14,8 +18,12 @@ using nlohmann::json;
 using Names = std::vector<std::string>;
 
 constexpr int deepest = 64;
+constexpr auto most_leaves = static_cast<std::size_t>(limits::package_tensors);
 
-json parsed(const std::string& text) { return json::parse(text, nullptr, false); }
+json parsed(const std::string& text) {
+  std::string ignored;
+  return archive::parse_json(text, ignored);
+}
 
 // Returns the keys of a dictionary's children, or an empty list for another node.
 Names keys_of(const json& tree, std::size_t children) {
@@ -29,7 +37,7 @@ Names keys_of(const json& tree, std::size_t children) {
 // Appends the path of each leaf from the outermost key on, which is empty for a leaf under no key.
 //   {"type": "builtins.dict", "context": "[\"strain\"]", "children_spec": [{"type": null, ...}]}
 void collect(const json& tree, const std::string& path, int depth, Names& names) {
-  if (depth > deepest) return;
+  if (depth > deepest || names.size() > most_leaves || path.size() > limits::name_characters) return;
   if (tree.at("type").is_null()) return names.push_back(path);
   const json& children = tree.at("children_spec");
   const Names keys = keys_of(tree, children.size());
@@ -63,8 +71,10 @@ Names strings_of(const json& notes, const char* key) {
 template <class Spec>
 void set_names(std::vector<Spec>& specs, const Names& names) {
   if (names.size() != specs.size()) return;
+  std::map<std::string_view, int> uses;
+  for (const std::string& name : names) ++uses[name];
   for (std::size_t i = 0; i < specs.size(); ++i)
-    if (!names[i].empty() && std::count(names.begin(), names.end(), names[i]) == 1) specs[i].name = names[i];
+    if (!names[i].empty() && uses[names[i]] == 1) specs[i].name = names[i];
 }
 
 }  // namespace

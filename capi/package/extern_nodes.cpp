@@ -1,12 +1,14 @@
 #include "capi/package/extern_nodes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "capi/archive/json.h"
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 #include "capi/package/source_text.h"
+#include "capi/package/source_uses.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -112,76 +114,69 @@ OperatorNode parse_node(const json& entry) {
   return parsed;
 }
 
-bool is_part_of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// Returns how often the source reads a variable, or passes it on. Declarations and resets do not count.
-std::int64_t mentions(std::string_view source, std::string_view name) {
-  const std::string declaration = join("(", name, "_handle)");
-  std::int64_t count = 0;
-  for (std::size_t at = source.find(name); at != std::string_view::npos; at = source.find(name, at + 1)) {
-    const std::string_view after = source.substr(at + name.size());
-    const bool is_whole =
-        (at == 0 || !is_part_of_a_name(source[at - 1])) && (after.empty() || !is_part_of_a_name(after.front()));
-    const bool is_declared = after.starts_with(declaration);
-    count += is_whole && !is_declared && !after.starts_with(".reset()");
-  }
-  return count;
+[[noreturn]] void malformed(const std::string& what) {
+  throw Error(NEML2_ERROR_ARTIFACT, "",
+              join("The list of operators in the package is malformed: ", what, ". Compile the model again."));
 }
 
-// Reads the layout that the code after the operator relies on.
-void read_layout(OperatorNode::Output& output, std::string_view source) {
-  const std::size_t at = source.find(join("assert_size_stride(", output.name, ", {"));
-  const auto layout = checked_layout(source.substr(std::min(at, source.size())));
+void require_sensible(const std::vector<OperatorNode>& nodes, std::size_t outputs) {
+  if (nodes.size() > limits::operators || outputs > limits::operator_outputs)
+    malformed(
+        join("it has too many; expected at most ", limits::operators, " with ", limits::operator_outputs, " outputs"));
+}
+
+// Sets the layout that the code after the operator relies on: `text` begins with its check.
+void set_layout(OperatorNode::Output& output, std::string_view text) {
+  const auto layout = checked_layout(text.substr(0, text.find('\n')));
   if (!layout) return;
+  for (const auto* lengths : {&layout->sizes, &layout->strides}) {
+    if (std::ssize(*lengths) > Dims::capacity)
+      malformed(join("the source checks ", lengths->size(), " axes of ", output.name));
+    for (const std::string_view length : *lengths)
+      if (length.size() > limits::source_name_characters)
+        malformed(join("the source has a size of ", length.size(), " characters for ", output.name));
+  }
   output.has_layout = true;
   output.sizes.assign(layout->sizes.begin(), layout->sizes.end());
   output.strides.assign(layout->strides.begin(), layout->strides.end());
 }
 
-// Returns the element type by which kernels take a variable, itself or under another name:
-//   auto buf5 = std::move(buf2);  // reuse
-//   cpp_fused_add_1((double*)(buf5.data_ptr()), (const bool*)(buf3.data_ptr()), s17);
-std::optional<DType> dtype_in_source(const std::string& name, std::string_view source) {
-  constexpr std::pair<std::string_view, DType> types[] = {
-      {"double", DType::float64},   {"float", DType::float32},     {"int64_t", DType::int64},
-      {"int32_t", DType::int32},    {"int16_t", DType::int16},     {"int8_t", DType::int8},
-      {"uint8_t", DType::uint8},    {"bool", DType::boolean},      {"half", DType::float16},
-      {"at::Half", DType::float16}, {"bfloat16", DType::bfloat16}, {"at::BFloat16", DType::bfloat16},
-  };
-  if (const std::size_t use = source.find(join("*)(", name, ".data_ptr())")); use != std::string_view::npos) {
-    std::string_view type = source.substr(0, use);
-    type = type.substr(type.rfind('(') + 1);
-    if (type.starts_with("const ")) type.remove_prefix(6);
-    for (const auto& [known, dtype] : types)
-      if (type == known) return dtype;
-    return {};
-  }
-  const std::size_t moved = source.find(join(" = std::move(", name, ");  // reuse"));
-  if (moved == std::string_view::npos) return {};
-  const std::string_view before = source.substr(0, moved);
-  return dtype_in_source(std::string(before.substr(before.rfind(' ') + 1)), source.substr(moved));
+// Sets what the source tells of the outputs. The call of an operator itself mentions each once.
+void read_outputs_in(std::vector<OperatorNode>& nodes, std::string_view source) {
+  VariableUses uses;
+  for (const OperatorNode& node : nodes)
+    for (const OperatorNode::Output& output : node.outputs)
+      if (output.is_tensor && output.name.size() <= limits::source_name_characters) uses[output.name];
+  read_uses(uses, source);
+  constexpr std::string_view mark = "assert_size_stride(";
+  for (OperatorNode& node : nodes)
+    for (OperatorNode::Output& output : node.outputs) {
+      const auto found = uses.find(output.name);
+      if (!output.is_tensor || found == uses.end()) continue;
+      const VariableUse& use = found->second;
+      output.is_read = use.mentions != 1;
+      output.dtype = use.dtype;
+      if (use.layout) set_layout(output, source.substr(*use.layout - mark.size()));
+    }
 }
 
 }  // namespace
 
 std::vector<OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
+  std::string problem;
+  const json document = archive::parse_json(text, problem);
+  if (!problem.empty()) malformed(problem);
   std::vector<OperatorNode> nodes;
   try {
-    const json document = json::parse(text);
-    for (const json& entry : document.at("nodes")) nodes.push_back(parse_node(entry));
-  } catch (const json::exception& error) {
-    throw Error(
-        NEML2_ERROR_ARTIFACT, "",
-        join("The list of operators in the package is malformed: ", error.what(), ". Compile the model again."));
-  }
-  // The call of the operator itself mentions its outputs once.
-  for (OperatorNode& node : nodes)
-    for (OperatorNode::Output& output : node.outputs) {
-      output.is_read = !output.is_tensor || mentions(source, output.name) != 1;
-      if (!output.is_tensor) continue;
-      read_layout(output, source);
-      output.dtype = dtype_in_source(output.name, source);
+    std::size_t outputs = 0;
+    for (const json& entry : document.at("nodes")) {
+      outputs += nodes.emplace_back(parse_node(entry)).outputs.size();
+      require_sensible(nodes, outputs);
     }
+  } catch (const json::exception& error) {
+    malformed(error.what());
+  }
+  read_outputs_in(nodes, source);
   return nodes;
 }
 

@@ -21,6 +21,7 @@ struct InputSpec {
   Dims greatest;  // greatest size of each axis; the least one where the axis is fixed
   Dims order;     // axes from the outermost to the innermost one in memory, where elements lie side by side
 
+  bool is_fixed(std::int64_t axis) const { return least[axis] == greatest[axis]; }
   bool is_row_major() const { return std::is_sorted(order.begin(), order.end()); }
 };
 

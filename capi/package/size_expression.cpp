@@ -82,7 +82,8 @@ std::int64_t SizeExpression::evaluate(const std::int64_t* values) const {
     const std::int64_t right = results.back();
     results.pop_back();
     std::int64_t& left = results.back();
-    left = step.kind == '+' ? left + right : step.kind == '-' ? left - right : left * right;
+    const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);  // which may overflow
+    left = static_cast<std::int64_t>(step.kind == '+' ? a + b : step.kind == '-' ? a - b : a * b);
   }
   return results.back();
 }

@@ -6,9 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 #include "capi/package/source_outputs.h"
+#include "capi/package/source_symbols.h"
 #include "capi/package/source_text.h"
 #include "capi/tensor/dtype_names.h"
 
@@ -16,30 +19,6 @@ namespace neml2_capi::aoti {
 namespace {
 
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
-
-[[noreturn]] void malformed(const std::string& what) {
-  throw Error(NEML2_ERROR_ARTIFACT, "",
-              join("The source in the package cannot be understood: ", what, ". Compile the model again."));
-}
-
-[[noreturn]] void malformed_input(std::int64_t input, const std::string& what) {
-  malformed(join("input ", input, " ", what));
-}
-
-// Element of an array in the source: "arg1_1_size[0]".
-struct Element {
-  std::string_view array;
-  std::int64_t index;
-};
-
-std::optional<Element> to_element(std::string_view text) {
-  const std::size_t bracket = text.find('[');
-  if (bracket == std::string_view::npos || !text.ends_with(']') || !is_identifier(text.substr(0, bracket)))
-    return std::nullopt;
-  const auto index = to_integer(text.substr(bracket + 1, text.size() - bracket - 2));
-  if (!index || *index < 0 || *index >= Dims::capacity) return std::nullopt;
-  return Element{text.substr(0, bracket), *index};
-}
 
 DType to_dtype(std::int64_t input, std::string_view name) {
   if (const auto dtype = dtype_named(name)) return *dtype;
@@ -65,6 +44,12 @@ struct Checks {
   std::map<std::int64_t, std::int64_t> fixed, least, greatest, strides;
 };
 
+std::string name_of_input(std::int64_t input, std::string_view name) {
+  if (!is_identifier(name) || name.size() > limits::source_name_characters)
+    malformed_input(input, "has checks that do not name its variable");
+  return std::string(name);
+}
+
 // Reads these lines:
 //   ConstantHandle arg1_1 = ConstantHandle(input_handles[0]);
 //   int32_t arg1_1_expected_dtype = aoti_torch_dtype_float64();
@@ -75,11 +60,15 @@ struct Checks {
 //   int32_t arg1_1_expected_device_type = 0;
 Checks read_checks(std::int64_t input, std::string_view body) {
   Checks checks;
+  std::string dtype, device;
   Lines lines(body);
   while (const auto line = lines.next()) {
-    if (line->starts_with("ConstantHandle ")) checks.name = line->substr(15, line->find(' ', 15) - 15);
-    const std::string dtype = "int32_t " + checks.name + "_expected_dtype = aoti_torch_dtype_";
-    const std::string device = "int32_t " + checks.name + "_expected_device_type = ";
+    if (line->starts_with("ConstantHandle ")) {
+      checks.name = name_of_input(input, line->substr(15, line->find(' ', 15) - 15));
+      dtype = "int32_t " + checks.name + "_expected_dtype = aoti_torch_dtype_";
+      device = "int32_t " + checks.name + "_expected_device_type = ";
+    }
+    if (checks.name.empty()) continue;
     if (const auto name = between(*line, dtype, "();")) checks.dtype = to_dtype(input, *name);
     if (const auto type = between(*line, device, ";")) checks.device = to_device(input, *type);
 
@@ -126,13 +115,11 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
   return spec;
 }
 
-bool is_fixed(const InputSpec& spec, std::int64_t axis) { return spec.least[axis] == spec.greatest[axis]; }
-
 // Returns the axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side:
 // row-major, or in the order of the stated strides. These are numbers where all inner axes are fixed.
 Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
   constexpr std::int64_t unstated = std::numeric_limits<std::int64_t>::max();
-  const auto has_one_element = [&](std::int64_t axis) { return is_fixed(spec, axis) && spec.least[axis] <= 1; };
+  const auto has_one_element = [&](std::int64_t axis) { return spec.is_fixed(axis) && spec.least[axis] <= 1; };
   const auto stride_of = [&](std::int64_t axis) {
     const auto found = checks.strides.find(axis);
     return found == checks.strides.end() ? unstated : found->second;
@@ -147,7 +134,7 @@ Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
       throw Error(NEML2_ERROR_UNSUPPORTED, "",
                   join("The package takes input ", input,
                        " with gaps between its elements. Compile it with contiguous example inputs."));
-    if (!is_fixed(spec, *axis)) expected = unstated;
+    if (!spec.is_fixed(*axis)) expected = unstated;
     if (expected != unstated &&
         __builtin_mul_overflow(expected, std::max<std::int64_t>(spec.least[*axis], 1), &expected))
       malformed_input(input, "is too large");
@@ -159,106 +146,21 @@ Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
   return Dims(std::span<const std::int64_t>(axes));
 }
 
-// Symbols by which run_impl names sizes. It declares each at the input that shows it first, and its other names:
-//   int64_t s35 = arg1_1_size[0];
-//   int64_t s74 = s35;
-// and checks the layout of inputs that kernels read.
-class Symbols {
- public:
-  Symbols(std::string_view body, const std::vector<Checks>& checks) {
-    Lines lines(body);
-    while (const auto line = lines.next()) {
-      if (const auto declaration = between(*line, "int64_t ", ";")) declare(*declaration, checks);
-      if (const auto layout = checked_layout(*line)) read_sizes(*layout, checks);
-    }
-  }
-
-  // Returns groups of axes that have one size.
-  std::vector<std::vector<Axis>> equal_axes(const std::vector<InputSpec>& inputs) const {
-    if (count_ == 1) return by_bounds(inputs);
-    std::vector<std::vector<Axis>> groups;
-    for (const auto& [symbol, axes] : axes_)
-      if (axes.size() > 1) groups.push_back(axes);
-    return groups;
-  }
-
-  // Returns, for every name, an axis of an input that has the size.
-  std::map<std::string, Axis, std::less<>> axes() const {
-    std::map<std::string, Axis, std::less<>> found;
-    for (const auto& [name, symbol] : names_) found.emplace(name, axes_.at(symbol).front());
-    return found;
-  }
-
- private:
-  static std::optional<std::int64_t> input_named(std::string_view name, const std::vector<Checks>& checks) {
-    for (std::size_t i = 0; i < checks.size(); ++i)
-      if (checks[i].name == name) return static_cast<std::int64_t>(i);
-    return std::nullopt;
-  }
-
-  void declare(std::string_view declaration, const std::vector<Checks>& checks) {
-    const std::size_t equals = declaration.find(" = ");
-    if (equals == std::string_view::npos || !is_identifier(declaration.substr(0, equals))) return;
-    const std::string symbol(declaration.substr(0, equals));
-    const std::string_view value = declaration.substr(equals + 3);
-    if (const auto found = names_.find(value); found != names_.end()) names_.emplace(symbol, found->second);
-    const auto element = to_element(value);
-    if (!element) return;
-    for (std::size_t i = 0; i < checks.size(); ++i) {
-      if (element->array == checks[i].name + "_stride")
-        throw Error(NEML2_ERROR_UNSUPPORTED, "",
-                    join("The package takes input ", i,
-                         " with strides of its own. Compile it with contiguous example inputs."));
-      if (element->array != checks[i].name + "_size") continue;
-      names_.emplace(symbol, symbol);
-      axes_[symbol].push_back({static_cast<std::int64_t>(i), element->index});
-      ++count_;
-    }
-  }
-
-  void read_sizes(const CheckedLayout& layout, const std::vector<Checks>& checks) {
-    const auto input = input_named(layout.tensor, checks);
-    for (std::int64_t axis = 0; input && axis < std::ssize(layout.sizes); ++axis) {
-      const auto found = names_.find(layout.sizes[static_cast<std::size_t>(axis)]);
-      if (found == names_.end()) continue;
-      auto& axes = axes_[found->second];
-      const auto is_this = [&](const Axis& other) { return other.input == *input && other.axis == axis; };
-      if (std::none_of(axes.begin(), axes.end(), is_this)) axes.push_back({*input, axis});
-    }
-  }
-
-  // Groups the dynamic axes by their bounds. A single symbol is behind all of them, whether or not a kernel reads the
-  // input; axes that are a function of it have other bounds.
-  static std::vector<std::vector<Axis>> by_bounds(const std::vector<InputSpec>& inputs) {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Axis>> groups;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      for (std::int64_t axis = 0; axis < inputs[i].least.size(); ++axis)
-        if (!is_fixed(inputs[i], axis))
-          groups[{inputs[i].least[axis], inputs[i].greatest[axis]}].push_back({static_cast<std::int64_t>(i), axis});
-    std::vector<std::vector<Axis>> equal;
-    for (const auto& [bounds, axes] : groups)
-      if (axes.size() > 1) equal.push_back(axes);
-    return equal;
-  }
-
-  std::map<std::string, std::string, std::less<>> names_;  // from every name of a symbol to its first one
-  std::map<std::string, std::vector<Axis>> axes_;
-  int count_ = 0;
-};
-
 // Reads "AOTInductorModelBase(2," and, on the next line, "1,": the numbers of inputs and outputs.
 std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
   constexpr std::string_view mark = ": AOTInductorModelBase(";
   const std::size_t at = source.find(mark);
-  if (at == std::string_view::npos) malformed("it does not state the numbers of inputs and outputs");
+  if (at == std::string_view::npos) malformed_source("it does not state the numbers of inputs and outputs");
   std::string_view rest = source.substr(at + mark.size());
   std::int64_t numbers[2];
   for (std::int64_t& number : numbers) {
     rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
     const std::size_t comma = rest.find(',');
     const auto value = to_integer(rest.substr(0, comma));
-    const bool possible = value && *value >= 0 && *value < std::ssize(source);
-    if (!possible || comma == std::string_view::npos) malformed("it does not state the numbers of inputs and outputs");
+    if (!value || *value < 0 || comma == std::string_view::npos)
+      malformed_source("it does not state the numbers of inputs and outputs");
+    if (*value > limits::package_tensors)
+      malformed_source(join("it has ", *value, " inputs or outputs, expected at most ", limits::package_tensors));
     number = *value;
     rest.remove_prefix(comma + 1);
   }
@@ -272,9 +174,27 @@ std::pair<std::int64_t, std::int64_t> read_arity(std::string_view source) {
 constexpr std::string_view kernel_mark = "extern \"C\"  void  ";
 
 bool has_integer_kernels(std::string_view source) {
-  for (std::size_t at = source.find(kernel_mark); at != std::string_view::npos; at = source.find(kernel_mark, at + 1))
-    if (source.substr(at, source.find(';', at) - at).find("_t* ") != std::string_view::npos) return true;
+  for (std::size_t at = source.find(kernel_mark); at != std::string_view::npos; at = source.find(kernel_mark, at + 1)) {
+    const std::size_t end = std::min(source.find(';', at), source.size());
+    if (source.substr(at, end - at).find("_t* ") != std::string_view::npos) return true;
+    at = end;
+  }
   return false;
+}
+
+// Returns the bodies of the functions that check the inputs, by the numbers of these.
+std::map<std::int64_t, std::string_view> read_check_functions(std::string_view source) {
+  std::map<std::int64_t, std::string_view> bodies;
+  std::string_view* last = nullptr;
+  each_numbered(source, "static void check_input_", [&](std::int64_t input, std::string_view rest) {
+    if (last) *last = last->substr(0, last->size() - rest.size());  // no body has a part of another
+    last = bodies.try_emplace(input, rest).second ? &bodies[input] : nullptr;
+  });
+  for (auto& [input, body] : bodies) {
+    const std::size_t end = body.starts_with("(") ? body.find("\n}") : 0;
+    body = body.substr(0, end == std::string_view::npos ? 0 : end);
+  }
+  return bodies;
 }
 
 // Returns the text that the constructor gives to a member, or an empty one:
@@ -292,13 +212,16 @@ std::string read_text(std::string_view source, std::string_view member) {
 }  // namespace
 
 Signature read_signature(std::string_view source) {
+  if (source.size() > limits::source_bytes)
+    malformed_source(join("it has ", source.size(), " bytes, expected at most ", limits::source_bytes));
   const auto [num_inputs, num_outputs] = read_arity(source);
   Signature signature;
   std::vector<Checks> checks;
+  const auto bodies = read_check_functions(source);
   for (std::int64_t i = 0; i < num_inputs; ++i) {
-    const auto body = body_of(source, join("static void check_input_", i, "("));
-    if (!body) malformed_input(i, "has no checks");
-    checks.push_back(read_checks(i, *body));
+    const auto body = bodies.find(i);
+    if (body == bodies.end() || body->second.empty()) malformed_input(i, "has no checks");
+    checks.push_back(read_checks(i, body->second));
     signature.inputs.push_back(to_spec(i, checks.back()));
     signature.inputs.back().order = order_of(i, signature.inputs.back(), checks.back());
     if (i > 0 && checks.back().device != signature.device)
@@ -308,12 +231,12 @@ Signature read_signature(std::string_view source) {
     signature.device = checks.back().device;
   }
   const auto run = body_of(source, "void AOTInductorModel::run_impl(");
-  if (!run) malformed("it has no run_impl");
+  if (!run) malformed_source("it has no run_impl");
   signature.outputs = read_outputs(source, *run, num_outputs, signature.inputs);
   signature.call_spec = {read_text(source, "in_spec_"), read_text(source, "out_spec_")};
-  const Symbols symbols(*run, checks);
-  signature.equal_axes = symbols.equal_axes(signature.inputs);
-  signature.symbols = symbols.axes();
+  SizeSymbols symbols = read_symbols(*run, signature.inputs);
+  signature.equal_axes = std::move(symbols.equal_axes);
+  signature.symbols = std::move(symbols.axes);
   signature.has_kernels = source.find(kernel_mark) != std::string_view::npos;
   signature.has_integer_kernels = has_integer_kernels(source);
   return signature;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 #include "capi/package/source_text.h"
 #include "capi/tensor/dtype_names.h"
 
@@ -128,14 +129,20 @@ class Body {
   std::vector<Known> outputs_;
 };
 
-// Reads the name of an output:
+// Reads the names of outputs:
 //   outputs_info_[0].name = "output0";
-std::string name_of_output(std::string_view source, std::size_t index) {
-  const std::string mark = join("outputs_info_[", index, "].name = \"");
-  const std::size_t at = source.find(mark);
-  if (at == std::string_view::npos) return join("output", index);
-  const std::string_view rest = source.substr(at + mark.size());
-  return std::string(rest.substr(0, rest.find('"')));
+std::vector<std::string> read_names(std::string_view source, std::size_t count) {
+  std::vector<std::string> names(count);
+  constexpr std::string_view before = "].name = \"";
+  each_numbered(source, "outputs_info_[", [&](std::int64_t index, std::string_view rest) {
+    if (index < 0 || index >= std::ssize(names) || !rest.starts_with(before)) return;
+    std::string& name = names[static_cast<std::size_t>(index)];
+    rest = rest.substr(before.size(), limits::name_characters);
+    if (name.empty()) name = rest.substr(0, rest.find('"'));
+  });
+  for (std::size_t i = 0; i < count; ++i)
+    if (names[i].empty()) names[i] = join("output", i);
+  return names;
 }
 
 }  // namespace
@@ -143,9 +150,9 @@ std::string name_of_output(std::string_view source, std::size_t index) {
 std::vector<OutputSpec> read_outputs(std::string_view source, std::string_view run, std::int64_t count,
                                      const std::vector<InputSpec>& inputs) {
   std::vector<OutputSpec> outputs;
+  const std::vector<std::string> names = read_names(source, static_cast<std::size_t>(count));
   const Body body(run, inputs, static_cast<std::size_t>(count));
-  for (const Known& known : body.outputs())
-    outputs.push_back({name_of_output(source, outputs.size()), known.dtype, known.sizes});
+  for (const Known& known : body.outputs()) outputs.push_back({names[outputs.size()], known.dtype, known.sizes});
   return outputs;
 }
 

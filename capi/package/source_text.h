@@ -6,8 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "capi/base/error.h"
+#include "capi/tensor/tensor.h"
 
 namespace neml2_capi::aoti {
 
@@ -81,6 +85,17 @@ inline bool is_identifier(std::string_view text) {
   });
 }
 
+// Calls `visit(number, rest)` at each "<mark>7<...>", with the number and the text behind it.
+template <class Visit>
+void each_numbered(std::string_view text, std::string_view mark, const Visit& visit) {
+  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
+    std::string_view rest = text.substr(at + mark.size());
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const auto number = to_integer(rest.substr(0, digits));
+    if (number) visit(*number, rest.substr(digits));
+  }
+}
+
 // Returns the body of the function whose definition contains `signature`, or nullopt. Generated functions end with a
 // brace at the margin.
 inline std::optional<std::string_view> body_of(std::string_view source, std::string_view signature) {
@@ -89,6 +104,30 @@ inline std::optional<std::string_view> body_of(std::string_view source, std::str
   const std::size_t end = source.find("\n}", begin);
   if (end == std::string_view::npos) return std::nullopt;
   return source.substr(begin, end - begin);
+}
+
+[[noreturn]] inline void malformed_source(const std::string& what) {
+  throw Error(NEML2_ERROR_ARTIFACT, "",
+              join("The source in the package cannot be understood: ", what, ". Compile the model again."));
+}
+
+[[noreturn]] inline void malformed_input(std::int64_t input, const std::string& what) {
+  malformed_source(join("input ", input, " ", what));
+}
+
+// Element of an array in the source: "arg1_1_size[0]".
+struct Element {
+  std::string_view array;
+  std::int64_t index;
+};
+
+inline std::optional<Element> to_element(std::string_view text) {
+  const std::size_t bracket = text.find('[');
+  if (bracket == std::string_view::npos || !text.ends_with(']') || !is_identifier(text.substr(0, bracket)))
+    return std::nullopt;
+  const auto index = to_integer(text.substr(bracket + 1, text.size() - bracket - 2));
+  if (!index || *index < 0 || *index >= Dims::capacity) return std::nullopt;
+  return Element{text.substr(0, bracket), *index};
 }
 
 }  // namespace neml2_capi::aoti
