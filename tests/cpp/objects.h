@@ -1,0 +1,122 @@
+// Shared objects to test with: a small one that is made here, and places in any other.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/cpp/packages.h"
+
+namespace neml2_capi::testing {
+
+template <class T>
+T read_from(std::string_view bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+void write_to(std::string& bytes, std::size_t offset, const T& value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+// A shared object of one segment that needs libtorch_cpu.so. Edit the members, then take bytes().
+struct SmallObject {
+  std::string strings = std::string(1, '\0') + "libtorch_cpu.so" + '\0';
+  std::vector<Elf64_Sym> symbols = {Elf64_Sym{}};
+  std::vector<Elf64_Shdr> sections;
+  std::string section_names;
+
+  std::uint32_t add_string(const std::string& text) {
+    const auto at = static_cast<std::uint32_t>(strings.size());
+    strings += text + '\0';
+    return at;
+  }
+  void import(std::uint32_t name) {
+    Elf64_Sym symbol{};
+    symbol.st_name = name;
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    symbols.push_back(symbol);
+  }
+
+  std::string bytes() const {
+    constexpr std::size_t headers = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);
+    std::string body(headers, '\0');
+    const auto add = [&](const void* data, std::size_t size) {
+      body.resize((body.size() + 7) / 8 * 8);
+      const std::size_t at = body.size();
+      body.append(static_cast<const char*>(data), size);
+      return at;
+    };
+    std::vector<std::uint32_t> hash = {1, static_cast<std::uint32_t>(symbols.size()), 0};
+    hash.resize(3 + symbols.size());
+    const std::size_t text = add(strings.data(), strings.size());
+    const std::size_t table = add(symbols.data(), symbols.size() * sizeof(Elf64_Sym));
+    const std::size_t hashes = add(hash.data(), hash.size() * sizeof(std::uint32_t));
+    std::vector<Elf64_Dyn> entries;
+    const auto entry = [&](Elf64_Sxword tag, std::uint64_t value) {
+      Elf64_Dyn& made = entries.emplace_back();
+      made.d_tag = tag;
+      made.d_un.d_val = value;
+    };
+    entry(DT_NEEDED, 1);
+    entry(DT_HASH, hashes);
+    entry(DT_STRTAB, text);
+    entry(DT_STRSZ, strings.size());
+    entry(DT_SYMTAB, table);
+    entry(DT_SYMENT, sizeof(Elf64_Sym));
+    entry(DT_NULL, 0);
+    entry(DT_NULL, 0);
+    const std::size_t dynamic = add(entries.data(), entries.size() * sizeof(Elf64_Dyn));
+    const std::size_t loaded = body.size();
+
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_ident[EI_VERSION] = EV_CURRENT;
+    header.e_type = ET_DYN;
+#if defined(__aarch64__)
+    header.e_machine = EM_AARCH64;
+#else
+    header.e_machine = EM_X86_64;
+#endif
+    header.e_version = EV_CURRENT;
+    header.e_phoff = sizeof header;
+    header.e_ehsize = sizeof header;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    if (!sections.empty()) {
+      std::vector<Elf64_Shdr> all = sections;
+      Elf64_Shdr& names = all.emplace_back();
+      names = {};
+      names.sh_offset = add(section_names.data(), section_names.size());
+      names.sh_size = section_names.size();
+      header.e_shoff = add(all.data(), all.size() * sizeof(Elf64_Shdr));
+      header.e_shentsize = sizeof(Elf64_Shdr);
+      header.e_shnum = static_cast<Elf64_Half>(all.size());
+      header.e_shstrndx = static_cast<Elf64_Half>(all.size() - 1);
+    }
+    Elf64_Phdr load{}, place{};
+    load.p_type = PT_LOAD;
+    load.p_flags = PF_R | PF_W;
+    load.p_filesz = load.p_memsz = loaded;
+    load.p_align = 4096;
+    place.p_type = PT_DYNAMIC;
+    place.p_flags = PF_R | PF_W;
+    place.p_offset = place.p_vaddr = place.p_paddr = dynamic;
+    place.p_filesz = place.p_memsz = entries.size() * sizeof(Elf64_Dyn);
+    place.p_align = 8;
+    write_to(body, 0, header);
+    write_to(body, sizeof header, load);
+    write_to(body, sizeof header + sizeof load, place);
+    return body;
+  }
+};
+
+}  // namespace neml2_capi::testing
