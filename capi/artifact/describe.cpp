@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/artifact/metadata.h"
+#include "capi/base/error.h"
 
 template <class T>
 struct nlohmann::adl_serializer<std::optional<T>> {
@@ -67,7 +68,13 @@ std::string describe(const Metadata& metadata) {
   document["dtype"] = name_of(metadata.dtype);
   for (std::size_t i = 0; i < metadata.parameters.size(); ++i)
     document["parameters"][i]["dtype"] = name_of(metadata.parameters[i].dtype.value_or(metadata.dtype));
-  return document.dump();
+  try {
+    return document.dump();
+  } catch (const json::type_error&) {  // names in the metadata are UTF-8, since they came from JSON
+    throw Error(NEML2_ERROR_UNSUPPORTED, metadata.leaf.string(),
+                join("The path ", metadata.leaf.string(),
+                     " is not UTF-8, and the description, in JSON, cannot tell it. Rename the folder."));
+  }
 }
 
 }  // namespace neml2_capi::artifact

@@ -3,14 +3,9 @@
 
 #include <limits>
 
+#include "capi/base/limits.h"
+
 namespace neml2_capi::artifact {
-
-namespace {
-
-// No tensor has more elements.
-constexpr std::int64_t element_limit = std::int64_t{1} << 40;
-
-}  // namespace
 
 Error Field::error(const std::string& problem, std::int32_t status) const {
   const char* remedy = status == NEML2_ERROR_ARTIFACT ? " Compile the model again with neml2-compile." : "";
@@ -42,8 +37,9 @@ std::vector<std::pair<std::string, Field>> Field::entries() const {
   return fields;
 }
 
-std::vector<Field> Field::list() const {
+std::vector<Field> Field::list(std::size_t most) const {
   if (!value_->is_array()) throw mismatch("a list");
+  if (value_->size() > most) throw error(join("has ", value_->size(), " entries, expected at most ", most, "."));
   std::vector<Field> fields;
   for (const nlohmann::json& value : *value_)
     fields.push_back(Field(*this, value, join(path_, "[", fields.size(), "]")));
@@ -51,6 +47,13 @@ std::vector<Field> Field::list() const {
 }
 
 std::string Field::text() const {
+  std::string text = prose();
+  if (text.size() > limits::name_characters)
+    throw error(join("has ", text.size(), " characters, expected at most ", limits::name_characters, "."));
+  return text;
+}
+
+std::string Field::prose() const {
   if (!value_->is_string()) throw mismatch("a text");
   return value_->get<std::string>();
 }
@@ -85,14 +88,27 @@ Dims Field::shape() const {
   if (sizes.size() > static_cast<std::size_t>(Dims::capacity))
     throw error(join("has ", sizes.size(), " axes, expected at most ", Dims::capacity, "."));
   Dims shape;
-  std::int64_t elements = 1;
-  for (const Field& size : sizes) {
-    shape.push_back(size.count());
-    if (shape.back() > 0 && elements > element_limit / shape.back())
-      throw error("is too large: no tensor has so many elements.");
-    elements *= shape.back();
-  }
+  for (const Field& size : sizes) shape.push_back(size.count());
+  require_elements(shape);
   return shape;
+}
+
+Dims Field::joined(const Dims& sub_batch_shape, const Dims& base_shape) const {
+  const std::int64_t axes = sub_batch_shape.size() + base_shape.size();
+  if (axes > limits::point_axes)
+    throw error(join("has ", axes, " sub-batch and base axes, expected at most ", limits::point_axes, "."));
+  const Dims shape = sub_batch_shape.then(base_shape);
+  require_elements(shape);
+  return shape;
+}
+
+void Field::require_elements(const Dims& shape) const {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) {
+    if (size > 0 && elements > limits::tensor_elements / size)
+      throw error("is too large: no tensor has so many elements.");
+    elements *= size;
+  }
 }
 
 }  // namespace neml2_capi::artifact

@@ -1,6 +1,7 @@
 // Value of a JSON document that knows its path in it ("segments[0].unknowns[2].name"), for messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -26,11 +27,13 @@ class Field {
   std::optional<Field> find(const std::string& key) const;
   // Returns all keys of an object, with their values.
   std::vector<std::pair<std::string, Field>> entries() const;
-  // Returns the elements of a list.
-  std::vector<Field> list() const;
+  // Returns the elements of a list, which must not be more than `most`.
+  std::vector<Field> list(std::size_t most = SIZE_MAX) const;
 
   bool is_null() const { return value_->is_null(); }
+  // Returns a name, a text of a sensible length; prose() one of any.
   std::string text() const;
+  std::string prose() const;
   std::int64_t integer() const;
   // Returns an integer from 0 to `most`.
   std::int64_t count(std::int64_t most = INT64_MAX) const;
@@ -38,6 +41,8 @@ class Field {
   bool boolean() const;
   // Returns the sizes of a tensor that memory could hold.
   Dims shape() const;
+  // Returns the sizes of sub-batch axes and base axes, which must fit in one tensor together, with the points before them.
+  Dims joined(const Dims& sub_batch_shape, const Dims& base_shape) const;
   // Returns what `read` returns for each element of a list.
   template <class Read>
   auto each(Read&& read) const -> std::vector<std::invoke_result_t<Read, const Field&>> {
@@ -58,6 +63,7 @@ class Field {
   Field(const Field& parent, const nlohmann::json& value, std::string path)
       : file_(parent.file_), value_(&value), path_(std::move(path)) {}
   Error mismatch(const char* expected) const;
+  void require_elements(const Dims& shape) const;
 
   const std::string* file_;
   const nlohmann::json* value_;

@@ -2,12 +2,20 @@
 #include "capi/artifact/metadata.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <stdexcept>
 #include <system_error>
 
+#include "capi/archive/crc32.h"
+#include "capi/archive/file_bytes.h"
 #include "capi/archive/files.h"
+#include "capi/archive/json.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
+#include "capi/base/limits.h"
 #include "capi/base/log.h"
 
 namespace neml2_capi::artifact {
@@ -16,17 +24,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-nlohmann::json read_json(const fs::path& path) {
-  const auto text = archive::read(path);
-  if (!text)
-    throw Error(NEML2_ERROR_FILE, path.string(),
-                join(path.string(), " cannot be read. Make it readable, or copy the artifact again."));
-  try {
-    return nlohmann::json::parse(*text);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, path.string(),
-                join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
-  }
+// A JSON document, and the CRC-32 of its text.
+struct Document {
+  nlohmann::json value;
+  std::uint32_t checksum = 0;
+};
+
+Document read_json(const fs::path& path) {
+  std::string problem;
+  std::optional<archive::FileBytes> file;
+  const auto content = archive::mounted(path);
+  if (!content) file.emplace(path, limits::json_bytes);
+  const std::string_view text = content ? *content : file->view();
+  Document document{archive::parse_json(text, problem), archive::crc32(text)};
+  if (problem.empty()) return document;
+  throw Error(NEML2_ERROR_ARTIFACT, path.string(),
+              join(path.string(), " is not JSON: ", problem, ". Compile the model again with neml2-compile."));
+}
+
+// Refuses metadata that were changed since the kernels beside them were written, which tell their checksum. Artifacts of
+// neml2-compile alone tell none.
+void require_unchanged(const fs::path& path, std::uint32_t checksum, const fs::path& leaf) {
+  if (!have_kernels(leaf)) return;
+  std::string problem;
+  const auto text = archive::read(kernels_folder(leaf) / "kernels.json", limits::json_bytes);
+  const nlohmann::json document = archive::parse_json(text.value_or(""), problem);
+  if (!document.is_object()) return;  // which the kernels' own reader tells
+  const auto told = document.find("metadata_checksum");
+  if (told == document.end() || told->is_null() || *told == checksum) return;
+  throw Error(NEML2_ERROR_ARTIFACT, path.string(),
+              join(path.string(), " is not as it was when the model was compiled: its CRC-32 is ", checksum,
+                   ", expected ", told->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 20),
+                   " of kernels.json. Copy or compile the artifact again; where it was edited with intent, run "
+                   "neml2-capi build-kernels ARTIFACT."));
 }
 
 DType leaf_dtype(const std::string& name) {
@@ -51,6 +81,14 @@ Reader reader_of(const Field& document) {
   if (const Field type = document["type"]; type.text() != "composed")
     throw type.error(join("is '", type.text(), "', expected 'composed'."), NEML2_ERROR_UNSUPPORTED);
   return reader->second;
+}
+
+Metadata read_by(Reader reader, const Field& document) {
+  try {
+    return reader(document);
+  } catch (const std::length_error&) {  // of shapes that are put together
+    throw document.error(join("has a variable of more than ", Dims::capacity, " axes."));
+  }
 }
 
 // Checks device and element type of an artifact of schema 7 or before, where each device has its own metadata.
@@ -110,16 +148,17 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   const std::string family = device_family(device);
   const fs::path metadata_path = find_metadata(path, family);
   const std::string file = metadata_path.string();
-  const nlohmann::json json = read_json(metadata_path);
-  const Field document(file, json);
+  const Document json = read_json(metadata_path);
+  const Field document(file, json.value);
 
-  Metadata metadata = reader_of(document)(document);
+  Metadata metadata = read_by(reader_of(document), document);
   log::write(log::Channel::model, log::Level::info, "read ", file, ", schema ", document["schema_version"].integer());
   metadata.dtype = leaf_dtype(dtype);
   const fs::path folder = metadata_path.parent_path();
   metadata.leaf = metadata_path.filename() == "metadata.json" ? choose_leaf(folder, family, dtype)
                                                               : recorded_leaf(folder, document, family, dtype);
   require_runnable(metadata.leaf, family);
+  require_unchanged(metadata_path, json.checksum, metadata.leaf);
   metadata.kernels_only = has_only_kernels(metadata);
   if (!metadata.kernels_only) require_packages(metadata);
   metadata.file = metadata_path;
@@ -130,9 +169,10 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
 
 std::vector<std::string> packages_of(const Metadata& metadata) {
   std::vector<std::string> all;
+  std::set<std::string> known;
   for (const Segment& segment : metadata.segments)
     for (const std::string& package : packages_of(segment))
-      if (std::find(all.begin(), all.end(), package) == all.end()) all.push_back(package);
+      if (known.insert(package).second) all.push_back(package);
   return all;
 }
 

@@ -1,8 +1,10 @@
 #include "capi/artifact/readers.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "capi/base/limits.h"
 #include "capi/tensor/dtype_names.h"
 
 namespace neml2_capi::artifact {
@@ -20,7 +22,7 @@ void require_size(const Field& field, const Variable& variable, const Dims& shap
 // Reads a variable of an implicit segment, whose size counts the sub-batch axes too.
 Variable read_segment_variable(const Field& field) {
   Variable variable{field["name"].text(), "", field["sub_batch_shape"].shape(), field["base_shape"].shape()};
-  require_size(field, variable, variable.point_shape());
+  require_size(field, variable, field.joined(variable.sub_batch_shape, variable.base_shape));
   return variable;
 }
 
@@ -28,6 +30,7 @@ Variable read_segment_variable(const Field& field) {
 Variable read_boundary_variable(const Field& field, const Dims& base_shape) {
   Variable variable{field["name"].text(), field["var_type"].text(), {}, base_shape};
   if (const auto shape = field.find("sub_batch_shape")) variable.sub_batch_shape = shape->shape();
+  field.joined(variable.sub_batch_shape, base_shape);
   require_size(field, variable, base_shape);
   return variable;
 }
@@ -35,9 +38,11 @@ Variable read_boundary_variable(const Field& field, const Dims& base_shape) {
 // Reads how the segment packs its variables ("unknowns", ...) into groups.
 std::vector<Group> read_groups(const Field& segment, const std::string& key, const std::string& variables_key) {
   const std::vector<Variable> variables = read_variables(segment[variables_key], read_segment_variable);
+  std::map<std::string_view, const Variable*> by_name;
+  for (const Variable& variable : variables) by_name.emplace(variable.name, &variable);
   std::vector<Group> groups;
   std::set<std::string> packed;
-  for (const Field& field : segment[key].list()) {
+  for (const Field& field : segment[key].list(limits::groups)) {
     Group group;
     const Field structure = field["structure"];
     if (structure.text() != "block" && structure.text() != "dense")
@@ -46,10 +51,10 @@ std::vector<Group> read_groups(const Field& segment, const std::string& key, con
     group.sub_batch_shape = field["sub_batch_shape"].shape();
     for (const Field& entry : field["var_names"].list()) {
       const std::string name = entry.text();
-      const auto variable =
-          std::find_if(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == name; });
-      if (variable == variables.end())
+      const auto found = by_name.find(name);
+      if (found == by_name.end())
         throw entry.error(join("is '", name, "', which ", segment[variables_key].path(), " does not list."));
+      const Variable* variable = found->second;
       if (group.block && variable->sub_batch_shape != group.sub_batch_shape)
         throw entry.error(join("is '", name, "' of sub-batch shape ", variable->sub_batch_shape.str(),
                                " in a block of ", group.sub_batch_shape.str(), "."));
@@ -151,11 +156,13 @@ std::string find_package(const Field& segment, const std::string& key) {
 }
 
 std::vector<Pair> read_derivatives(const Field& list) {
-  return list.each([](const Field& field) {
+  std::vector<Pair> pairs;
+  for (const Field& field : list.list(limits::variable_pairs)) {
     const std::vector<std::string> names = field.texts();
     if (names.size() != 2) throw field.error("is not a pair of names.");
-    return Pair{.output = names[0], .input = names[1]};
-  });
+    pairs.push_back({.output = names[0], .input = names[1]});
+  }
+  return pairs;
 }
 
 std::vector<Parameter> read_parameters(const Field& list) { return read_parameters(list, true); }
@@ -165,13 +172,14 @@ std::vector<Parameter> read_unbatched_parameters(const Field& list) { return rea
 std::vector<Pair> read_pairs(const Field& segment, const std::string& key, const std::string& input) {
   std::vector<Pair> pairs;
   std::set<std::string> names;
-  for (const Field& field : segment[key].list()) {
+  for (const Field& field : segment[key].list(limits::variable_pairs)) {
     Pair pair{.output = field["out_var"].text(), .input = field[input].text()};
     pair.output_base_shape = field["out_base_shape"].shape();
     pair.input_base_shape = field[input == "param" ? "param_base_shape" : "in_base_shape"].shape();
     if (const auto flag = field.find("batch_independent")) pair.batch_independent = flag->boolean();
-    if (const auto row = field.find("row_offset")) pair.row = row->count();
-    if (const auto column = field.find("col_offset")) pair.column = column->count();
+    if (const auto row = field.find("row_offset")) pair.row = row->count(limits::tensor_elements);
+    if (const auto column = field.find("col_offset")) pair.column = column->count(limits::tensor_elements);
+    field.joined(pair.output_base_shape, pair.input_base_shape);
     require_unique(field, join(pair.output, " : ", pair.input), names);
     pairs.push_back(std::move(pair));
   }
@@ -219,8 +227,15 @@ void read_packing(const Field& field, ImplicitSegment& segment) {
         join("has ", size_of(segment.residuals), " equations for ", size_of(segment.unknowns), " unknowns."));
 }
 
-void add_matrix_pairs(std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
+void require_pairs(const Field& field, std::size_t pairs, std::size_t outputs, std::size_t inputs) {
+  if (outputs > 0 && inputs > (limits::variable_pairs - std::min(pairs, limits::variable_pairs)) / outputs)
+    throw field.error(join("has derivatives of ", outputs, " by ", inputs, " variables, expected at most ",
+                           limits::variable_pairs, " pairs."));
+}
+
+void add_matrix_pairs(const Field& field, std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
                       const std::vector<Variable>& inputs, std::int64_t matrix) {
+  require_pairs(field, pairs.size(), outputs.size(), inputs.size());
   std::int64_t row = 0;
   for (const Variable& output : outputs) {
     std::int64_t column = 0;
@@ -252,12 +267,13 @@ SolverConfig read_tolerances(const Field& field) {
   return solver;
 }
 
-std::vector<Pair> all_derivatives(const Metadata& metadata) {
+std::vector<Pair> all_derivatives(const Field& document, const Metadata& metadata) {
   std::vector<Pair> pairs;
   for (const Segment& segment : metadata.segments) {
     const auto* forward = std::get_if<ForwardSegment>(&segment);
     if (forward ? forward->jacobian_package.empty() : !std::get<ImplicitSegment>(segment).given_sensitivity) return {};
   }
+  require_pairs(document["outputs"], 0, metadata.outputs.size(), metadata.inputs.size());
   for (const Variable& output : metadata.outputs)
     for (const Variable& input : metadata.inputs) pairs.push_back({.output = output.name, .input = input.name});
   return pairs;

@@ -78,8 +78,8 @@ void read_call(const Field& field, ImplicitSegment& segment);
 void read_packing(const Field& field, ImplicitSegment& segment);
 
 // Adds the pairs of matrix number `matrix`, which has a row for each component of `outputs` and a column for each of
-// `inputs`, all of one point.
-void add_matrix_pairs(std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
+// `inputs`, all of one point. Throws an error about `field` where they are too many.
+void add_matrix_pairs(const Field& field, std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
                       const std::vector<Variable>& inputs, std::int64_t matrix);
 
 // Returns the first implicit segment. Its solver is the model's, as in later schemas.
@@ -88,6 +88,6 @@ std::optional<Field> first_implicit(const Field& document);
 SolverConfig read_tolerances(const Field& field);
 
 // Returns all pairs of outputs and inputs where every segment has derivatives (schemas 2 and 3), else none.
-std::vector<Pair> all_derivatives(const Metadata& metadata);
+std::vector<Pair> all_derivatives(const Field& document, const Metadata& metadata);
 
 }  // namespace neml2_capi::artifact

@@ -1,5 +1,7 @@
 // Schemas 14 and 12, written by NEML2 3.1 and 3.0.7.
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
@@ -20,6 +22,7 @@ Feedback read_feedback(const Field& field, const NamedGraph& predictor) {
   feedback.iterations = field["iterations"].integer();
   feedback.sub_batch_shape = field["sub_batch_shape"].shape();
   feedback.base_shape = field["base_shape"].shape();
+  field.joined(feedback.sub_batch_shape, feedback.base_shape);
   if (feedback.iterations < 1)
     throw field["iterations"].error(join("is ", feedback.iterations, ", expected 1 or more."));
   require_member(field["input"], predictor.inputs, "predictor's inputs");
@@ -119,10 +122,10 @@ std::map<std::string, std::string> read_aliases(const Field& aliases, const char
   std::map<std::string, std::string> names;
   const auto field = aliases.find(key);
   if (!field) return names;
+  std::set<std::string_view> known;
+  for (const auto& variable : variables) known.insert(variable.name);
   for (const auto& [name, alias] : field->entries()) {
-    if (std::none_of(variables.begin(), variables.end(),
-                     [&, &inside = name](const auto& v) { return v.name == inside; }))
-      throw alias.error(join("renames '", name, "', which is not among the ", key, "."));
+    if (!known.contains(name)) throw alias.error(join("renames '", name, "', which is not among the ", key, "."));
     names.emplace(name, alias.text());
   }
   std::set<std::string> boundary;

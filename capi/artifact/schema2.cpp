@@ -16,7 +16,7 @@ ForwardSegment read_forward_segment(const Field& field) {
                    .parameters = field["param_inputs"].texts(),
                    .outputs = read_names(field["outputs"])};
   segment.jacobian_package = find_package(field, "jvp_package");
-  if (!segment.jacobian_package.empty()) add_matrix_pairs(segment.pairs, outputs, inputs, 0);
+  if (!segment.jacobian_package.empty()) add_matrix_pairs(field, segment.pairs, outputs, inputs, 0);
   return segment;
 }
 
@@ -29,6 +29,7 @@ Variable read_flat_variable(const Field& field) {
     throw field["unflattened_shape"].error(
         join("is ", shape.str(), ", which does not end in ", variable.base_shape.str(), "."));
   variable.sub_batch_shape = shape.first(sub_ndim);
+  field.joined(variable.sub_batch_shape, variable.base_shape);
   if (field["var_size"].integer() != shape.product())
     throw field["var_size"].error(join("is not the number of elements of ", shape.str(), "."));
   return variable;
@@ -46,7 +47,7 @@ ImplicitSegment read_implicit(const Field& field) {
   for (Variable& residual : segment.residuals.front().variables) residual.name += "_residual";
   if (std::string package = find_package(field, "ift_package"); !package.empty()) {
     segment.given_sensitivity.emplace().block_package = std::move(package);
-    add_matrix_pairs(segment.given_sensitivity->pairs, unknowns, givens, 0);
+    add_matrix_pairs(field, segment.given_sensitivity->pairs, unknowns, givens, 0);
   }
   return segment;
 }
@@ -59,7 +60,7 @@ Metadata read_schema2(const Field& document) {
   metadata.outputs = read_variables(document["outputs"], read_typed_variable);
   metadata.parameters = read_unbatched_parameters(document["parameters"]);
   metadata.segments = read_segments(document, read_forward_segment, read_implicit);
-  metadata.derivatives = all_derivatives(metadata);
+  metadata.derivatives = all_derivatives(document, metadata);
   if (const auto segment = first_implicit(document)) metadata.solver = read_tolerances(*segment);
   return metadata;
 }

@@ -20,7 +20,7 @@ std::optional<Sensitivity> read_sensitivity(const Field& field, const ImplicitSe
   std::int64_t matrix = 0;
   for (const Group& unknowns : segment.unknowns)
     for (const Group& givens : segment.givens)
-      add_matrix_pairs(sensitivity.pairs, unknowns.variables, givens.variables, matrix++);
+      add_matrix_pairs(field, sensitivity.pairs, unknowns.variables, givens.variables, matrix++);
   return sensitivity;
 }
 
@@ -50,7 +50,7 @@ Metadata read_schema3(const Field& document) {
   metadata.outputs = read_variables(document["outputs"], read_typed_variable);
   metadata.parameters = read_unbatched_parameters(document["parameters"]);
   metadata.segments = read_segments(document, read_forward, read_implicit);
-  metadata.derivatives = all_derivatives(metadata);
+  metadata.derivatives = all_derivatives(document, metadata);
   if (const auto segment = first_implicit(document)) metadata.solver = read_solver(*segment);
   return metadata;
 }

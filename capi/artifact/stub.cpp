@@ -11,10 +11,14 @@
 // absolute, and a field `solver` names a block of [Solvers], the settings of Newton's method.
 #include <nmhit/nmhit.h>
 
+#include <algorithm>
+#include <string_view>
 #include <system_error>
 
+#include "capi/archive/file_bytes.h"
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 
 namespace neml2_capi::artifact {
 
@@ -22,16 +26,61 @@ namespace {
 
 namespace fs = std::filesystem;
 
+Error malformed(const fs::path& stub, const std::string& why) {
+  return Error(NEML2_ERROR_ARTIFACT, stub.string(),
+               join(stub.string(), " ", why, ". Pass the stub that neml2-compile wrote."));
+}
+
+// Returns the first message of the parser, with its place: "model_aoti.i:3:2: node has no value".
+std::string first_of(const nmhit::Error& error, const fs::path& stub) {
+  if (error.messages.empty()) return error.what();
+  const nmhit::ErrorMessage& first = error.messages.front();
+  return join(stub.string(), ":", first.line, ":", first.column, ": ", first.message);
+}
+
+// Returns the text with blanks in the place of comments, which keep what the input file says.
+std::string without_comments(std::string_view text) {
+  std::string plain(text);
+  for (std::size_t at = plain.find('#'); at != std::string::npos; at = plain.find('#', at)) {
+    const std::size_t end = std::min(plain.find('\n', at), plain.size());
+    std::fill(plain.begin() + static_cast<std::ptrdiff_t>(at), plain.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+  }
+  return plain;
+}
+
+// Refuses what no stub needs, and what the parser, which calls itself, is not made for. It follows includes and
+// substitutions without end.
+void require_plain(const fs::path& stub, std::string_view text) {
+  for (const char* mark : {"!include", "${"})
+    if (text.find(mark) != std::string_view::npos)
+      throw malformed(stub, join("has '", mark, "', which no stub needs and which is not followed"));
+  std::size_t depth = 0, path = 0, sections = 0, fields = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool closes = text.substr(i, 2) == "[]";
+    const bool opens = text[i] == '[' && !closes;
+    sections += opens;
+    fields += text[i] == '=';
+    depth += opens;
+    depth -= closes && depth > 0;
+    path = text[i] == '/' ? path + 1 : text[i] == ' ' || text[i] == '\n' || text[i] == '[' ? 0 : path;
+    if (depth > limits::stub_depth || path > limits::stub_path)
+      throw malformed(stub, join("is nested more than ", limits::stub_depth, " deep"));
+    if (std::max(sections, fields) > limits::stub_entries)
+      throw malformed(stub, join("has too many sections or fields; expected at most ", limits::stub_entries));
+  }
+}
+
 std::unique_ptr<nmhit::Node> parse(const fs::path& stub) {
   std::error_code ignored;
   if (!fs::is_regular_file(stub, ignored))
     throw Error(NEML2_ERROR_FILE, stub.string(),
                 join("There is no file ", stub.string(), ". Pass the stub that neml2-compile wrote."));
+  const std::string text = without_comments(archive::FileBytes(stub, limits::stub_bytes).view());
+  require_plain(stub, text);
   try {
-    return nmhit::parse_file(stub);
-  } catch (const std::exception& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, stub.string(),
-                join(stub.string(), " is not a HIT file: ", error.what(), ". Pass the stub that neml2-compile wrote."));
+    return nmhit::parse_text(text);
+  } catch (const nmhit::Error& error) {
+    throw malformed(stub, join("is not a HIT file: ", first_of(error, stub)));
   }
 }
 
@@ -123,7 +172,7 @@ Stub read_stub(const fs::path& stub, const std::string& name) {
   try {
     return read(stub, name);
   } catch (const nmhit::Error& error) {  // a field that is not a value, or not of the expected type
-    throw Error(NEML2_ERROR_ARTIFACT, stub.string(), error.what());
+    throw Error(NEML2_ERROR_ARTIFACT, stub.string(), first_of(error, stub));
   }
 }
 

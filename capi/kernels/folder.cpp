@@ -10,9 +10,11 @@
 
 #include "capi/archive/archive.h"
 #include "capi/archive/files.h"
+#include "capi/archive/json.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/base/error.h"
+#include "capi/base/limits.h"
 #include "capi/kernels/block.h"
 #include "capi/loader/memory_file.h"
 
@@ -94,13 +96,14 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
 
 void Folder::read(const std::filesystem::path& leaf, bool alone) {
   const std::string file = (folder_ / "kernels.json").string();
-  const nlohmann::json json = nlohmann::json::parse(archive::read(file).value_or(""), nullptr, false);
-  if (json.is_discarded()) throw damaged(file, "is not JSON");
+  std::string problem;
+  const nlohmann::json json = archive::parse_json(archive::read(file, limits::json_bytes).value_or(""), problem);
+  if (!problem.empty()) throw damaged(file, join("is not JSON: ", problem));
   const artifact::Field document(file, json);
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
   for (const artifact::Field& entry : document["missing"].list())
-    missing_[std::filesystem::path(entry["package"].text()).filename()] = entry["reason"].text();
+    missing_[std::filesystem::path(entry["package"].text()).filename()] = entry["reason"].prose();
   const auto kernels = document["kernels"].list();
   if (kernels.empty()) return;
   real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;

@@ -146,7 +146,7 @@ void Model::tell(double seconds) const {
 }
 
 Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
-    : metadata_(std::move(metadata)), device_(wanted.device.value_or(Device())), options_(metadata_.solver) {
+    : metadata_(std::move(metadata)), device_(wanted.device.value_or(Device())), options_(metadata_) {
   device_.by_operators = device_.is_host() && wanted.runtime == aoti::Runtime::tensors;
   home_ = device_;
   const aoti::libtorch::OnStream here(device_);

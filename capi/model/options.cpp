@@ -59,7 +59,19 @@ const std::vector<Options::Info>& Options::all() {
   return infos;
 }
 
-Options::Options(const artifact::SolverConfig& config) {
+Options::Options(const artifact::Metadata& metadata) {
+  try {
+    set_solver(metadata.solver);
+  } catch (const Error& error) {
+    const std::string file = metadata.file.string();
+    throw Error(NEML2_ERROR_ARTIFACT, file,
+                join(file, ": the solver: ", error.what(), " Compile the model again with other settings."));
+  }
+  if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
+  if (const char* folder = std::getenv(capsule_variable)) set("capsule", std::string_view(folder));
+}
+
+void Options::set_solver(const artifact::SolverConfig& config) {
   set("atol", config.atol);
   set("rtol", config.rtol);
   set("miters", static_cast<double>(config.miters));
@@ -68,8 +80,6 @@ Options::Options(const artifact::SolverConfig& config) {
   set("ls_cutback", config.ls_cutback);
   set("ls_c", config.ls_c);
   set("substep_del_tol", config.substep_del_tol);
-  if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
-  if (const char* folder = std::getenv(capsule_variable)) set("capsule", std::string_view(folder));
 }
 
 void Options::set_threads(std::string_view wanted) {

@@ -15,8 +15,9 @@ class Options {
  public:
   Options() = default;
   // Takes what the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, where it is set.
-  // Throws NEML2_ERROR_ARGUMENT where that is not a number of threads.
-  explicit Options(const artifact::SolverConfig& config);
+  // Throws NEML2_ERROR_ARGUMENT where that is not a number of threads, NEML2_ERROR_ARTIFACT for settings of the artifact
+  // that are out of bounds.
+  explicit Options(const artifact::Metadata& metadata);
 
   // A text is kept as the position of its choice.
   struct Info {
@@ -52,6 +53,7 @@ class Options {
   const CapsuleFolder* capsule() const { return capsule_; }
 
  private:
+  void set_solver(const artifact::SolverConfig& config);
   void set_threads(std::string_view wanted);
 
   double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
