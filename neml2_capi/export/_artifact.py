@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,13 +71,20 @@ class Artifact:
             shutil.rmtree(self._leaf, ignore_errors=True)
         shutil.rmtree(self._folder / "kernels" / self._leaf.name, ignore_errors=True)
         if self._kernels != "no":
-            self._write_kernels(json.loads(text))
-        self._metadata.write_text(text + "\n")
+            self._write_kernels(text + "\n")
+        self._metadata.write_text(text + "\n", encoding="utf-8")
 
-    def _write_kernels(self, metadata: Json) -> None:
+    def _write_kernels(self, text: str) -> None:
         where = self._leaf.relative_to(self._folder).as_posix()
         versions = {"torch": torch.__version__}
-        folder = write_sources(self._folder, where, self._programs, metadata, versions)
+        folder = write_sources(
+            self._folder,
+            where,
+            self._programs,
+            json.loads(text),
+            versions,
+            zlib.crc32(text.encode()),
+        )
         try:
             build(folder)
         except KernelError as error:

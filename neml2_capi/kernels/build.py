@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neml2_capi.kernels.folder import KernelError, checksum, read_metadata, write_metadata
+from neml2_capi.kernels.folder import (
+    KernelError,
+    checksum,
+    checksum_of_metadata,
+    read_metadata,
+    write_metadata,
+)
 
 #: IEEE arithmetic, no fused multiply-add: results have the same bits from every compiler.
 FLAGS = (
@@ -54,6 +60,8 @@ def build(
 ) -> list[Path]:
     """Compile the kernels of a folder, and note the objects in its metadata.
 
+    An artifact's metadata.json is taken as it is: its checksum is noted, too.
+
     Parameters
     ----------
     folder : Path
@@ -80,6 +88,8 @@ def build(
     """
     document = read_metadata(folder)
     _require_sources(folder, document)
+    if (now := checksum_of_metadata(folder)) is not None:
+        document["metadata_checksum"] = now
     names = list(targets) or list(DEFAULT_TARGETS)
     for name in names:
         if name not in TARGETS:

@@ -46,6 +46,7 @@ def write_sources(
     programs: Mapping[str, Program | str],
     metadata: Json,
     versions: Mapping[str, str],
+    metadata_checksum: int | None = None,
 ) -> Path:
     """Write sources and metadata of the kernels of an artifact; objects are build()'s.
 
@@ -61,6 +62,8 @@ def write_sources(
         That of the artifact, which names inputs and outputs.
     versions : Mapping[str, str]
         What the graphs were made with, by name: neml2, torch.
+    metadata_checksum : int, optional
+        CRC-32 of metadata.json where it is written later; else that of the file.
 
     Returns
     -------
@@ -90,6 +93,9 @@ def write_sources(
         "version": VERSION,
         "model": root.name,
         "made_with": dict(versions),
+        "metadata_checksum": checksum_of_metadata(folder)
+        if metadata_checksum is None
+        else metadata_checksum,
         "headers": {header: checksum(folder / header) for header in HEADERS},
         "kernels": kernels,
         "missing": missing,
@@ -198,6 +204,12 @@ def directory_checksum(package: Path) -> int:
     with zipfile.ZipFile(package) as archive, package.open("rb") as file:
         file.seek(archive.start_dir)
         return zlib.crc32(file.read())
+
+
+def checksum_of_metadata(folder: Path) -> int | None:
+    """CRC-32 of the metadata that the kernels of a folder belong to; None where there is none."""
+    file = folder.parent.parent / "metadata.json"
+    return zlib.crc32(file.read_bytes()) if file.is_file() else None
 
 
 def checksum(path: Path) -> str:
