@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi import ConvergenceError, Error, Model
+from neml2_capi import ConvergenceError, Error, FatalError, Model
 from neml2_capi._ffi.components import point_shape
 from neml2_capi._ffi.library import lib
 from neml2_capi.cli.capsule import Capsule
@@ -73,7 +73,11 @@ class Rerun:
 
 
 def rerun(model: Model, capsule: Capsule) -> Rerun:
-    """Evaluate what the capsule holds, with its parameters and options."""
+    """Evaluate what the capsule holds, with its parameters and options.
+
+    FatalError where its arrays are not those of the model.
+    """
+    _require_fit(model, capsule)
     document = capsule.document
     model.options.update({**document["options"], "capsule": "", "collect_history": 1.0})
     then = (document["status"], document["message"])
@@ -104,6 +108,30 @@ def rerun(model: Model, capsule: Capsule) -> Rerun:
         for row, point in enumerate(capsule.points)
     ]
     return Rerun((then[0], status), (then[1], message), fates)
+
+
+def _require_fit(model: Model, capsule: Capsule) -> None:
+    points = len(capsule.points)
+    for kind, variables, arrays in (
+        ("input", model.inputs, capsule.inputs),
+        ("parameter", model.parameters, capsule.parameters),
+        ("tangent", model.inputs, capsule.tangents),
+        ("cotangent", model.outputs, capsule.cotangents),
+    ):
+        shapes = {variable.name: point_shape(variable) for variable in variables}
+        missing = set(shapes) - set(arrays) if kind in ("input", "parameter") else set()
+        wrong = {
+            name
+            for name, array in arrays.items()
+            if name not in shapes or array.shape not in (shapes[name], (points, *shapes[name]))
+        }
+        for name in sorted(missing | wrong):
+            raise FatalError(
+                f"{capsule.file} does not hold the {kind} {name} as the model has it; say with "
+                "--artifact which model the capsule is of",
+                lib.NEML2_ERROR_SHAPE,
+                name,
+            )
 
 
 def _forward(
@@ -180,7 +208,7 @@ def _segments(model: Model, capsule: Capsule, failed: NDArray[Any]) -> dict[int,
         for number, segment in enumerate(description["segments"])
         if segment["kind"] == "implicit"
     }
-    first, *more = unknowns
+    first, *more = unknowns or {"": []}
     rows = np.flatnonzero(failed).tolist()
     if not more:
         return dict.fromkeys(rows, first)
