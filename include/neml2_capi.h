@@ -935,13 +935,14 @@ NEML2_CAPI int32_t neml2_interrupt_set(neml2_interrupt_fn asked, void *context);
 
 /** Open a package (.pt2), by its path or its bytes, which are read in place and not needed any more when this returns.
  *  Everything that it needs is checked first: the instruction set, the C library, every function and operator that it
- *  calls; what is missing is named. `name`, `dtype` and `scheduler` must be 0. Owned.
+ *  calls; what is missing is named. Then its code is mapped, and runs with all rights of the process before this returns: a
+ *  package that passed the checks may still do anything. `name`, `dtype` and `scheduler` must be 0. Owned.
  *  Errors: FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_open(neml2_graph **out, const neml2_source *source);
 
 /** Make the checks of neml2_graph_open(), and load nothing: no byte of the package is mapped as code. The message has a
  *  line for each thing that is wrong. `runtime` (or NULL) receives the NEML2_RUNTIME_* that would be taken. libtorch is
- *  opened where it is asked about.
+ *  opened where it is asked about. Safe on bytes that nobody vouches for, as neml2_source_describe() is.
  *  Errors: FILE, ARTIFACT, UNSUPPORTED. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_check(int32_t *runtime, const neml2_source *source);
 
