@@ -41,6 +41,12 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
   batches.push_back(own);
 }
 
+Argument Arguments::name(std::size_t index) const {
+  Argument named(variables[index].name.c_str());
+  named.kind = kind;
+  return named;
+}
+
 void Arguments::skip() {
   tensors.emplace_back();
   batches.emplace_back();
@@ -49,7 +55,7 @@ void Arguments::skip() {
 void Arguments::add_present(neml2_tensor* const* handles, Dims& batch) {
   for (std::size_t i = 0; i < variables.size(); ++i)
     if (handles && handles[i])
-      add(handles[i]->value, batch);
+      add(value_of(handles[i], name(i)), batch);
     else
       skip();
 }
@@ -84,7 +90,7 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
   Arguments given{model.variables(Kind::input), "input", model.device(), origin};
   for (std::size_t i = 0; i < given.variables.size(); ++i) {
     if (!handles[i]) refuse_missing(given.variables, handles, i);
-    given.add(handles[i]->value, batch);
+    given.add(value_of(handles[i], given.name(i)), batch);
   }
   return given;
 }
@@ -93,7 +99,7 @@ Arguments given_parameters(const model::Model& model, neml2_tensor* const* handl
                            Dims& batch, Device* origin) {
   Arguments promoted{model.variables(Kind::parameter), "parameter", model.device(), origin};
   for (std::size_t i = 0; i < stored.size(); ++i)
-    promoted.add(handles && handles[i] ? handles[i]->value : stored[i], batch);
+    promoted.add(handles && handles[i] ? value_of(handles[i], promoted.name(i)) : stored[i], batch);
   return promoted;
 }
 
@@ -103,9 +109,9 @@ void Results::add(const Dims& batch, bool batched, const Variable& variable, mod
   array = {tensors.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
 }
 
-std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
+std::unique_ptr<ReportObject> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
                                           model::Bindings& bindings) {
-  auto report = std::make_unique<neml2_report>();
+  auto report = std::make_unique<ReportObject>();
   auto& tensors = report->tensors;
   tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
              Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
@@ -119,7 +125,7 @@ std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims&
   return report;
 }
 
-std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
+std::unique_ptr<ReportObject> finished(std::unique_ptr<ReportObject> report, const model::Model& model,
                                        const Dims& batch) {
   const auto has_data = [](const Tensor& tensor) { return tensor.data() != nullptr; };
   if (std::none_of(report->unknowns.begin(), report->unknowns.end(), has_data)) return report;

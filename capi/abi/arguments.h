@@ -21,6 +21,8 @@ struct Arguments {
   // Checks element type and trailing shape, and widens `batch` by the batch of this argument.
   void add(const Tensor& tensor, Dims& batch);
   void skip();
+  // Returns the name of a handle, for a message.
+  Argument name(std::size_t index) const;
   // Adds those of `handles` that are there; none where it is null.
   void add_present(neml2_tensor* const* handles, Dims& batch);
   void bind(const Dims& batch, std::vector<model::Points>& arrays);
@@ -44,10 +46,10 @@ struct Results {
 };
 
 // Makes a report that the evaluation will fill; the history, which is large, on request.
-std::unique_ptr<neml2_report> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
+std::unique_ptr<ReportObject> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,
                                           model::Bindings& bindings);
 // Returns the report once it is filled.
-std::unique_ptr<neml2_report> finished(std::unique_ptr<neml2_report> report, const model::Model& model,
+std::unique_ptr<ReportObject> finished(std::unique_ptr<ReportObject> report, const model::Model& model,
                                        const Dims& batch);
 
 }  // namespace neml2_capi::abi

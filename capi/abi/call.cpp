@@ -6,26 +6,27 @@
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 
+namespace neml2_capi::abi {
+
 // Bindings of a call; arrays that are not bound are null.
-struct neml2_call {
-  explicit neml2_call(const neml2_model& of)
+struct CallObject {
+  explicit CallObject(const ModelObject& of)
       : model(of.value),
         dispatch(of.dispatch),
         routes(of.routes),
-        bindings(neml2_capi::model::bindings_for(*model)),
+        bindings(model::bindings_for(*model)),
         overrides(bindings.parameters.size()) {}
 
-  std::shared_ptr<const neml2_capi::model::Model> model;
-  std::shared_ptr<const neml2_capi::model::Dispatch> dispatch;  // null without a scheduler
-  std::shared_ptr<const neml2_capi::model::Routes> routes;
-  neml2_capi::model::Bindings bindings;
-  std::vector<neml2_capi::model::Points> overrides;  // of parameters
-  neml2_capi::model::Snapshot snapshot;              // options and the other parameters, when the last run began
-  std::optional<neml2_capi::model::Plan> plan;       // of these bindings, which are complete; none after a change
-  neml2_capi::model::Workspace workspace;
+  std::shared_ptr<const model::Model> model;
+  std::shared_ptr<const model::Dispatch> dispatch;  // null without a scheduler
+  std::shared_ptr<const model::Routes> routes;
+  model::Bindings bindings;
+  std::vector<model::Points> overrides;  // of parameters
+  model::Snapshot snapshot;              // options and the other parameters, when the last run began
+  std::optional<model::Plan> plan;       // of these bindings, which are complete; none after a change
+  model::Workspace workspace;
 };
 
-namespace neml2_capi::abi {
 namespace {
 
 using model::Kind;
@@ -49,9 +50,9 @@ Points checked(const Variable& variable, const void* data, std::int32_t dtype, s
 }
 
 // Returns the bindings of a call, for a change.
-model::Bindings& bindings_of(neml2_call* call) {
-  required(call, "call").plan.reset();
-  return call->bindings;
+model::Bindings& bindings_of(CallObject& call) {
+  call.plan.reset();
+  return call.bindings;
 }
 
 [[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const std::string& pair) {
@@ -66,7 +67,7 @@ struct Role {
   bool may_repeat;  // one value may serve all points
 };
 
-Role role_of(neml2_call& call, std::int32_t role) {
+Role role_of(CallObject& call, std::int32_t role) {
   auto& bindings = call.bindings;
   switch (role) {
     case NEML2_INPUT: return {Kind::input, &bindings.inputs, true};
@@ -130,7 +131,7 @@ bool writes_something(const model::Bindings& bindings) {
 
 // Completes and checks bindings of `npoints` points with what is bound in the call. The arrays of parameters that are
 // not bound are those of the snapshot. A part of a mesh may be empty, and its arrays then NULL.
-void complete(const neml2_call& call, std::int64_t npoints, const model::Snapshot& snapshot,
+void complete(const CallObject& call, std::int64_t npoints, const model::Snapshot& snapshot,
               model::Bindings& bindings) {
   const model::Model& model = *call.model;
   if (npoints < 0)
@@ -154,7 +155,7 @@ void complete(const neml2_call& call, std::int64_t npoints, const model::Snapsho
 }
 
 // Plans runs of `npoints` points, until something but values changes.
-void make_plan(neml2_call& call, std::int64_t npoints) {
+void make_plan(CallObject& call, std::int64_t npoints) {
   const model::Options& options = call.snapshot.options;
   call.plan.reset();
   call.workspace.forget();
@@ -172,32 +173,35 @@ using namespace neml2_capi::abi;
 int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
   return guarded([&] {
     required(out, "out");
-    require_host(*required(model, "model").value, "A call is");
-    *out = new neml2_call(*model);
+    const Shared use(model, "model");
+    require_host(*use->value, "A call is");
+    *out = opened<neml2_call>(*use);
   });
 }
 
 int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* data, int32_t dtype,
                         int64_t point_stride) {
   return guarded([&] {
-    const model::Model& model = *required(call, "call").model;
-    const Role found = role_of(*call, role);
+    const Alone own(call, "call");
+    const model::Model& model = *own->model;
+    const Role found = role_of(*own, role);
     if (role == NEML2_INPUT && is_replaced_guess(model, name)) return;
     const std::size_t index = model.find(found.kind, &required(name, "name"));
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
-    call->plan.reset();
+    own->plan.reset();
   });
 }
 
 int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* output, const char* variable, void* data,
                                    int32_t dtype, int64_t point_stride) {
   return guarded([&] {
-    const model::Model& model = *required(call, "call").model;
+    const Alone own(call, "call");
+    const model::Model& model = *own->model;
     const Kind by = differentiation_kind(kind);
     const std::size_t o = model.find(Kind::output, &required(output, "output"));
     const std::size_t v = model.find(by, &required(variable, "variable"));
-    auto& bindings = bindings_of(call);
+    auto& bindings = bindings_of(*own);
     auto& arrays = by == Kind::parameter ? bindings.parameter_blocks : bindings.blocks;
     const auto& all = model.derivatives(by).all();
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -212,17 +216,18 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
 
 int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
   return guarded([&] {
-    required(call, "call");
+    const Alone own(call, "call");
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
-    call->bindings.input_first = order == NEML2_INPUT_FIRST;
+    own->bindings.input_first = order == NEML2_INPUT_FIRST;
   });
 }
 
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
   return guarded([&] {
-    auto& report = bindings_of(call).report;
+    const Alone own(call, "call");
+    auto& report = bindings_of(*own).report;
     if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
@@ -235,22 +240,25 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return guarded([&] {
-    const bool changed = required(call, "call").model->take(call->snapshot);
-    if (changed || !call->plan || call->plan->request().points != npoints) make_plan(*call, npoints);
+    const Alone own(call, "call");
+    CallObject& bound = *own;
+    const bool changed = bound.model->take(bound.snapshot);
+    if (changed || !bound.plan || bound.plan->request().points != npoints) make_plan(bound, npoints);
     if (npoints == 0) return std::int32_t{NEML2_OK};
-    return conclude(call->plan->run(call->bindings, call->workspace), *call->model, call->bindings);
+    return conclude(bound.plan->run(bound.bindings, bound.workspace), *bound.model, bound.bindings);
   });
 }
 
 int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_t npoints) {
   return guarded([&] {
     required(out, "out");
-    model::Bindings bindings = required(call, "call").bindings;
-    if (call->dispatch) call->dispatch->require_solvable();
+    const Alone own(call, "call");
+    model::Bindings bindings = own->bindings;
+    if (own->dispatch) own->dispatch->require_solvable();
     model::Snapshot snapshot;
-    call->model->take(snapshot);
-    complete(*call, npoints, snapshot, bindings);
-    *out = new neml2_solve(model::Solve(call->routes, std::move(bindings), snapshot.options));
+    own->model->take(snapshot);
+    complete(*own, npoints, snapshot, bindings);
+    *out = opened<neml2_solve>(model::Solve(own->routes, std::move(bindings), snapshot.options));
   });
 }
 

@@ -72,13 +72,15 @@ int32_t neml2_tensor_from_dlpack(neml2_tensor** out, DLManagedTensorVersioned* m
     const Device device = device_of(source.device);
     const Dims sizes = shape_of(source.ndim, source.shape);
     const DType dtype = from_dlpack(source.dtype);
-    auto handle = std::make_unique<neml2_tensor>();
+    auto object = std::make_unique<TensorObject>();
+    TensorObject& unfilled = *object;
+    Owned<neml2_tensor> handle(std::move(object));  // first: nothing may fail once the deleter is ours
     const auto deleter = [](void* context) {
       auto* consumed = static_cast<DLManagedTensorVersioned*>(context);
       if (consumed->deleter) consumed->deleter(consumed);
     };
     char* data = static_cast<char*>(source.data);
-    handle->value =
+    unfilled.value =
         view_of(data ? data + source.byte_offset : nullptr, dtype, sizes, source.strides, deleter, managed, device);
     *out = handle.release();
   });
@@ -88,7 +90,7 @@ int32_t neml2_tensor_to_dlpack(DLManagedTensorVersioned** managed, const neml2_t
   return guarded([&] {
     required(managed, "managed");
     auto exported = std::make_unique<Exported>();
-    exported->tensor = required(tensor, "tensor").value;
+    exported->tensor = value_of(tensor, "tensor");
     const Tensor& value = exported->tensor;
     std::copy(value.sizes().begin(), value.sizes().end(), exported->shape);
     std::copy(value.strides().begin(), value.strides().end(), exported->strides);

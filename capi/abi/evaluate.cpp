@@ -112,12 +112,14 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
   asked.blocks_vary = of_parameters || promoted.vary();
   const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
 
-  std::unique_ptr<neml2_report> reported;
+  std::unique_ptr<ReportObject> reported;
   if (request.report) {
-    reported = std::make_unique<neml2_report>();
+    reported = std::make_unique<ReportObject>();
     for (const Tensor& tensor : results.report) reported->tensors.push_back(tensor.as_on(tensor.device().as_seen()));
     for (const Tensor& tensor : results.unknowns) reported->unknowns.push_back(tensor.as_on(tensor.device().as_seen()));
   }
+  Owned<neml2_report> report;
+  if (reported) report = Owned<neml2_report>(std::move(reported));
   Handles outputs = seen(results.outputs), jvps = seen(results.jvps), adjoints = seen(results.adjoints),
           blocks = seen(results.blocks);
   const std::int32_t status = conclude_on_device(results, count_of(batch));
@@ -125,12 +127,13 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
   hand_out(request.jvps, std::move(jvps));
   hand_out(request.adjoints, std::move(adjoints));
   hand_out(request.blocks, std::move(blocks));
-  if (request.report) *request.report = reported.release();
+  if (request.report) *request.report = report.release();
   return status;
 }
 
 std::int32_t evaluate(const Request& request) {
-  const Model& target = *required(request.model, "model").value;
+  const Shared use(request.model, "model");
+  const Model& target = *use->value;
   required(request.inputs, "inputs");
   const aoti::libtorch::OnStream here(target.device());
   const bool differentiates = request.jvps || request.adjoints || request.blocks;
@@ -138,7 +141,7 @@ std::int32_t evaluate(const Request& request) {
 
   // A scheduler takes tensors of any device, and gives results back there.
   Device origin;
-  Device* const from = request.model->dispatch ? &origin : nullptr;
+  Device* const from = use->dispatch ? &origin : nullptr;
   Dims batch;
   Arguments given = given_inputs(target, request.inputs, batch, from);
   model::Snapshot snapshot;
@@ -176,11 +179,11 @@ std::int32_t evaluate(const Request& request) {
   for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
     blocks.add(batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
                (of_parameters ? bindings.parameter_blocks : bindings.blocks)[i]);
-  std::unique_ptr<neml2_report> reported;
+  std::unique_ptr<ReportObject> reported;
   if (request.report) reported = bind_report(target, batch, options, bindings);
 
   if (bindings.points > 0) bindings.copies = inputs_to_copy(target, bindings, options.miters());
-  const model::Tally tally = model::evaluate(*request.model->routes, options, bindings);
+  const model::Tally tally = model::evaluate(*use->routes, options, bindings);
   for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
     if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
   if (request.report) reported = finished(std::move(reported), target, batch);
@@ -189,12 +192,14 @@ std::int32_t evaluate(const Request& request) {
     if (request.report) move_to(origin, reported->tensors), move_to(origin, reported->unknowns);
   }
   // All of them, or none where memory ends.
+  Owned<neml2_report> report;
+  if (reported) report = Owned<neml2_report>(std::move(reported));
   std::vector<Handles> handles;
   for (Results* results : {&values, &jvps, &adjoints, &blocks})
     handles.push_back(handles_of(std::move(results->tensors)));
   std::size_t k = 0;
   for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
-  if (request.report) *request.report = reported.release();
+  if (request.report) *request.report = report.release();
   return conclude(tally, target, bindings);
 }
 
@@ -277,25 +282,27 @@ int32_t neml2_model_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml
 int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t kind) {
   return guarded([&] {
     required(out, "out");
-    const auto& tensors = required(report, "report").tensors;
+    const Shared use(report, "report");
+    const auto& tensors = use->tensors;
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY && !tensors[NEML2_REPORT_RESIDUAL_HISTORY].data())
       throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
                   "The report holds no residual history: set the option collect_history to 1 before the bindings.");
     if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
       throw Error(NEML2_ERROR_ARGUMENT, "kind",
                   join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
-    *out = new neml2_tensor{tensors[static_cast<std::size_t>(kind)]};
+    *out = opened<neml2_tensor>(tensors[static_cast<std::size_t>(kind)]);
   });
 }
 
 int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    const auto& unknowns = required(report, "report").unknowns;
+    const Shared use(report, "report");
+    const auto& unknowns = use->unknowns;
     const Tensor& unknown = entry_of(unknowns, index, "The model", "unknowns");
     if (!unknown.data())
       throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed: the unknowns of failed points are not there.");
-    *out = new neml2_tensor{unknown};
+    *out = opened<neml2_tensor>(unknown);
   });
 }
 

@@ -21,7 +21,7 @@ Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std
   if (ninputs > 0) required(inputs, "inputs");
   Vector<Tensor> tensors;
   for (std::int64_t i = 0; i < ninputs; ++i)
-    tensors.push_back(required(inputs[i], join("inputs[", i, "]").c_str()).value);
+    tensors.push_back(value_of(inputs[i], {"inputs", i}));
   return tensors;
 }
 
@@ -60,14 +60,16 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted = wanted_for(given);
     const auto content = content_of(given);
-    *out = new neml2_graph{content ? aoti::load_graph(*content, wanted)
-                                   : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted)};
+    *out = opened<neml2_graph>(content
+                                   ? aoti::load_graph(*content, wanted)
+                                   : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted));
   });
 }
 
 int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
   return guarded([&] {
-    const aoti::Graph& value = *required(graph, "graph").value;
+    const Shared use(graph, "graph");
+    const aoti::Graph& value = *use->value;
     write_sized(out, {.size = 0,
                       .in_spec = value.call_spec().in.c_str(),
                       .out_spec = value.call_spec().out.c_str(),
@@ -80,7 +82,8 @@ int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
 
 int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32_t kind) {
   return guarded([&] {
-    const aoti::Graph& value = *required(graph, "graph").value;
+    const Shared use(graph, "graph");
+    const aoti::Graph& value = *use->value;
     required(out, "out") = is_input(kind, "A graph") ? std::ssize(value.inputs()) : std::ssize(value.outputs());
   });
 }
@@ -88,7 +91,8 @@ int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32
 int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2_graph* graph, int32_t kind,
                                      int64_t index) {
   return guarded([&] {
-    const aoti::Graph& value = *required(graph, "graph").value;
+    const Shared use(graph, "graph");
+    const aoti::Graph& value = *use->value;
     neml2_graph_variable_info info{};
     info.kind = kind;
     if (is_input(kind, "A graph")) {
@@ -113,7 +117,8 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
 int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph, neml2_tensor* const* inputs,
                         int64_t ninputs) {
   return guarded([&] {
-    const aoti::Graph& value = *required(graph, "graph").value;
+    const Shared use(graph, "graph");
+    const aoti::Graph& value = *use->value;
     const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     value.check(tensors);
@@ -125,21 +130,26 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
 int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph,
                                   neml2_tensor* const* inputs, int64_t ninputs) {
   return guarded([&] {
-    const aoti::Graph& value = *required(graph, "graph").value;
+    const Shared use(graph, "graph");
+    const aoti::Graph& value = *use->value;
     const aoti::libtorch::OnStream here(value.device());
     hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
   });
 }
 
 int32_t neml2_graph_constant_count(int64_t* out, const neml2_graph* graph) {
-  return guarded([&] { required(out, "out") = std::ssize(required(graph, "graph").value->constants()); });
+  return guarded([&] {
+    const Shared use(graph, "graph");
+    required(out, "out") = std::ssize(use->value->constants());
+  });
 }
 
 int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const neml2_graph* graph, int64_t index) {
   return guarded([&] {
-    const auto constants = required(graph, "graph").value->constants();
+    const Shared use(graph, "graph");
+    const auto constants = use->value->constants();
     const aoti::Constant& constant = entry_of(constants, index, "The graph", "constants");
-    if (out) *out = new neml2_tensor{constant.value.copy()};
+    if (out) *out = opened<neml2_tensor>(constant.value.copy());
     if (name) *name = constant.name;
   });
 }
@@ -147,15 +157,15 @@ int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const ne
 int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* const* names,
                                  neml2_tensor* const* values, int32_t share) {
   return guarded([&] {
-    required(graph, "graph");
+    const Shared use(graph, "graph");
     if (count < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "count", join("The number of constants must be 0 or more; got ", count, "."));
     if (count > 0) required(names, "names");
     if (count > 0) required(values, "values");
     std::vector<aoti::Constant> constants;
     for (std::int64_t i = 0; i < count; ++i)
-      constants.push_back({&required(names[i], "names"), required(values[i], "values").value});
-    graph->value->set_constants(constants, share == 0);
+      constants.push_back({&required(names[i], "names"), value_of(values[i], {"values", i})});
+    use->value->set_constants(constants, share == 0);
   });
 }
 

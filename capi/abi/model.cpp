@@ -33,14 +33,15 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
-    *out = given.scheduler ? new neml2_model(dispatch_of(given))
-                           : new neml2_model(model::Model::load(metadata_of(given, *wanted.device), wanted));
+    *out = given.scheduler ? opened<neml2_model>(dispatch_of(given))
+                           : opened<neml2_model>(model::Model::load(metadata_of(given, *wanted.device), wanted));
   });
 }
 
 int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
   return guarded([&] {
-    const model::Model& value = *required(model, "model").value;
+    const Shared use(model, "model");
+    const model::Model& value = *use->value;
     write_sized(out, {.size = 0,
                       .dtype = static_cast<std::int32_t>(value.dtype()),
                       .device = static_cast<std::int32_t>(value.device().type),
@@ -51,7 +52,8 @@ int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
 
 int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
-    const model::Dispatch* dispatch = required(model, "model").dispatch.get();
+    const Shared use(model, "model");
+    const model::Dispatch* dispatch = use->dispatch.get();
     if (!dispatch)
       throw Error(NEML2_ERROR_ARGUMENT, "model",
                   "The model has no scheduler that counts: open it with one, neml2_source::scheduler.");
@@ -60,19 +62,24 @@ int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index
 }
 
 int32_t neml2_model_variable_count(int64_t* out, const neml2_model* model, int32_t kind) {
-  return guarded([&] { required(out, "out") = std::ssize(required(model, "model").value->variables(kind_of(kind))); });
+  return guarded([&] {
+    const Shared use(model, "model");
+    required(out, "out") = std::ssize(use->value->variables(kind_of(kind)));
+  });
 }
 
 int32_t neml2_model_variable_find(int64_t* out, const neml2_model* model, int32_t kind, const char* name) {
   return guarded([&] {
+    const Shared use(model, "model");
     required(out, "out") =
-        static_cast<std::int64_t>(required(model, "model").value->find(kind_of(kind), &required(name, "name")));
+        static_cast<std::int64_t>(use->value->find(kind_of(kind), &required(name, "name")));
   });
 }
 
 int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model* model, int32_t kind, int64_t index) {
   return guarded([&] {
-    const auto& variables = required(model, "model").value->variables(kind_of(kind));
+    const Shared use(model, "model");
+    const auto& variables = use->value->variables(kind_of(kind));
     const model::Variable& variable = entry_of(variables, index, "The model", "variables of this kind");
     write_sized(out, {.size = 0,
                       .name = variable.name.c_str(),
@@ -87,14 +94,16 @@ int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model
 
 int32_t neml2_model_derivative_count(int64_t* out, const neml2_model* model, int32_t kind) {
   return guarded([&] {
-    required(out, "out") = std::ssize(required(model, "model").value->derivatives(differentiation_kind(kind)).all());
+    const Shared use(model, "model");
+    required(out, "out") = std::ssize(use->value->derivatives(differentiation_kind(kind)).all());
   });
 }
 
 int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_model* model, int32_t kind,
                                        int64_t index) {
   return guarded([&] {
-    const auto& all = required(model, "model").value->derivatives(differentiation_kind(kind)).all();
+    const Shared use(model, "model");
+    const auto& all = use->value->derivatives(differentiation_kind(kind)).all();
     const model::Derivative& derivative = entry_of(all, index, "The model", "derivatives of this kind");
     write_sized(out, {.size = 0,
                       .output = static_cast<std::int64_t>(derivative.output),
@@ -107,12 +116,16 @@ int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_m
 }
 
 int32_t neml2_model_history_count(int64_t* out, const neml2_model* model) {
-  return guarded([&] { required(out, "out") = std::ssize(required(model, "model").value->histories()); });
+  return guarded([&] {
+    const Shared use(model, "model");
+    required(out, "out") = std::ssize(use->value->histories());
+  });
 }
 
 int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
-    const auto all = required(model, "model").value->histories();
+    const Shared use(model, "model");
+    const auto all = use->value->histories();
     const model::Model::History& history = entry_of(all, index, "The model", "history inputs");
     write_sized(out, {0, history.input, history.age, history.output, history.current});
   });
@@ -120,23 +133,27 @@ int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* 
 
 int32_t neml2_model_describe(char* buffer, int64_t capacity, int64_t* needed, const neml2_model* model) {
   return guarded([&] {
-    return copy_text(artifact::describe(required(model, "model").value->metadata()), buffer, capacity, needed);
+    const Shared use(model, "model");
+    return copy_text(artifact::describe(use->value->metadata()), buffer, capacity, needed);
   });
 }
 
 int32_t neml2_model_parameter_get(neml2_tensor** out, const neml2_model* model, const char* name) {
   return guarded([&] {
+    const Shared use(model, "model");
     required(out, "out");
-    const model::Model& value = *required(model, "model").value;
-    *out = new neml2_tensor{value.parameter(value.find(model::Kind::parameter, &required(name, "name")))};
+    const model::Model& value = *use->value;
+    *out = opened<neml2_tensor>(value.parameter(value.find(model::Kind::parameter, &required(name, "name"))));
   });
 }
 
 int32_t neml2_model_parameter_set(neml2_model* model, const char* name, const neml2_tensor* value) {
   return guarded([&] {
-    model::Model& target = *required(model, "model").value;
+    const Shared use(model, "model");
+    model::Model& target = *use->value;
     const std::size_t index = target.find(model::Kind::parameter, &required(name, "name"));
-    target.set_parameter(index, required(value, "value").value);
+    const Shared given(value, "value");
+    target.set_parameter(index, given->value);
   });
 }
 
@@ -144,35 +161,43 @@ void neml2_model_free(neml2_model** model) { release(model); }
 
 int32_t neml2_model_option_count(int64_t* out, const neml2_model* model) {
   return guarded([&] {
-    required(model, "model");
+    const Shared use(model, "model");
     required(out, "out") = std::ssize(model::Options::all());
   });
 }
 
 int32_t neml2_model_option_inspect(neml2_option_info* out, const neml2_model* model, int64_t index) {
   return guarded([&] {
-    required(model, "model");
+    const Shared use(model, "model");
     const model::Options::Info& option = entry_of(model::Options::all(), index, "The model", "options");
     write_sized(out, {0, option.name, option.choices, option.least, option.greatest});
   });
 }
 
 int32_t neml2_model_option_set_number(neml2_model* model, const char* name, double value) {
-  return guarded([&] { required(model, "model").value->set_option(&required(name, "name"), value); });
+  return guarded([&] {
+    const Shared use(model, "model");
+    use->value->set_option(&required(name, "name"), value);
+  });
 }
 
 int32_t neml2_model_option_get_number(double* out, const neml2_model* model, const char* name) {
-  return guarded(
-      [&] { required(out, "out") = required(model, "model").value->options().number(&required(name, "name")); });
+  return guarded([&] {
+    const Shared use(model, "model");
+    required(out, "out") = use->value->options().number(&required(name, "name"));
+  });
 }
 
 int32_t neml2_model_option_set_text(neml2_model* model, const char* name, const char* value) {
   return guarded([&] {
-    required(model, "model").value->set_option(&required(name, "name"), std::string_view(&required(value, "value")));
+    const Shared use(model, "model");
+    use->value->set_option(&required(name, "name"), std::string_view(&required(value, "value")));
   });
 }
 
 int32_t neml2_model_option_get_text(const char** out, const neml2_model* model, const char* name) {
-  return guarded(
-      [&] { required(out, "out") = required(model, "model").value->options().text(&required(name, "name")); });
+  return guarded([&] {
+    const Shared use(model, "model");
+    required(out, "out") = use->value->options().text(&required(name, "name"));
+  });
 }

@@ -11,9 +11,11 @@ using namespace neml2_capi::abi;
 using aoti::Invocation;
 using Kind = aoti::Argument::Kind;
 
+namespace neml2_capi::abi {
+
 // Call that a function of the host is given, for as long as it runs.
-struct neml2_operator_call {
-  explicit neml2_operator_call(Invocation& invocation) : value(invocation) {
+struct OperatorCallObject {
+  explicit OperatorCallObject(Invocation& invocation) : value(invocation) {
     for (const Invocation::Given& given : value.arguments()) {
       owners.push_back(handles_of(given.tensors));
       pointers.emplace_back();
@@ -26,7 +28,23 @@ struct neml2_operator_call {
   std::vector<std::vector<neml2_tensor*>> pointers;
 };
 
+}  // namespace neml2_capi::abi
+
 namespace {
+
+// Handle of a call, which ends with it. A thread that the function has started, and that still asks, is waited for.
+class WhileCalled {
+ public:
+  explicit WhileCalled(OperatorCallObject& call) : token_(table::open(HandleKind::operator_call, &call)) {}
+  ~WhileCalled() { table::close_when_idle(token_, HandleKind::operator_call); }
+  WhileCalled(const WhileCalled&) = delete;
+  WhileCalled& operator=(const WhileCalled&) = delete;
+
+  neml2_operator_call* get() const { return reinterpret_cast<neml2_operator_call*>(token_); }
+
+ private:
+  table::Token token_;
+};
 
 std::int32_t kind_of(const Invocation::Given& given) {
   switch (given.argument.value.kind) {
@@ -64,19 +82,19 @@ const aoti::Parameter& parameter_of(const Invocation& call, std::int64_t index) 
   return call.schema().parameters[static_cast<std::size_t>(index)];
 }
 
-const Invocation::Given& given(const neml2_operator_call* call, std::int64_t index) {
-  const Invocation& value = required(call, "call").value;
+const Invocation::Given& given(const OperatorCallObject& call, std::int64_t index) {
+  const Invocation& value = call.value;
   return entry_of(value.arguments(), index, value.schema().name, "arguments");
 }
 
 // Throws NEML2_ERROR_DTYPE unless the argument is of this kind, or None, which is false.
-bool is_given(const neml2_operator_call* call, std::int64_t index, std::int32_t wanted, std::int32_t other = 0) {
+bool is_given(const OperatorCallObject& call, std::int64_t index, std::int32_t wanted, std::int32_t other = 0) {
   const std::int32_t kind = kind_of(given(call, index));
   if (kind == NEML2_ARGUMENT_NONE) return false;
   if (kind == wanted || kind == other) return true;
-  const std::string& name = parameter_of(call->value, index).name;
+  const std::string& name = parameter_of(call.value, index).name;
   throw Error(NEML2_ERROR_DTYPE, name,
-              join("The argument ", name, " of the operator ", call->value.schema().full_name(), " is ",
+              join("The argument ", name, " of the operator ", call.value.schema().full_name(), " is ",
                    name_of_kind(kind), ", and was read as ", name_of_kind(wanted), "."));
 }
 
@@ -88,12 +106,13 @@ const Value* first(const Vector<Value>& values) {
 }
 
 void call_function(neml2_operator_fn function, void* context, Invocation& invocation) {
-  neml2_operator_call call(invocation);
+  OperatorCallObject call(invocation);
+  const WhileCalled handle(call);
   const std::int64_t errors = errors_recorded();
   std::int32_t status = NEML2_OK;
   {
     const DefaultFloatingPoint environment;  // which the function may change
-    status = function(context, &call);
+    status = function(context, handle.get());
   }
   if (status == NEML2_OK) return;
   const std::string name = invocation.schema().full_name();
@@ -126,7 +145,8 @@ int32_t neml2_operator_unregister(const char* name) {
 
 int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
   return guarded([&] {
-    const Invocation& value = required(call, "call").value;
+    const Alone own(call, "call");
+    const Invocation& value = own->value;
     required(out, "out") = is_input(kind, "An operator") ? std::ssize(value.arguments()) : value.num_outputs();
   });
 }
@@ -135,7 +155,8 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
   return guarded([&] {
     required(out, "out");
     const std::string_view wanted = &required(name, "name");
-    const Invocation& value = required(call, "call").value;
+    const Alone own(call, "call");
+    const Invocation& value = own->value;
     std::string names;
     for (std::int64_t i = 0; i < std::ssize(value.arguments()); ++i) {
       const std::string& known = parameter_of(value, i).name;
@@ -152,9 +173,10 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
 
 int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
-    const Invocation::Given& argument = given(call, index);
+    const Alone own(call, "call");
+    const Invocation::Given& argument = given(*own, index);
     write_sized(out, {.size = 0,
-                      .name = parameter_of(call->value, index).name.c_str(),
+                      .name = parameter_of(own->value, index).name.c_str(),
                       .count = count_of(argument),
                       .kind = kind_of(argument),
                       .reserved = 0});
@@ -165,8 +187,9 @@ int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_o
   return guarded([&] {
     required(out, "out");
     static neml2_tensor* const nothing = nullptr;
-    const bool is_there = is_given(call, index, NEML2_ARGUMENT_TENSOR);
-    const auto& handles = call->pointers[static_cast<std::size_t>(index)];
+    const Alone own(call, "call");
+    const bool is_there = is_given(*own, index, NEML2_ARGUMENT_TENSOR);
+    const auto& handles = own->pointers[static_cast<std::size_t>(index)];
     *out = !is_there ? nullptr : handles.empty() ? &nothing : handles.data();
   });
 }
@@ -174,30 +197,34 @@ int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_o
 int32_t neml2_operator_call_get_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    *out = is_given(call, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN) ? first(given(call, index).integers)
-                                                                                 : nullptr;
+    const Alone own(call, "call");
+    const bool is_there = is_given(*own, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
+    *out = is_there ? first(given(*own, index).integers) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_reals(const double** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    *out = is_given(call, index, NEML2_ARGUMENT_REAL) ? first(given(call, index).reals) : nullptr;
+    const Alone own(call, "call");
+    *out = is_given(*own, index, NEML2_ARGUMENT_REAL) ? first(given(*own, index).reals) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     required(out, "out");
-    *out = is_given(call, index, NEML2_ARGUMENT_TEXT) ? given(call, index).argument.value.text.c_str() : nullptr;
+    const Alone own(call, "call");
+    *out = is_given(*own, index, NEML2_ARGUMENT_TEXT) ? given(*own, index).argument.value.text.c_str() : nullptr;
   });
 }
 
 int32_t neml2_operator_call_set_output(neml2_operator_call* call, int64_t index, neml2_tensor** tensor) {
   return guarded([&] {
-    Invocation& value = required(call, "call").value;
-    required(required(tensor, "tensor"), "tensor");
-    const std::unique_ptr<neml2_tensor> consumed(std::exchange(*tensor, nullptr));
-    value.set_output(index, std::move(consumed->value));
+    const Alone own(call, "call");
+    const Alone result(required(tensor, "tensor"), "tensor");
+    Tensor value = std::move(result->value);
+    close(std::exchange(*tensor, nullptr));
+    own->value.set_output(index, std::move(value));
   });
 }

@@ -11,7 +11,7 @@
 namespace neml2_capi::abi {
 namespace {
 
-using Entry = neml2_scheduler::Entry;
+using Entry = SchedulerObject::Entry;
 
 threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capacity, double priority) {
   if (batch_size < 0)
@@ -29,7 +29,7 @@ threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capaci
 
 // Throws for a device that is there. The CPU, which would contend with itself, may be there once for each runtime that
 // is named, to compare them.
-void require_apart(const neml2_scheduler& scheduler, Device device, aoti::Runtime runtime) {
+void require_apart(const SchedulerObject& scheduler, Device device, aoti::Runtime runtime) {
   constexpr auto automatic = aoti::Runtime::automatic;
   for (const Entry& other : scheduler.devices) {
     if (other.device != device) continue;
@@ -45,7 +45,8 @@ void require_apart(const neml2_scheduler& scheduler, Device device, aoti::Runtim
 }  // namespace
 
 std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source) {
-  const std::vector<Entry>& entries = source.scheduler->devices;
+  const Shared use(source.scheduler, "scheduler");
+  const std::vector<Entry>& entries = use->devices;
   if (source.device != 0 || source.runtime != NEML2_RUNTIME_AUTO)
     throw Error(NEML2_ERROR_ARGUMENT, source.device != 0 ? "device" : "runtime",
                 "A source with a scheduler has its devices and runtimes: leave 'device' and 'runtime' 0.");
@@ -73,28 +74,33 @@ using namespace neml2_capi::abi;
 int32_t neml2_scheduler_create(neml2_scheduler** out) {
   return guarded([&] {
     neml2_scheduler*& handle = required(out, "out");  // first: else what is made would be lost
-    handle = new neml2_scheduler;
+    handle = opened<neml2_scheduler>();
   });
 }
 
 int32_t neml2_scheduler_add(neml2_scheduler* scheduler, const neml2_device* device) {
   return guarded([&] {
-    auto& devices = required(scheduler, "scheduler").devices;
+    const Alone own(scheduler, "scheduler");
+    auto& devices = own->devices;
     const neml2_device given = read_sized(device, "device");
     const Entry entry{device_of(given.device, given.device_index), runtime_of(given.runtime),
                       share_of(given.batch_size, given.capacity, given.priority)};
-    require_apart(*scheduler, entry.device, entry.runtime);
+    require_apart(*own, entry.device, entry.runtime);
     devices.push_back(entry);
   });
 }
 
 int32_t neml2_scheduler_count(int64_t* out, const neml2_scheduler* scheduler) {
-  return guarded([&] { required(out, "out") = std::ssize(required(scheduler, "scheduler").devices); });
+  return guarded([&] {
+    const Shared use(scheduler, "scheduler");
+    required(out, "out") = std::ssize(use->devices);
+  });
 }
 
 int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* scheduler, int64_t index) {
   return guarded([&] {
-    const auto& devices = required(scheduler, "scheduler").devices;
+    const Shared use(scheduler, "scheduler");
+    const auto& devices = use->devices;
     const auto& [device, runtime, share] = entry_of(devices, index, "The scheduler", "devices");
     write_sized(out, {.size = 0,
                       .batch_size = share.batch_size,
@@ -109,7 +115,8 @@ int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* schedu
 
 int32_t neml2_scheduler_keep_rank(neml2_scheduler* scheduler, int64_t local_rank, int64_t local_size) {
   return guarded([&] {
-    auto& devices = required(scheduler, "scheduler").devices;
+    const Alone own(scheduler, "scheduler");
+    auto& devices = own->devices;
     if (local_size < 1 || local_rank < 0 || local_rank >= local_size)
       throw Error(
           NEML2_ERROR_ARGUMENT, "local_rank",

@@ -4,19 +4,20 @@
 #include <memory>
 #include <vector>
 
+#include "capi/abi/handles.h"
 #include "capi/devices/dispatch.h"
 #include "capi/package/runtime.h"
 
-struct neml2_scheduler {
+namespace neml2_capi::abi {
+
+struct SchedulerObject {
   struct Entry {
-    neml2_capi::Device device;
-    neml2_capi::aoti::Runtime runtime;
-    neml2_capi::threads::Scheduler::Device share;
+    Device device;
+    aoti::Runtime runtime;
+    threads::Scheduler::Device share;
   };
   std::vector<Entry> devices;
 };
-
-namespace neml2_capi::abi {
 
 // Opens the model of a source on all devices of its scheduler.
 std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source);

@@ -10,13 +10,14 @@ namespace {
 using model::FlatSystem;
 using model::Kind;
 
-std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* const* inputs,
+std::unique_ptr<SolveObject> begin(const neml2_model* handle, neml2_tensor* const* inputs,
                                    neml2_tensor* const* parameters) {
-  const std::shared_ptr<model::Model>& target = required(handle, "model").value;
+  const Shared use(handle, "model");
+  const std::shared_ptr<model::Model>& target = use->value;
   required(inputs, "inputs");
   require_host(*target, "A solve is");
-  if (handle->dispatch) handle->dispatch->require_solvable();
-  auto tensors = std::make_unique<neml2_solve::Tensors>();
+  if (use->dispatch) use->dispatch->require_solvable();
+  auto tensors = std::make_unique<SolveObject::Tensors>();
   tensors->model = target;
   Dims& batch = tensors->batch;
   Arguments given = given_inputs(*target, inputs, batch);
@@ -34,12 +35,12 @@ std::unique_ptr<neml2_solve> begin(const neml2_model* handle, neml2_tensor* cons
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors->outputs.add(batch, true, outputs[i], bindings.outputs[i]);
   tensors->report = bind_report(*target, batch, options, bindings);
 
-  auto solve = std::make_unique<neml2_solve>(model::Solve(handle->routes, std::move(bindings), options));
+  auto solve = std::make_unique<SolveObject>(model::Solve(use->routes, std::move(bindings), options));
   solve->tensors = std::move(tensors);
   return solve;
 }
 
-std::int32_t end(neml2_tensor** outputs, neml2_report** report, neml2_solve& solve) {
+std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& solve) {
   const bool handles = solve.tensors != nullptr;
   if (handles) required(outputs, "outputs");
   if (!handles && (outputs || report))
@@ -49,18 +50,47 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, neml2_solve& sol
   if (handles) {
     auto& tensors = *solve.tensors;
     hand_out(outputs, handles_of(std::move(tensors.outputs.tensors)));
-    if (report) *report = finished(std::move(tensors.report), *tensors.model, tensors.batch).release();
+    if (report)
+      *report = Owned<neml2_report>(finished(std::move(tensors.report), *tensors.model, tensors.batch)).release();
   }
   return conclude(tally, solve.value.points());
 }
 
-neml2_system* next(neml2_solve& solve) { return solve.value.next() ? &solve.system : nullptr; }
+// Goes on to the next system. The handle of the one before ends, so that a copy of it is told.
+neml2_system* next(neml2_solve* handle, SolveObject& solve) {
+  Owned<neml2_system> fresh(std::make_unique<SystemObject>(handle));
+  if (!solve.value.next()) fresh = {};
+  solve.system = std::move(fresh);
+  return solve.system.get();
+}
 
-FlatSystem& system_of(const neml2_system* system) { return required(system, "system").solve.current(); }
+Argument solve_of_system() {
+  Argument named("system");
+  named.kind = "solve of";
+  return named;
+}
+
+// Use of a system, and of the solve that it belongs to.
+class System {
+ public:
+  explicit System(const neml2_system* handle) : system_(handle, "system"), solve_(system_->solve, solve_of_system()) {}
+
+  model::Solve& solve() const { return solve_->value; }
+  FlatSystem* operator->() const& { return &solve_->value.current(); }
+  FlatSystem* operator->() const&& = delete;
+
+ private:
+  Shared<const neml2_system> system_;
+  Alone<neml2_solve> solve_;
+};
 
 // Let the caller's solver have all systems.
-void solve_with(std::int32_t (*solver)(void*, neml2_system*), void* context, neml2_solve& solve) {
-  while (neml2_system* system = next(solve)) {
+void solve_with(std::int32_t (*solver)(void*, neml2_system*), void* context, neml2_solve* solve) {
+  const auto next_system = [&] {
+    const Alone own(solve, "solve");
+    return next(solve, *own);
+  };
+  while (neml2_system* system = next_system()) {
     const std::int32_t status = solver(context, system);
     if (status >= 0) continue;
     // The solver may just pass on what a function of this library returned.
@@ -82,21 +112,23 @@ int32_t neml2_solve_begin(neml2_solve** out, const neml2_model* model, neml2_ten
                           neml2_tensor* const* parameters) {
   return guarded([&] {
     required(out, "out");
-    *out = begin(model, inputs, parameters).release();
+    *out = Owned<neml2_solve>(begin(model, inputs, parameters)).release();
   });
 }
 
 int32_t neml2_solve_next(neml2_system** system, neml2_solve* solve) {
   return guarded([&] {
     required(system, "system");
-    *system = next(required(solve, "solve"));
+    const Alone own(solve, "solve");
+    *system = next(solve, *own);
   });
 }
 
 int32_t neml2_solve_end(neml2_tensor** outputs, neml2_report** report, neml2_solve** solve) {
   return guarded([&] {
-    const std::int32_t status = end(outputs, report, required(required(solve, "solve"), "solve"));
-    neml2_solve_free(solve);
+    const Alone own(required(solve, "solve"), "solve");
+    const std::int32_t status = end(outputs, report, *own);
+    close(std::exchange(*solve, nullptr));
     return status;
   });
 }
@@ -109,47 +141,67 @@ int32_t neml2_solve_run(neml2_tensor** outputs, neml2_report** report, const nem
   return guarded([&] {
     required(outputs, "outputs");
     required(solver, "solver");
-    const auto solve = begin(model, inputs, parameters);
-    solve_with(solver, context, *solve);
-    return end(outputs, report, *solve);
+    const Owned<neml2_solve> solve(begin(model, inputs, parameters));
+    solve_with(solver, context, solve.get());
+    const Alone own(solve.get(), "solve");
+    return end(outputs, report, *own);
   });
 }
 
 int32_t neml2_system_inspect(neml2_system_info* out, const neml2_system* system) {
   return guarded([&] {
-    const FlatSystem& flat = system_of(system);
-    write_sized(out, {0, flat.points(), flat.size(), std::ssize(flat.places())});
+    const System own(system);
+    write_sized(out, {0, own->points(), own->size(), std::ssize(own->places())});
   });
 }
 
 int32_t neml2_system_unknown_inspect(neml2_unknown_info* out, const neml2_system* system, int64_t index) {
   return guarded([&] {
-    const FlatSystem::Place& place = entry_of(system_of(system).places(), index, "The system", "unknowns");
+    const System own(system);
+    const FlatSystem::Place& place = entry_of(own->places(), index, "The system", "unknowns");
     write_sized(out, {0, static_cast<std::int64_t>(place.unknown), place.offset, place.pieces, place.piece_stride,
                       place.piece_size});
   });
 }
 
 int32_t neml2_system_guess(double* u, const neml2_system* system) {
-  return guarded([&] { system_of(system).guess(&required(u, "u")); });
+  return guarded([&] {
+    const System own(system);
+    own->guess(&required(u, "u"));
+  });
 }
 
 int32_t neml2_system_residual(double* r, neml2_system* system, const double* u) {
-  return guarded([&] { system_of(system).residual(&required(r, "r"), &required(u, "u")); });
+  return guarded([&] {
+    const System own(system);
+    own->residual(&required(r, "r"), &required(u, "u"));
+  });
 }
 
 int32_t neml2_system_step(double* du, int32_t* singular, neml2_system* system, const double* u) {
-  return guarded([&] { system_of(system).step(&required(du, "du"), singular, &required(u, "u")); });
+  return guarded([&] {
+    const System own(system);
+    own->step(&required(du, "du"), singular, &required(u, "u"));
+  });
 }
 
 int32_t neml2_system_jacobian(double* a, neml2_system* system, const double* u) {
-  return guarded([&] { system_of(system).jacobian(&required(a, "a"), &required(u, "u")); });
+  return guarded([&] {
+    const System own(system);
+    own->jacobian(&required(a, "a"), &required(u, "u"));
+  });
 }
 
 int32_t neml2_system_matvec(double* y, neml2_system* system, const double* u, const double* v) {
-  return guarded([&] { system_of(system).matvec(&required(y, "y"), &required(u, "u"), &required(v, "v")); });
+  return guarded([&] {
+    const System own(system);
+    own->matvec(&required(y, "y"), &required(u, "u"), &required(v, "v"));
+  });
 }
 
 int32_t neml2_system_accept(neml2_system* system, const double* u, const int32_t* status, const int32_t* iterations) {
-  return guarded([&] { required(system, "system").solve.accept(&required(u, "u"), status, iterations); });
+  return guarded([&] {
+    const System own(system);
+    own.solve().accept(&required(u, "u"), status, iterations);
+  });
 }

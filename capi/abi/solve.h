@@ -1,4 +1,4 @@
-// Structure behind the handle of a solve.
+// Objects behind the handles of a solve and its systems.
 #pragma once
 
 #include <memory>
@@ -6,24 +6,28 @@
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/solve.h"
 
-// Handle of the systems of a solve, which come one after another.
-struct neml2_system {
-  neml2_capi::model::Solve& solve;
+namespace neml2_capi::abi {
+
+// One of the systems of a solve, which come one after another: it is there until the next one.
+struct SystemObject {
+  neml2_solve* solve;
 };
 
-struct neml2_solve {
-  explicit neml2_solve(neml2_capi::model::Solve begun) : value(std::move(begun)) {}
-  neml2_solve(const neml2_solve&) = delete;
+struct SolveObject {
+  explicit SolveObject(model::Solve begun) : value(std::move(begun)) {}
+  SolveObject(const SolveObject&) = delete;
 
-  neml2_capi::model::Solve value;
-  neml2_system system{value};
+  model::Solve value;
+  Owned<neml2_system> system;
 
   // Results of a solve with tensors, which neml2_solve_end() hands out.
   struct Tensors {
-    std::shared_ptr<const neml2_capi::model::Model> model;
-    neml2_capi::Dims batch;
-    neml2_capi::abi::Results outputs;
-    std::unique_ptr<neml2_report> report;
+    std::shared_ptr<const model::Model> model;
+    Dims batch;
+    Results outputs;
+    std::unique_ptr<ReportObject> report;
   };
   std::unique_ptr<Tensors> tensors;
 };
+
+}  // namespace neml2_capi::abi

@@ -23,8 +23,8 @@ Handles handles_of(Vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) {
     tensor.storage().end_confinement();
     handles.push_back(tensor.storage().data() || tensor.numel() == 0
-                          ? std::make_unique<neml2_tensor>(neml2_tensor{std::move(tensor)})
-                          : nullptr);
+                          ? Owned<neml2_tensor>(std::make_unique<TensorObject>(std::move(tensor)))
+                          : Owned<neml2_tensor>());
   }
   return handles;
 }
@@ -85,7 +85,7 @@ int32_t neml2_tensor_create(neml2_tensor** out, int32_t dtype, int64_t ndim, con
     required(out, "out");
     const Dims sizes = shape_of(ndim, shape);
     count_of(sizes);
-    *out = new neml2_tensor{Tensor::zeros(dtype_of(dtype), sizes)};
+    *out = opened<neml2_tensor>(Tensor::zeros(dtype_of(dtype), sizes));
   });
 }
 
@@ -93,8 +93,10 @@ int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t
                           const int64_t* strides, void (*deleter)(void*), void* context) {
   return guarded([&] {
     required(out, "out");
-    auto handle = std::make_unique<neml2_tensor>();
-    handle->value = view_of(data, dtype_of(dtype), shape_of(ndim, shape), strides, deleter, context);
+    auto object = std::make_unique<TensorObject>();
+    TensorObject& unfilled = *object;
+    Owned<neml2_tensor> handle(std::move(object));  // first: nothing may fail once the deleter is ours
+    unfilled.value = view_of(data, dtype_of(dtype), shape_of(ndim, shape), strides, deleter, context);
     *out = handle.release();
   });
 }
@@ -102,13 +104,14 @@ int32_t neml2_tensor_wrap(neml2_tensor** out, void* data, int32_t dtype, int64_t
 int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
   return guarded([&] {
     required(out, "out");
-    *out = new neml2_tensor{required(tensor, "tensor").value};
+    *out = opened<neml2_tensor>(value_of(tensor, "tensor"));
   });
 }
 
 int32_t neml2_tensor_inspect(neml2_tensor_info* out, const neml2_tensor* tensor) {
   return guarded([&] {
-    const Tensor& value = required(tensor, "tensor").value;
+    const Shared use(tensor, "tensor");
+    const Tensor& value = use->value;
     write_sized(out, {.size = 0,
                       .data = value.data(),
                       .ndim = value.ndim(),
