@@ -41,10 +41,11 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
   batches.push_back(own);
 }
 
-Argument Arguments::name(std::size_t index) const {
-  Argument named(variables[index].name.c_str());
+void Arguments::add(const neml2_tensor* handle, Dims& batch) {
+  Argument named(variables[tensors.size()].name.c_str());
   named.kind = kind;
-  return named;
+  const Shared use(handle, named);
+  add(use->value, batch);
 }
 
 void Arguments::skip() {
@@ -55,7 +56,7 @@ void Arguments::skip() {
 void Arguments::add_present(neml2_tensor* const* handles, Dims& batch) {
   for (std::size_t i = 0; i < variables.size(); ++i)
     if (handles && handles[i])
-      add(value_of(handles[i], name(i)), batch);
+      add(handles[i], batch);
     else
       skip();
 }
@@ -90,7 +91,7 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
   Arguments given{model.variables(Kind::input), "input", model.device(), origin};
   for (std::size_t i = 0; i < given.variables.size(); ++i) {
     if (!handles[i]) refuse_missing(given.variables, handles, i);
-    given.add(value_of(handles[i], given.name(i)), batch);
+    given.add(handles[i], batch);
   }
   return given;
 }
@@ -99,7 +100,10 @@ Arguments given_parameters(const model::Model& model, neml2_tensor* const* handl
                            Dims& batch, Device* origin) {
   Arguments promoted{model.variables(Kind::parameter), "parameter", model.device(), origin};
   for (std::size_t i = 0; i < stored.size(); ++i)
-    promoted.add(handles && handles[i] ? value_of(handles[i], promoted.name(i)) : stored[i], batch);
+    if (handles && handles[i])
+      promoted.add(handles[i], batch);
+    else
+      promoted.add(stored[i], batch);
   return promoted;
 }
 

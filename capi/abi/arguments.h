@@ -20,9 +20,8 @@ struct Arguments {
 
   // Checks element type and trailing shape, and widens `batch` by the batch of this argument.
   void add(const Tensor& tensor, Dims& batch);
+  void add(const neml2_tensor* handle, Dims& batch);
   void skip();
-  // Returns the name of a handle, for a message.
-  Argument name(std::size_t index) const;
   // Adds those of `handles` that are there; none where it is null.
   void add_present(neml2_tensor* const* handles, Dims& batch);
   void bind(const Dims& batch, std::vector<model::Points>& arrays);

@@ -16,6 +16,7 @@ namespace {
 
 // Free slots, first in, last out. Threads have different lists, so that they seldom meet, and take from all of them:
 // what one makes another may free. The upper bits count changes: a list that came back to the same head is another.
+// Nothing locks, so that a process that is forked meanwhile has good lists, too.
 struct alignas(64) FreeList {
   std::atomic<std::uint64_t> head;  // of `low`, the first, counted from 1
 };
@@ -31,11 +32,10 @@ std::uint64_t first_generation() {
   return (reinterpret_cast<std::uintptr_t>(&chunks) >> 12) & (greatest_generation >> 1);
 }
 
+// Returns the list of this thread, by where its stack is: any is right.
 unsigned own_list() {
-  constinit static std::atomic<unsigned> threads = 0;
-  constinit thread_local unsigned list = num_lists;
-  if (list == num_lists) list = threads.fetch_add(1, std::memory_order_relaxed) % num_lists;
-  return list;
+  const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >> 16;
+  return static_cast<unsigned>((stack * std::uint64_t{0x9e3779b97f4a7c15}) >> 60) % num_lists;
 }
 
 Slot& slot_at(std::uint32_t index) { return *slot_of(index); }

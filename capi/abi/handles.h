@@ -90,7 +90,10 @@ class Use {
                        : table::enter_shared(token_of(handle), Behind<Handle>::kind)) {
     if (!slot_) table::refuse(token_of(handle), Behind<Handle>::kind, name);
   }
-  ~Use() { delete static_cast<Object*>(table::leave(*slot_, is_alone ? table::alone : 1)); }
+  ~Use() {
+    if (void* last = is_alone ? table::leave_alone(*slot_) : table::leave_shared(*slot_))
+      delete static_cast<Object*>(last);
+  }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 

@@ -57,7 +57,8 @@ Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Opti
       bindings_(one_batch(routes_->model(), std::move(bindings))),
       plan_(*routes_, without_kernels(options), Request(bindings_)),
       route_(routes_->model()) {
-  if (points() > 0) inputs_to_copy(routes_->model(), bindings_, options.miters());
+  if (points() == 0) return;  // arrays may be NULL
+  inputs_to_copy(routes_->model(), bindings_, options.miters());
   bindings_.copies.assign(bindings_.inputs.size(), true);
   route_.fill(chunk_, plan_, bindings_, 0, points());
   for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();

@@ -224,11 +224,14 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
 
 void check_extent(const Points& array, const Variable& variable, std::int64_t points) {
   constexpr std::int64_t most = std::int64_t{1} << 60;  // bytes
+  // One value for all points counts as one for each: no host has so many, and they would take for ever.
+  const std::int64_t apart = array.stride > 0 ? array.stride : variable.point_shape.product();
   std::int64_t elements = 0;
-  if (__builtin_mul_overflow(points, array.stride, &elements) || elements > most / itemsize(variable.dtype))
+  if (__builtin_mul_overflow(points, apart, &elements) || elements > most / itemsize(variable.dtype))
     throw Error(NEML2_ERROR_ARGUMENT, variable.name,
-                join("No memory holds ", points, " points of '", variable.name, "', which lie ", array.stride,
-                     " elements apart. Was the number of points set?"));
+                join("No memory holds ", points, " points of '", variable.name, "', which ",
+                     array.stride > 0 ? "lie " : "has ", apart, array.stride > 0 ? " elements apart" : " values a point",
+                     ". Was the number of points set?"));
 }
 
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {

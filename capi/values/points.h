@@ -86,7 +86,7 @@ void fill_nan(char* out, DType dtype, std::int64_t count);
 // Returns the transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
-// Throws NEML2_ERROR_ARGUMENT where the points of an array would reach beyond any memory.
+// Throws NEML2_ERROR_ARGUMENT where the points of an array would reach beyond any memory, or would if each had its own.
 void check_extent(const Points& array, const Variable& variable, std::int64_t points);
 
 // Tells whether two arrays share an element. Arrays of one stride may lie beside each other within it, and so may one

@@ -52,7 +52,39 @@ static void wait_until_it_asks_again(void) {
   nanosleep(&pause, NULL);
 }
 
+static int32_t asked_at_last(void *context) {
+  host *own = context;
+  return ++own->times > 1 ? own->answer : 0;
+}
+
+/* One value for all points, in and out: no array bounds their number, and an absurd one is refused. */
+static void points_without_end_end(const char *kernels) {
+  neml2_model *model = load(artifact("elasticity"));
+  double strain[6] = {1e-3}, cotangent[6] = {1}, adjoint[6];
+  host own = {1, 0};
+  neml2_call *call = NULL;
+  CHECK_OK(neml2_model_option_set_text(model, "kernels", kernels));
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_COTANGENT, "stress", cotangent, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_ADJOINT, "strain", adjoint, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_run(call, 3));
+  const int64_t absurd[] = {INT64_MAX, INT64_MAX / 6, (int64_t)1 << 57};
+  for (int i = 0; i < 3; ++i) {
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run(call, absurd[i]));
+    CHECK_SAYS("Was the number of points set?");
+  }
+  CHECK_OK(neml2_interrupt_set(asked_at_last, &own));
+  CHECK_STATUS(NEML2_ERROR_INTERRUPTED, neml2_call_run(call, (int64_t)1 << 50));
+  CHECK_OK(neml2_interrupt_set(NULL, NULL));
+  CHECK_OK(neml2_call_run(call, 3));
+  neml2_call_free(&call);
+  neml2_model_free(&model);
+}
+
 int main(void) {
+  points_without_end_end("auto");
+  points_without_end_end("off");
   neml2_model *model = load(artifact("viscoplastic"));
   an_evaluation_ends(model, 1, NEML2_CAUSE_NONE);
   wait_until_it_asks_again();

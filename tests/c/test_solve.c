@@ -369,8 +369,23 @@ static void an_explicit_model_has_none(void) {
   neml2_model_free(&model);
 }
 
+/* A part of a mesh may be empty: nothing need be bound. */
+static void a_call_of_no_points_has_no_systems(const neml2_model *model) {
+  neml2_call *call = NULL;
+  neml2_solve *solve = NULL;
+  neml2_system *system = NULL;
+  REQUIRE_OK(neml2_call_create(&call, model));
+  REQUIRE_OK(neml2_solve_begin_call(&solve, call, 0));
+  CHECK_OK(neml2_solve_next(&system, solve));
+  CHECK(!system);
+  CHECK_OK(neml2_solve_end(NULL, NULL, &solve));
+  CHECK(!solve);
+  neml2_call_free(&call);
+}
+
 int main(void) {
   neml2_model *model = load(artifact("viscoplastic"));
+  a_call_of_no_points_has_no_systems(model);
   own_newton_agrees_with_the_library(model);
   a_call_can_be_solved(model);
   the_system_is_consistent(model);
