@@ -19,7 +19,7 @@ class Scratch {
   }
 
  private:
-  alignas(64) char local_[32768];
+  alignas(64) char local_[4096];  // two of them are in use at once, by threads of 64 kB
   Storage large_;
 };
 
