@@ -160,11 +160,11 @@ program example
 
   if (command_argument_count() /= 2) then
     write (error_unit, "(a)") "usage: example_fortran ELASTICITY_ROOT VISCOPLASTIC_ROOT"
-    error stop 2, quiet=.true.
+    error stop 2
   end if
   call get_command_argument(1, elasticity_root)
   call get_command_argument(2, viscoplastic_root)
   call elasticity(trim(elasticity_root), ok)
   if (ok) call viscoplasticity(trim(viscoplastic_root), ok)
-  if (.not. ok) error stop 1, quiet=.true.
+  if (.not. ok) error stop 1
 end program example

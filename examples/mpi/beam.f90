@@ -242,7 +242,7 @@ program example_mpi
   if (command_argument_count() < 2) then
     if (rank == 0) write (error_unit, "(a)") "usage: mpiexec -n RANKS example_mpi_fortran ARTIFACT FILE [DEVICE...]"
     call MPI_Finalize()
-    error stop 2, quiet=.true.
+    error stop 2
   end if
   call get_command_argument(1, root)
   call get_command_argument(2, path)
@@ -275,5 +275,5 @@ program example_mpi
   call evaluation%free()
   call model%free()
   call MPI_Finalize()
-  if (stat /= neml2_ok) error stop 1, quiet=.true.
+  if (stat /= neml2_ok) error stop 1
 end program example_mpi

@@ -12,5 +12,5 @@ end subroutine stdb_abqerr
 
 subroutine xit()
   implicit none(type, external)
-  stop 1, quiet=.true.
+  stop 1
 end subroutine xit

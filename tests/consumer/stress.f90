@@ -20,7 +20,7 @@ program stress_of_strain
 
   if (stat /= neml2_ok) then
     write (error_unit, "(a)") errmsg
-    error stop 1, quiet=.true.
+    error stop 1
   end if
   print "(es24.16e3)", stress
 end program stress_of_strain

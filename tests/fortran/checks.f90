@@ -26,7 +26,7 @@ contains
   end subroutine check_ok
 
   subroutine finish()
-    if (failures > 0) error stop 1, quiet=.true.
+    if (failures > 0) error stop 1
   end subroutine finish
 
   ! The artifact `name` in the folder that NEML2_TEST_ARTIFACTS names.

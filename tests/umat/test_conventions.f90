@@ -63,6 +63,6 @@ contains
     character(*), intent(in) :: what
     if (all(abs(actual - expected) <= 1e-14_real64 * maxval(abs(expected)))) return
     write (error_unit, "(2a)") "failed: ", what
-    stop 1, quiet=.true.
+    stop 1
   end subroutine check
 end program test_conventions

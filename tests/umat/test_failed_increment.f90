@@ -98,6 +98,6 @@ contains
     character(*), intent(in) :: what
     if (condition) return
     write (error_unit, "(2a)") "failed: ", what
-    stop 1, quiet=.true.
+    stop 1
   end subroutine check
 end program test_failed_increment

@@ -98,6 +98,6 @@ contains
   subroutine give_up(problem)
     character(*), intent(in) :: problem
     write (error_unit, "(a)") trim(problem)
-    stop 2, quiet=.true.
+    stop 2
   end subroutine give_up
 end module umat_driver_case

@@ -26,7 +26,7 @@ program umat_driver
 
   if (command_argument_count() /= 1) then
     write (error_unit, "(a)") "usage: umat_driver CASE"
-    stop 2, quiet=.true.
+    stop 2
   end if
   call get_command_argument(1, file)
   call read_case(trim(file), c)
@@ -43,6 +43,6 @@ program umat_driver
   end do
   if (.not. all(histories%finished)) then
     write (error_unit, "(a)") "A step was cut too often."
-    stop 1, quiet=.true.
+    stop 1
   end if
 end program umat_driver
