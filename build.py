@@ -9,6 +9,7 @@ python3 build.py test --full       all tests of this Python: torch, sanitizers, 
 python3 build.py test --everything the other Pythons, models compiled anew, ThreadSanitizer, ...
 python3 build.py models            compile the models of the tests anew, where recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
+python3 build.py matrix            other compilers, Pythons, numpy, torch: tables of docs/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py wheel --platform all   for old C libraries, musl and aarch64, by zig
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
@@ -64,6 +65,8 @@ def parser() -> argparse.ArgumentParser:
         help="with --full: test the wheel under all CPythons here, and fail if fewer than N are",
     )
 
+    matrix = commands.add_parser("matrix", help="the tables of docs/compatibility.md")
+    matrix.add_argument("parts", nargs="*", metavar="PART", help="compilers, pythons, torch")
     models = commands.add_parser("models", help="the archive of the tests' compiled models")
     models.add_argument("--examples", action="store_true", help="those of the examples too")
     commands.add_parser("build", help="the library, the tests and the examples")

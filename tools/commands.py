@@ -19,6 +19,7 @@ from tools.environments import (
     requirements,
     torch_to_be_had,
 )
+from tools.matrix import matrix
 from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
@@ -33,6 +34,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
     commands: dict[str, Callable[[], int]] = {
         "demo": lambda: demo(arguments.compile, Path(arguments.output).absolute()),
         "test": lambda: test(arguments.tier, arguments.interpreters, others),
+        "matrix": lambda: matrix(arguments.parts),
         "models": lambda: models(arguments.examples),
         "build": build,
         "wheel": lambda: wheel(arguments.platform),

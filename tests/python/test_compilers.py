@@ -1,0 +1,195 @@
+"""Headers, faces and examples with every compiler on the path, by its name and version.
+
+The oldest and the newest of each family are for the full tier. `python3 build.py matrix` writes
+what all of them said into docs/compatibility.md. The compiler that `cc` is has its tests elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from native import CC, INCLUDE, LINK, PREBUILT, ROOT, TESTS, bits, c_program, command, run
+from patience import PATIENCE
+
+sys.path.append(str(ROOT))  # last: the package of the checkout has no library
+
+from tools.native import LIBRARY, configured
+from tools.platforms import cross_environment, zig, zig_variables
+from tools.process import CACHE
+
+pytestmark = pytest.mark.native
+
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")
+# Containers of another layout than those of the library, and programs that end where they err.
+CHECKED = ("-D_GLIBCXX_DEBUG", "-D_GLIBCXX_DEBUG_PEDANTIC")
+UNDEFINED = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+MODULE = INCLUDE / "neml2_capi.f90"
+EXAMPLE = (PREBUILT / "elasticity", PREBUILT / "viscoplastic")
+FUNCTIONS = set(
+    re.findall(r"^NEML2_CAPI [^;]*?\b(neml2_\w+)\(", (INCLUDE / "neml2_capi.h").read_text(), re.M)
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The commands of one version."""
+
+    name: str
+    c: tuple[str | Path, ...] = ()
+    cxx: tuple[str | Path, ...] = ()
+    fortran: tuple[str | Path, ...] = ()
+
+
+def found(pattern: str) -> list[tuple[int, str]]:
+    """The programs on the path that match, with their versions, the oldest first."""
+    folders = [Path(place) for place in os.environ["PATH"].split(os.pathsep) if place]
+    names = {file.name for folder in folders if folder.is_dir() for file in folder.iterdir()}
+    matches = (re.fullmatch(pattern, name) for name in names)
+    return sorted((int(match["version"]), match[0]) for match in matches if match)
+
+
+def by_tier(compilers: Sequence[Compiler]) -> Iterable[Any]:
+    """Parameters: the oldest and the newest for the full tier, those between for everything."""
+    for compiler in compilers:
+        between = compiler not in (compilers[0], compilers[-1])
+        tier = pytest.mark.everything if between else pytest.mark.full
+        yield pytest.param(compiler, id=compiler.name, marks=tier("other compilers"))
+
+
+GCC = [
+    Compiler(name, (name,), (name.replace("gcc", "g++"),))
+    for _, name in found(r"gcc-(?P<version>\d+)")
+    if shutil.which(name.replace("gcc", "g++"))
+]
+CLANG = [
+    Compiler(name, (name,), (name.replace("clang", "clang++"),))
+    for _, name in found(r"clang-(?P<version>\d+)")
+]
+GFORTRAN = [
+    # gfortran 11 takes texts of deferred length for uninitialized.
+    Compiler(name, fortran=(name, "-frecursive", "-Wall", "-Wextra", "-Wno-maybe-uninitialized"))
+    for _, name in found(r"gfortran-(?P<version>\d+)")
+]
+# Those before 20 lack arrays of assumed rank; it was `flang-new` until then.
+FLANG = [
+    Compiler(name, fortran=(name,))
+    for version, name in found(r"flang-(?P<version>\d+)")
+    if version >= 20
+]
+ZIG = pytest.param(None, id="zig", marks=pytest.mark.everything("zig's compiler, with libc++"))
+
+
+@pytest.fixture
+def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    if request.param is not None:
+        chosen: Compiler = request.param
+        return chosen
+    builder = cross_environment()
+    for name, value in zig_variables(builder, "").items():
+        monkeypatch.setenv(name, value)
+    program = zig(builder)
+    # The library needs a C++ run time of its own, which is none of the program's.
+    link = "-Wl,--allow-shlib-undefined"
+    return Compiler("zig", (program, "cc", link), (program, "c++", link))
+
+
+C_FAMILY = pytest.mark.parametrize(
+    "compiler", [*by_tier(GCC), *by_tier(CLANG), ZIG], indirect=True
+)
+FORTRAN = pytest.mark.parametrize(
+    "compiler", [*by_tier(GFORTRAN), *by_tier(FLANG)], indirect=True
+)
+
+
+@C_FAMILY
+@pytest.mark.parametrize("standard", ["c99", "c11", "c17", "c2x", "c++17", "c++20", "c++2b"])
+def test_the_c_header(compiler: Compiler, standard: str, tmp_path: Path) -> None:
+    words, language = (compiler.cxx, "c++") if "++" in standard else (compiler.c, "c")
+    source = ("-x", language, TESTS / "abi" / "header.c", "-x", "none")
+    command(*words, f"-std={standard}", *STRICT, *source, "-o", tmp_path / "program", *LINK)
+    run(tmp_path / "program")
+
+
+@C_FAMILY
+@pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
+def test_the_face_in_cpp(compiler: Compiler, standard: str, tmp_path: Path) -> None:
+    build = (*compiler.cxx, f"-std={standard}", *STRICT, TESTS / "abi" / "header.cpp")
+    command(*build, "-DSECOND_FILE", "-c", "-o", tmp_path / "second.o")
+    command(*build, tmp_path / "second.o", "-o", tmp_path / "program", *LINK)
+    run(tmp_path / "program")
+
+
+@C_FAMILY
+def test_no_type_of_cpp_is_shared_with_the_library(compiler: Compiler, tmp_path: Path) -> None:
+    """The tests of the face, which use all of it, with containers of another layout; zig's are of
+    another library besides."""
+    used: set[str] = set()
+    for source in sorted((TESTS / "cpp_face").glob("test_*.cpp")):
+        program = tmp_path / source.stem
+        build = (*compiler.cxx, "-std=c++17", "-O0", *STRICT, *CHECKED, *UNDEFINED)
+        command(*build, source, "-o", program, *LINK)
+        used |= set(re.findall(r"\bneml2_\w+", command("nm", "--undefined-only", program)))
+        environment = {"NEML2_TEST_ARTIFACTS": PREBUILT, "NEML2_TEST_DATA": TESTS / "data"}
+        done = subprocess.run(
+            [program],
+            env=os.environ | {name: str(place) for name, place in environment.items()},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode in (0, 77), f"{source.name}: {done.stdout}{done.stderr}"
+    assert used == FUNCTIONS - {"neml2_error_status"}  # an exception carries its status
+
+
+@C_FAMILY
+def test_the_example_in_c(compiler: Compiler, tmp_path: Path) -> None:
+    source = ROOT / "examples" / "c" / "example.c"
+    command(*compiler.c, "-std=c99", "-O2", *STRICT, source, "-o", tmp_path / "example", *LINK)
+    assert bits(run(tmp_path / "example", *EXAMPLE)) == expected()
+
+
+def expected() -> list[list[str]]:
+    """The numbers of the example, by the compiler that the library is tested with."""
+    return bits(run(c_program(ROOT / "examples" / "c" / "example.c", compiler=CC), *EXAMPLE))
+
+
+@FORTRAN
+def test_the_module_and_the_example_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
+    strict = ("-Werror",) if "gfortran" in compiler.name else ()
+    source = ROOT / "examples" / "fortran" / "example.f90"
+    build = (*compiler.fortran, "-std=f2018", "-O2", *strict, MODULE, source)
+    command(*build, "-o", tmp_path / "example", *LINK, cwd=tmp_path)
+    assert bits(run(tmp_path / "example", *EXAMPLE)) == expected()
+
+
+@FORTRAN
+def test_the_scenarios_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
+    shared = (MODULE, TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
+    build = (*compiler.fortran, "-std=f2018", "-O1")
+    command(*build, "-c", *shared, cwd=tmp_path)
+    objects = sorted(tmp_path.glob("*.o"))
+    for source in sorted((TESTS / "scenarios").glob("*.f90")):
+        if source.stem in ("scenario", "threads"):  # threads are OpenMP's, a library of its own
+            continue
+        command(*build, source, *objects, "-o", tmp_path / source.stem, *LINK, cwd=tmp_path)
+        run(tmp_path / source.stem)
+
+
+@pytest.mark.everything("the library, built by other compilers")
+@pytest.mark.parametrize(
+    "compiler", [c for f in (GCC, CLANG) for c in dict.fromkeys([*f[:1], *f[-1:]])], ids=lambda c: c.name
+)
+def test_the_library_itself(compiler: Compiler) -> None:
+    """A warning is an error; its own tests pass."""
+    choice = [f"-DCMAKE_{k}_COMPILER={v[0]}" for k, v in (("C", compiler.c), ("CXX", compiler.cxx))]
+    build = configured("quick", *choice, folder=CACHE / "cmake" / f"{compiler.name}-{ROOT.name}")
+    build.make(*LIBRARY, title=f"building the library by {compiler.name}", expected=200)
