@@ -69,18 +69,12 @@ def _declare_operators(package: str | bytes) -> bool:
 
 def _operators(package: str | bytes) -> Iterator[str]:
     """ "mylib::scale.Tensor" and others that the package does not compile but calls."""
-    import io
-    import json
-    import zipfile
+    from neml2_capi._ffi.packages import entry_of, json_of
 
-    file = io.BytesIO(package) if isinstance(package, bytes) else package
     try:
-        with zipfile.ZipFile(file) as archive:
-            for name in archive.namelist():
-                if name.endswith(".wrapper.json"):
-                    for entry in json.loads(archive.read(name))["nodes"]:
-                        yield entry["node"]["target"]
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError):
+        for entry in json_of(entry_of(package, ".wrapper.json"))["nodes"]:
+            yield entry["node"]["target"]
+    except (KeyError, TypeError):
         return  # what is wrong with it, the library says
 
 

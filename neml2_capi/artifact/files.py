@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from neml2_capi._ffi.errors import Error, read_text
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.packages import entry_of, json_of
 from neml2_capi._ffi.source import NativeSource
 
 #: The form of an artifact that the library reads from every schema, see neml2_source_describe().
@@ -74,15 +74,15 @@ def leaves(metadata: Path) -> list[str]:
 
 def packages_named(value: Any, role: str = "package") -> Iterator[str]:
     """The packages that metadata of any schema names in fields that end with `role`, in order."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(item, str) and key.endswith(role) and item:
-                yield item
-            else:
-                yield from packages_named(item, role)
-    elif isinstance(value, list):
-        for item in value:
-            yield from packages_named(item, role)
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        key, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(reversed(item.items()))
+        elif isinstance(item, list):
+            waiting.extend(("", entry) for entry in reversed(item))
+        elif isinstance(item, str) and key.endswith(role) and item:
+            yield item
 
 
 def packages_of(description: Description) -> list[str]:
@@ -117,31 +117,21 @@ class Package:
 def read_package(path: Path) -> Package:
     """What the package was compiled for. A damaged one says nothing."""
     size = path.stat().st_size
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {name.rpartition(".wrapper")[2]: name for name in archive.namelist()}
-            known = json.loads(archive.read(entries["_metadata.json"]))
-            flags = re.search(rb"-march=([\w.-]+)", archive.read(entries[".so"]))
-            return Package(
-                path.name,
-                size,
-                str(known.get("AOTI_MACHINE", "")),
-                str(known.get("AOTI_CPU_ISA", "")),
-                flags[1].decode() if flags else "",
-            )
-    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, OSError):
+    known = json_of(entry_of(path, ".wrapper_metadata.json"))
+    if not isinstance(known, dict):
         return Package(path.name, size)
+    flags = re.search(rb"-march=([\w.-]{1,64})", entry_of(path, ".wrapper.so") or b"")
+    return Package(
+        path.name,
+        size,
+        str(known.get("AOTI_MACHINE", "")),
+        str(known.get("AOTI_CPU_ISA", "")),
+        flags[1].decode() if flags else "",
+    )
 
 
 def arity(path: Path) -> tuple[int, int] | None:
     """How many tensors a package takes and returns, as its source says; None where it does not."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".wrapper.cpp"):
-                    source = archive.read(name)
-                    found = re.search(rb": AOTInductorModelBase\(\s*(\d+),\s*(\d+),", source)
-                    return (int(found[1]), int(found[2])) if found else None
-    except (zipfile.BadZipFile, OSError):
-        pass
-    return None
+    source = entry_of(path, ".wrapper.cpp") or b""
+    found = re.search(rb": AOTInductorModelBase\(\s*(\d{1,9}),\s*(\d{1,9}),", source)
+    return (int(found[1]), int(found[2])) if found else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.packages import json_of
 from neml2_capi.artifact.files import (
     Description,
     describe,
@@ -204,7 +204,7 @@ class _Examiner:
 def _json_object(file: Path) -> Mapping[str, Any]:
     """What the file holds; nothing where it is broken, which the library says."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        value = json_of(file.read_bytes())
+    except OSError:
         return {}
     return value if isinstance(value, dict) else {}

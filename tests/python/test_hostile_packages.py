@@ -1,0 +1,53 @@
+"""What tells of packages without loading them reads no more than they hold."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from native import PREBUILT
+
+from neml2_capi.artifact.files import arity, read_package
+
+
+def written(path: Path, entries: Mapping[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for suffix, content in entries.items():
+            archive.writestr(f"m/data/aotinductor/model/x{suffix}", content)
+    return path
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    zeros = bytes(1 << 24)
+    entries = {".wrapper_metadata.json": b"{}", ".wrapper.so": zeros, ".wrapper.cpp": zeros}
+    path = written(tmp_path / "bomb.pt2", entries, zipfile.ZIP_DEFLATED)
+    tracemalloc.start()
+    assert arity(path) is None
+    assert read_package(path).target == "unknown"
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < len(zeros) / 4
+
+
+@pytest.mark.parametrize("document", [b"[" * 100000, b"[]", b"\xff", b""], ids=len)
+def test_a_malformed_document_is_unknown(tmp_path: Path, document: bytes) -> None:
+    path = written(tmp_path / "m.pt2", {".wrapper_metadata.json": document})
+    assert read_package(path).target == "unknown"
+
+
+def test_numbers_are_sensible(tmp_path: Path) -> None:
+    source = b": AOTInductorModelBase(" + b"9" * 10000 + b", 1,"
+    assert arity(written(tmp_path / "m.pt2", {".wrapper.cpp": source})) is None
+
+
+def test_doctor_tells_what_is_wrong_with_hostile_files(tmp_path: Path) -> None:
+    pytest.importorskip("click")
+    from neml2_capi.cli.findings import examine
+
+    root = Path(shutil.copytree(PREBUILT / "elasticity", tmp_path / "elasticity"))
+    (root / "metadata.json").write_bytes(b"[" * 1000000)
+    assert any("nested" in finding.problem for finding in examine(root))
