@@ -39,8 +39,8 @@ std::string number(std::uint64_t value, int bytes) {
 std::string listed_often(const std::string& content, std::size_t times) {
   const std::string checksum = number(crc32(content), 4);
   const auto common = [&](const std::string& name) {
-    return number(0, 4) + number(0, 4) + checksum + number(content.size(), 4) +
-           number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
+    return number(0, 4) + number(0, 4) + checksum + number(content.size(), 4) + number(content.size(), 4) +
+           number(name.size(), 2) + number(0, 2);
   };
   std::string bytes = number(0x04034b50, 4) + number(20, 2) + common("n0") + "n0" + content;
   const std::size_t directory = bytes.size();
