@@ -153,10 +153,10 @@ def _document(archive: zipfile.ZipFile) -> dict[str, Any]:
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     """Read an array of numbers, whose header must tell as many as there are."""
     with _content(archive, entry) as content:
-        version = np.lib.format.read_magic(content)  # type: ignore[no-untyped-call]
+        version = np.lib.format.read_magic(content)
         if version != (1, 0):
             raise ValueError(f"{entry.filename} is of version {version}, expected (1, 0)")
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)  # type: ignore[no-untyped-call]
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)
         if dtype.kind not in "biuf" or by_columns:
             raise ValueError(f"{entry.filename} is not an array of numbers in C's order")
         data = content.read()

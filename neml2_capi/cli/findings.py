@@ -24,7 +24,7 @@ from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.kernel_summary import stand_in
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
-from neml2_capi.kernels.folder import read_metadata
+from neml2_capi.kernels.folder import KernelError, read_metadata
 
 #: Why operators are missing is the model, which no option of the compiler changes.
 _OPERATORS = "calls what the built-in runtime does not have"
@@ -179,7 +179,11 @@ class _Examiner:
 
     def _kernels(self, description: Description, leaf: Path) -> Iterator[Finding]:
         """Kernels that are not built, or were not made; linear systems need none."""
-        document = read_metadata(kernels_file(leaf).parent)
+        try:
+            document = read_metadata(kernels_file(leaf).parent)
+        except KernelError as error:
+            yield Finding("kernels", str(error), f"Compile again: {self._again()}")
+            return
         if not document["objects"]:
             build = f"Build them: neml2-capi build-kernels {self.path}"
             yield Finding("kernels", "the kernels are sources, and not built", build)

@@ -16,7 +16,10 @@ def kernels_of(leaf: Path) -> dict[str, str]:
     file = kernels_file(leaf)
     if not file.is_file():
         return {}
-    document = read_metadata(file.parent)
+    try:
+        document = read_metadata(file.parent)
+    except KernelError as error:
+        return dict.fromkeys((package.name for package in leaf.glob("*.pt2")), str(error))
     targets = ", ".join(entry["target"] for entry in document["objects"])
     built = targets or "in C, not built: neml2-capi build-kernels ARTIFACT builds it"
     found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
@@ -60,6 +63,6 @@ def _fits(entry: dict[str, object], package: Path) -> bool:
     """Tell whether a kernel was made with the package that is there."""
     try:
         there = directory_checksum(package) if package.is_file() else None
-    except (zipfile.BadZipFile, OSError):
+    except (OSError, zipfile.BadZipFile):
         return False
     return there == entry["package_checksum"]

@@ -182,7 +182,8 @@ def read_metadata(folder: Path) -> Json:
     try:
         document: Json = json.loads(path.read_text(encoding="utf-8"))
         version = document["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        _require_lists(document)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise KernelError(f"{path} cannot be read: {error}; compile the model again") from error
     if version != VERSION:
         raise KernelError(
@@ -190,6 +191,20 @@ def read_metadata(folder: Path) -> Json:
             "this version of neml2_capi"
         )
     return document
+
+
+def _require_lists(document: Json) -> None:
+    """KeyError, TypeError or ValueError where an entry lacks what is read of it."""
+    for entry in document["kernels"]:
+        Path(entry["package"])
+        _ = entry["package_checksum"]
+    for entry in document["missing"]:
+        Path(entry["package"])
+        _ = entry["reason"]
+    for entry in document["objects"]:
+        Path(entry["file"])
+        if not isinstance(entry["target"], str):
+            raise ValueError("the target of an object is not a text")
 
 
 def write_metadata(folder: Path, document: Json) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from states import Artifacts
-from test_capsule import document_of, edited, error, fail, only, step
+from test_capsule import document_of, edited, fail, only, step
+from test_command_line import error
 
 from neml2_capi import FatalError, Model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tracemalloc
 import zipfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from native import PREBUILT
 
+from neml2_capi import examples
 from neml2_capi.artifact.files import arity, read_package
 
 
@@ -51,3 +53,26 @@ def test_doctor_tells_what_is_wrong_with_hostile_files(tmp_path: Path) -> None:
     root = Path(shutil.copytree(PREBUILT / "elasticity", tmp_path / "elasticity"))
     (root / "metadata.json").write_bytes(b"[" * 1000000)
     assert any("nested" in finding.problem for finding in examine(root))
+
+
+def test_doctor_and_inspect_read_hostile_kernels(tmp_path: Path) -> None:
+    pytest.importorskip("click")
+    pytest.importorskip("rich")
+    from neml2_capi.cli.findings import examine
+    from neml2_capi.cli.summary import summary
+
+    root = Path(shutil.copytree(examples.path("elasticity"), tmp_path / "elasticity"))
+    file = root / "kernels" / "float64" / "kernels.json"
+    good = json.loads(file.read_text())
+    del good["metadata_checksum"]
+    hostile = [
+        "[" * 100000,
+        "{}",
+        json.dumps({**good, "objects": [{}]}),
+        json.dumps({**good, "kernels": {"a": 1}}),
+        json.dumps({**good, "missing": None}),
+    ]
+    for document in hostile:
+        file.write_text(document)
+        assert any("kernels.json" in finding.problem for finding in examine(root)), document[:60]
+        assert summary(root, None)["inputs"]
