@@ -15,6 +15,7 @@ Asked host = nullptr;
 void* host_context = nullptr;
 
 thread_local bool never = false;
+thread_local const std::atomic<bool>* end_with = nullptr;
 thread_local Clock::time_point last_asked;
 
 }  // namespace
@@ -30,8 +31,14 @@ void set(Asked asked, void* context) {
 
 void never_ask_here() { never = true; }
 
+void end_here_with(const std::atomic<bool>* end) { end_with = end; }
+
 void ask() {
-  if (never) return;
+  if (never) {
+    if (end_with && end_with->load(std::memory_order_relaxed))
+      throw Error(NEML2_ERROR_INTERRUPTED, "", "The host ended the evaluation that this is a part of.");
+    return;
+  }
   constexpr std::chrono::milliseconds pause(100);
   const Clock::time_point now = Clock::now();
   if (now - last_asked < pause) return;

@@ -13,6 +13,8 @@ void set(Asked asked, void* context);
 
 // Threads of the library never ask: the host's function runs on threads of the host alone.
 void never_ask_here();
+// What such a thread runs ends once `end` is true; null: whatever happens.
+void end_here_with(const std::atomic<bool>* end);
 
 extern std::atomic<bool> is_set;
 void ask();

@@ -1,6 +1,7 @@
 #include "capi/threads/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -74,7 +75,7 @@ class Scheduler::Workers {
       while (dispatch.under_way != 0) wait(lock);
     } catch (...) {  // no memory, no thread, or the host's wish
       if (!lock.owns_lock()) lock.lock();
-      dispatch.ends = true;
+      dispatch.ends = dispatch.interrupted = true;
       interruption = std::current_exception();
     }
     freed_.wait(lock, [&] { return dispatch.under_way == 0; });
@@ -90,6 +91,7 @@ class Scheduler::Workers {
     cpu_set_t processors;  // of the caller
     std::int64_t under_way = 0;
     bool ends = false;  // no more sub-batches begin
+    std::atomic<bool> interrupted = false;  // those under way end
     std::vector<Failure> failures = {};
   };
   struct Task {
@@ -177,12 +179,15 @@ class Scheduler::Workers {
 
   static std::exception_ptr evaluated(const Task& task) {
     const DefaultFloatingPoint environment;
+    std::exception_ptr error;
+    interrupt::end_here_with(&task.dispatch->interrupted);
     try {
       task.dispatch->evaluate(task.part);
-      return nullptr;
     } catch (...) {
-      return std::current_exception();
+      error = std::current_exception();
     }
+    interrupt::end_here_with(nullptr);
+    return error;
   }
 
   const int born_after_ = forks();

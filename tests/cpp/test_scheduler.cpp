@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "capi/base/error.h"
+#include "capi/base/interrupt.h"
 #include "capi/threads/scheduler.h"
 
 namespace {
@@ -285,6 +287,29 @@ void a_forked_child_has_devices_of_its_own() {
   expect(works(), "and so does the parent after it");
 }
 
+// What long work does: it asks again and again whether the host wishes an end.
+void what_is_under_way_ends_with_an_interruption() {
+  std::atomic<int> begun = 0, ended = 0;
+  neml2_capi::interrupt::set([](void* context) { return static_cast<std::atomic<int>*>(context)->load() == 2 ? 1 : 0; }, &begun);
+  Scheduler scheduler({{1, 1, 1.0}, {1, 1, 1.0}});
+  std::int32_t status = NEML2_OK;
+  try {
+    scheduler.run(10, [&](const SubBatch&) {
+      ++begun;
+      struct End {
+        std::atomic<int>& of;
+        ~End() { ++of; }
+      } end{ended};
+      for (;;) neml2_capi::interrupt::check();
+    });
+  } catch (const neml2_capi::Error& error) {
+    status = error.status();
+  }
+  neml2_capi::interrupt::set(nullptr, nullptr);
+  expect(status == NEML2_ERROR_INTERRUPTED, "the host ends the evaluation");
+  expect(begun == 2 && ended == 2, "both sub-batches that were under way ended, and no other began");
+}
+
 int threads_of_this_process() {
   int count = 0;
   std::FILE* file = std::fopen("/proc/self/status", "r");
@@ -321,6 +346,7 @@ int main() {
   callers_share_the_devices();
   a_dispatch_within_a_dispatch_ends();
   devices_leave_the_host_alone();
+  what_is_under_way_ends_with_an_interruption();
   threads_end_with_the_scheduler();
   a_forked_child_has_devices_of_its_own();
   return 0;
