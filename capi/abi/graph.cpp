@@ -20,8 +20,7 @@ Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std
   if (noutputs > 0) required(outputs, "outputs");
   if (ninputs > 0) required(inputs, "inputs");
   Vector<Tensor> tensors;
-  for (std::int64_t i = 0; i < ninputs; ++i)
-    tensors.push_back(value_of(inputs[i], {"inputs", i}));
+  for (std::int64_t i = 0; i < ninputs; ++i) tensors.push_back(value_of(inputs[i], {"inputs", i}));
   return tensors;
 }
 
@@ -60,9 +59,9 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
     const neml2_source given = read_sized(source, "source");
     const aoti::Wanted wanted = wanted_for(given);
     const auto content = content_of(given);
-    *out = opened<neml2_graph>(content
-                                   ? aoti::load_graph(*content, wanted)
-                                   : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted));
+    *out =
+        opened<neml2_graph>(content ? aoti::load_graph(*content, wanted)
+                                    : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted));
   });
 }
 

@@ -90,8 +90,9 @@ std::uint32_t take() {
 
 std::uint64_t generation_of(std::uint64_t word) { return (word >> generation_shift) & greatest_generation; }
 
-constexpr const char* names[] = {"nothing",     "neml2_model",  "neml2_call",  "neml2_tensor",        "neml2_report",
-                                 "neml2_solve", "neml2_system", "neml2_graph", "neml2_operator_call", "neml2_scheduler"};
+constexpr const char* names[] = {
+    "nothing",     "neml2_model",  "neml2_call",  "neml2_tensor",        "neml2_report",
+    "neml2_solve", "neml2_system", "neml2_graph", "neml2_operator_call", "neml2_scheduler"};
 
 // State of a token, as far as it can be known.
 enum class State { foreign, freed, alive };
@@ -162,8 +163,7 @@ void close_when_idle(Token token, HandleKind kind) noexcept {
 void refuse(Token token, HandleKind wanted, const Argument& argument) {
   std::string name = argument.name;
   if (argument.index >= 0) name += join("[", argument.index, "]");
-  const std::string what =
-      token == 0 ? "is NULL; it must point to something." : told(token, wanted);
+  const std::string what = token == 0 ? "is NULL; it must point to something." : told(token, wanted);
   throw Error(NEML2_ERROR_ARGUMENT, name, join("The ", argument.kind, " '", name, "' ", what));
 }
 

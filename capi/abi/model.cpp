@@ -71,8 +71,7 @@ int32_t neml2_model_variable_count(int64_t* out, const neml2_model* model, int32
 int32_t neml2_model_variable_find(int64_t* out, const neml2_model* model, int32_t kind, const char* name) {
   return guarded([&] {
     const Shared use(model, "model");
-    required(out, "out") =
-        static_cast<std::int64_t>(use->value->find(kind_of(kind), &required(name, "name")));
+    required(out, "out") = static_cast<std::int64_t>(use->value->find(kind_of(kind), &required(name, "name")));
   });
 }
 

@@ -90,7 +90,7 @@ class Scheduler::Workers {
     const Evaluate& evaluate;
     cpu_set_t processors;  // of the caller
     std::int64_t under_way = 0;
-    bool ends = false;  // no more sub-batches begin
+    bool ends = false;                      // no more sub-batches begin
     std::atomic<bool> interrupted = false;  // those under way end
     std::vector<Failure> failures = {};
   };

@@ -228,10 +228,10 @@ void check_extent(const Points& array, const Variable& variable, std::int64_t po
   const std::int64_t apart = array.stride > 0 ? array.stride : variable.point_shape.product();
   std::int64_t elements = 0;
   if (__builtin_mul_overflow(points, apart, &elements) || elements > most / itemsize(variable.dtype))
-    throw Error(NEML2_ERROR_ARGUMENT, variable.name,
-                join("No memory holds ", points, " points of '", variable.name, "', which ",
-                     array.stride > 0 ? "lie " : "has ", apart, array.stride > 0 ? " elements apart" : " values a point",
-                     ". Was the number of points set?"));
+    throw Error(
+        NEML2_ERROR_ARGUMENT, variable.name,
+        join("No memory holds ", points, " points of '", variable.name, "', which ", array.stride > 0 ? "lie " : "has ",
+             apart, array.stride > 0 ? " elements apart" : " values a point", ". Was the number of points set?"));
 }
 
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {

@@ -70,24 +70,49 @@ static void release(monkey *m, int kind, void *given) {
   __atomic_store_n(&stale[kind][below(m, HELD)], given, __ATOMIC_RELAXED);
 }
 
-static int32_t number(monkey *m) { return (int32_t)(once_in(m, 8) ? PICK(m, -1, 99, INT32_MIN, INT32_MAX) : below(m, 9)); }
+static int32_t number(monkey *m) {
+  return (int32_t)(once_in(m, 8) ? PICK(m, -1, 99, INT32_MIN, INT32_MAX) : below(m, 9));
+}
 static int64_t index_of(monkey *m) { return once_in(m, 8) ? PICK(m, -1, 99, INT64_MIN, INT64_MAX) : below(m, 8); }
-static int64_t points(monkey *m) { return once_in(m, 8) ? PICK(m, -1, INT64_MIN, INT64_MAX, INT64_MAX / 8) : below(m, POINTS); }
-static int64_t stride(monkey *m) { return once_in(m, 8) ? PICK(m, -1, INT64_MIN, INT64_MAX) : PICK(m, 0, 1, 6, 6, 19, 36, 40); }
+static int64_t points(monkey *m) {
+  return once_in(m, 8) ? PICK(m, -1, INT64_MIN, INT64_MAX, INT64_MAX / 8) : below(m, POINTS);
+}
+static int64_t stride(monkey *m) {
+  return once_in(m, 8) ? PICK(m, -1, INT64_MIN, INT64_MAX) : PICK(m, 0, 1, 6, 6, 19, 36, 40);
+}
 static void *memory(monkey *m) { return once_in(m, 16) ? NULL : m->memory + below(m, 8192); }
 static int32_t dtype(monkey *m) { return once_in(m, 4) ? number(m) : NEML2_FLOAT64; }
 
 static const char *name(monkey *m) {
   static const char *const names[] = {
-      "strain", "strain", "strain", "stress", "stress", "strain~1", "stress~1", "t", "t~1", "X1", "X1~1", "X2~1",
-      "equivalent_plastic_strain", "equivalent_plastic_strain~1", "elasticity.E", "elasticity.E", "", "\xff\xfe", "no", NULL,
+      "strain",
+      "strain",
+      "strain",
+      "stress",
+      "stress",
+      "strain~1",
+      "stress~1",
+      "t",
+      "t~1",
+      "X1",
+      "X1~1",
+      "X2~1",
+      "equivalent_plastic_strain",
+      "equivalent_plastic_strain~1",
+      "elasticity.E",
+      "elasticity.E",
+      "",
+      "\xff\xfe",
+      "no",
+      NULL,
       "a name that is longer than any variable has, and than any buffer of a fixed length would be good for"};
   return names[below(m, (int64_t)(sizeof names / sizeof *names))];
 }
 
 static const char *option(monkey *m) {
-  static const char *const names[] = {"atol", "rtol", "ls_type", "ls_cutback", "ls_c", "convergence", "collect_history",
-                                      "chunk", "threads", "kernels", "substep_del_tol", "none", NULL};
+  static const char *const names[] = {
+      "atol",  "rtol",    "ls_type", "ls_cutback",      "ls_c", "convergence", "collect_history",
+      "chunk", "threads", "kernels", "substep_del_tol", "none", NULL};
   return names[below(m, (int64_t)(sizeof names / sizeof *names))];
 }
 
@@ -137,9 +162,10 @@ static void a_light_call(monkey *m) {
   char text[64];
   const char *borrowed;
   void *made = NULL;
-  neml2_tensor *tensor = NULL, *const *list;
+  neml2_tensor *tensor = NULL, *const * list;
   neml2_tensor_info info = {.size = once_in(m, 16) ? index_of(m) : (int64_t)sizeof info};
-  for (int i = 0; i < 20; ++i) shape[i] = once_in(m, 50) ? PICK(m, -1, INT64_MAX) : below(m, 7), strides[i] = PICK(m, 0, 1, 6, 7, -1);
+  for (int i = 0; i < 20; ++i)
+    shape[i] = once_in(m, 50) ? PICK(m, -1, INT64_MAX) : below(m, 7), strides[i] = PICK(m, 0, 1, 6, 7, -1);
   const int64_t ndim = once_in(m, 16) ? PICK(m, -1, 17, INT64_MAX) : below(m, 4), capacity = PICK(m, -1, 0, 1, 64);
   char *const buffer = once_in(m, 8) ? NULL : text;
   switch (below(m, 67)) {
@@ -148,20 +174,35 @@ static void a_light_call(monkey *m) {
     case 2: neml2_model_variable_find(&count, handle(m, MODEL), number(m), name(m)); break;
     case 3: neml2_model_variable_inspect(INFO(neml2_variable_info), handle(m, MODEL), number(m), index_of(m)); break;
     case 4: neml2_model_derivative_count(&count, handle(m, MODEL), number(m)); break;
-    case 5: neml2_model_derivative_inspect(INFO(neml2_derivative_info), handle(m, MODEL), number(m), index_of(m)); break;
+    case 5:
+      neml2_model_derivative_inspect(INFO(neml2_derivative_info), handle(m, MODEL), number(m), index_of(m));
+      break;
     case 6: neml2_model_history_count(&count, handle(m, MODEL)); break;
     case 7: neml2_model_history_inspect(INFO(neml2_history_info), handle(m, MODEL), index_of(m)); break;
     case 8: neml2_model_describe(buffer, capacity, &count, handle(m, MODEL)); break;
     case 9: neml2_call_create((neml2_call **)&made, handle(m, MODEL)), keep(m, CALL, made); break;
-    case 10: case 11: case 12: case 13: case 14: case 15:
-      neml2_call_bind(handle(m, CALL), number(m), name(m), memory(m), dtype(m), stride(m)); break;
-    case 16: neml2_call_bind_derivative(handle(m, CALL), (int32_t)PICK(m, 0, 0, 2, 7), name(m), name(m), memory(m), dtype(m), stride(m)); break;
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+    case 14:
+    case 15: neml2_call_bind(handle(m, CALL), number(m), name(m), memory(m), dtype(m), stride(m)); break;
+    case 16:
+      neml2_call_bind_derivative(handle(m, CALL), (int32_t)PICK(m, 0, 0, 2, 7), name(m), name(m), memory(m), dtype(m),
+                                 stride(m));
+      break;
     case 17: neml2_call_block_order_set(handle(m, CALL), number(m)); break;
     case 18: neml2_call_bind_report(handle(m, CALL), number(m), memory(m), stride(m)); break;
-    case 19: case 20: neml2_tensor_create((neml2_tensor **)&made, dtype(m), ndim, once_in(m, 16) ? NULL : shape), keep(m, TENSOR, made); break;
-    case 21: case 22:
-      neml2_tensor_wrap((neml2_tensor **)&made, memory(m), dtype(m), ndim, shape, once_in(m, 2) ? NULL : strides, NULL, NULL);
-      keep(m, TENSOR, made); break;
+    case 19:
+    case 20:
+      neml2_tensor_create((neml2_tensor **)&made, dtype(m), ndim, once_in(m, 16) ? NULL : shape), keep(m, TENSOR, made);
+      break;
+    case 21:
+    case 22:
+      neml2_tensor_wrap((neml2_tensor **)&made, memory(m), dtype(m), ndim, shape, once_in(m, 2) ? NULL : strides, NULL,
+                        NULL);
+      keep(m, TENSOR, made);
+      break;
     case 23: neml2_tensor_share((neml2_tensor **)&made, handle(m, TENSOR)), keep(m, TENSOR, made); break;
     case 24: neml2_tensor_inspect(&info, handle(m, TENSOR)); break;
     case 25: {
@@ -169,49 +210,85 @@ static void a_light_call(monkey *m) {
       neml2_tensor_to_dlpack(&managed, handle(m, TENSOR));
       before = __atomic_exchange_n(&exported[below(m, HELD)], managed, __ATOMIC_ACQ_REL);
       if (before && neml2_tensor_from_dlpack(&tensor, before) != NEML2_OK) abort();
-      keep(m, TENSOR, tensor); break;
+      keep(m, TENSOR, tensor);
+      break;
     }
     case 26: neml2_report_get((neml2_tensor **)&made, handle(m, REPORT), number(m)), keep(m, TENSOR, made); break;
-    case 27: neml2_report_get_unknown((neml2_tensor **)&made, handle(m, REPORT), index_of(m)), keep(m, TENSOR, made); break;
+    case 27:
+      neml2_report_get_unknown((neml2_tensor **)&made, handle(m, REPORT), index_of(m)), keep(m, TENSOR, made);
+      break;
     case 28: neml2_model_parameter_get((neml2_tensor **)&made, handle(m, MODEL), name(m)), keep(m, TENSOR, made); break;
     case 29: neml2_model_parameter_set(handle(m, MODEL), name(m), handle(m, TENSOR)); break;
     case 30: neml2_model_option_count(&count, handle(m, MODEL)); break;
     case 31: neml2_model_option_inspect(INFO(neml2_option_info), handle(m, MODEL), index_of(m)); break;
-    case 32: neml2_model_option_set_number(handle(m, MODEL), option(m), once_in(m, 4) ? NAN : (double)PICK(m, -1, 0, 1, 2)); break;
+    case 32:
+      neml2_model_option_set_number(handle(m, MODEL), option(m), once_in(m, 4) ? NAN : (double)PICK(m, -1, 0, 1, 2));
+      break;
     case 33: neml2_model_option_get_number(&value, handle(m, MODEL), option(m)); break;
-    case 34: neml2_model_option_set_text(handle(m, MODEL), option(m), once_in(m, 2) ? "batch" : once_in(m, 2) ? "point" : "auto"); break;
+    case 34:
+      neml2_model_option_set_text(handle(m, MODEL), option(m),
+                                  once_in(m, 2)   ? "batch"
+                                  : once_in(m, 2) ? "point"
+                                                  : "auto");
+      break;
     case 35: neml2_model_option_get_text(&borrowed, handle(m, MODEL), option(m)); break;
     case 36: neml2_model_points(&count, handle(m, MODEL), index_of(m)); break;
     case 37: neml2_system_inspect(INFO(neml2_system_info), handle(m, SYSTEM)); break;
     case 38: neml2_system_unknown_inspect(INFO(neml2_unknown_info), handle(m, SYSTEM), index_of(m)); break;
     case 39: neml2_graph_inspect(INFO(neml2_graph_info), handle(m, GRAPH)); break;
     case 40: neml2_graph_variable_count(&count, handle(m, GRAPH), number(m)); break;
-    case 41: neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), handle(m, GRAPH), number(m), index_of(m)); break;
+    case 41:
+      neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), handle(m, GRAPH), number(m), index_of(m));
+      break;
     case 42: neml2_graph_constant_count(&count, handle(m, GRAPH)); break;
-    case 43: neml2_graph_constant_get((neml2_tensor **)&made, &borrowed, handle(m, GRAPH), index_of(m)), keep(m, TENSOR, made); break;
-    case 44: tensor = handle(m, TENSOR), borrowed = name(m), neml2_graph_constant_set(handle(m, GRAPH), PICK(m, -1, 0, 1), &borrowed, &tensor, number(m)); break;
+    case 43:
+      neml2_graph_constant_get((neml2_tensor **)&made, &borrowed, handle(m, GRAPH), index_of(m)), keep(m, TENSOR, made);
+      break;
+    case 44:
+      tensor = handle(m, TENSOR), borrowed = name(m),
+      neml2_graph_constant_set(handle(m, GRAPH), PICK(m, -1, 0, 1), &borrowed, &tensor, number(m));
+      break;
     case 45: neml2_operator_call_count(&count, handle(m, OPERATOR_CALL), number(m)); break;
     case 46: neml2_operator_call_find(&count, handle(m, OPERATOR_CALL), name(m)); break;
     case 47: neml2_operator_call_inspect(INFO(neml2_argument_info), handle(m, OPERATOR_CALL), index_of(m)); break;
     case 48: neml2_operator_call_get_tensors(&list, handle(m, OPERATOR_CALL), index_of(m)); break;
-    case 49: { const int64_t *integers; neml2_operator_call_get_integers(&integers, handle(m, OPERATOR_CALL), index_of(m)); break; }
-    case 50: { const double *reals; neml2_operator_call_get_reals(&reals, handle(m, OPERATOR_CALL), index_of(m)); break; }
+    case 49: {
+      const int64_t *integers;
+      neml2_operator_call_get_integers(&integers, handle(m, OPERATOR_CALL), index_of(m));
+      break;
+    }
+    case 50: {
+      const double *reals;
+      neml2_operator_call_get_reals(&reals, handle(m, OPERATOR_CALL), index_of(m));
+      break;
+    }
     case 51: neml2_operator_call_get_text(&borrowed, handle(m, OPERATOR_CALL), index_of(m)); break;
-    case 52: tensor = handle(m, TENSOR), neml2_operator_call_set_output(handle(m, OPERATOR_CALL), index_of(m), &tensor); break;
+    case 52:
+      tensor = handle(m, TENSOR), neml2_operator_call_set_output(handle(m, OPERATOR_CALL), index_of(m), &tensor);
+      break;
     case 53: neml2_scheduler_create((neml2_scheduler **)&made), keep(m, SCHEDULER, made); break;
-    case 54: neml2_scheduler_add(handle(m, SCHEDULER), DEVICE(.batch_size = once_in(m, 4) ? index_of(m) : 1 + below(m, 8), .device = (int32_t)below(m, 2), .priority = 1)); break;
+    case 54:
+      neml2_scheduler_add(handle(m, SCHEDULER), DEVICE(.batch_size = once_in(m, 4) ? index_of(m) : 1 + below(m, 8),
+                                                       .device = (int32_t)below(m, 2), .priority = 1));
+      break;
     case 55: neml2_scheduler_count(&count, handle(m, SCHEDULER)); break;
     case 56: neml2_scheduler_inspect(INFO(neml2_device), handle(m, SCHEDULER), index_of(m)); break;
     case 57: neml2_scheduler_keep_rank(handle(m, SCHEDULER), index_of(m), index_of(m)); break;
     case 58: neml2_error_record(number(m), number(m), name(m), name(m)); break;
     case 59: neml2_error_get(&status, NULL, buffer, capacity, &count, index_of(m)), neml2_error_count(&count); break;
     case 60: neml2_error_message(buffer, capacity, &count), neml2_error_subject(buffer, capacity, NULL); break;
-    case 61: neml2_log_level_set(once_in(m, 2) ? "newton" : name(m), number(m)), neml2_log_level_get(&level, "all"); break;
+    case 61:
+      neml2_log_level_set(once_in(m, 2) ? "newton" : name(m), number(m)), neml2_log_level_get(&level, "all");
+      break;
     case 62: neml2_log_count(&count), neml2_log_next(&level, &borrowed, buffer, capacity, &count); break;
     case 63: neml2_interrupt_set(once_in(m, 2) ? asked : NULL, m); break;
-    case 64: neml2_operator_register(once_in(m, 2) ? "monkey::scale(Tensor x) -> Tensor" : name(m), operator_function, m); break;
+    case 64:
+      neml2_operator_register(once_in(m, 2) ? "monkey::scale(Tensor x) -> Tensor" : name(m), operator_function, m);
+      break;
     case 65: neml2_operator_unregister(once_in(m, 2) ? "monkey::scale" : name(m)); break;
-    case 66: if (neml2_error_status() != NEML2_OK && neml2_error_cause() < 0) abort(); break;
+    case 66:
+      if (neml2_error_status() != NEML2_OK && neml2_error_cause() < 0) abort();
+      break;
   }
 }
 
@@ -222,21 +299,58 @@ static void a_call_that_computes(monkey *m) {
   neml2_tensor **const outputs = once_in(m, 8) ? NULL : out;
   neml2_report **const report = once_in(m, 2) ? NULL : (neml2_report **)&made;
   switch (below(m, 18)) {
-    case 0: case 1: case 2: case 3: neml2_call_run(handle(m, CALL), points(m)); break;
-    case 4: neml2_model_forward(outputs, report, handle(m, MODEL), tensors(m, a), once_in(m, 2) ? NULL : tensors(m, b)); break;
-    case 5: neml2_model_jvp(outputs, more, report, handle(m, MODEL), tensors(m, a), tensors(m, b), once_in(m, 2) ? NULL : tensors(m, c)); break;
-    case 6: neml2_model_vjp(outputs, more, report, handle(m, MODEL), number(m), tensors(m, a), tensors(m, b), once_in(m, 2) ? NULL : tensors(m, c)); break;
-    case 7: neml2_model_jacobian(outputs, more, report, handle(m, MODEL), number(m), tensors(m, a), once_in(m, 2) ? NULL : tensors(m, b)); break;
+    case 0:
+    case 1:
+    case 2:
+    case 3: neml2_call_run(handle(m, CALL), points(m)); break;
+    case 4:
+      neml2_model_forward(outputs, report, handle(m, MODEL), tensors(m, a), once_in(m, 2) ? NULL : tensors(m, b));
+      break;
+    case 5:
+      neml2_model_jvp(outputs, more, report, handle(m, MODEL), tensors(m, a), tensors(m, b),
+                      once_in(m, 2) ? NULL : tensors(m, c));
+      break;
+    case 6:
+      neml2_model_vjp(outputs, more, report, handle(m, MODEL), number(m), tensors(m, a), tensors(m, b),
+                      once_in(m, 2) ? NULL : tensors(m, c));
+      break;
+    case 7:
+      neml2_model_jacobian(outputs, more, report, handle(m, MODEL), number(m), tensors(m, a),
+                           once_in(m, 2) ? NULL : tensors(m, b));
+      break;
     case 8: neml2_graph_run(outputs, PICK(m, 0, 1, -1), handle(m, GRAPH), tensors(m, a), PICK(m, 0, 1, 2)); break;
-    case 9: neml2_graph_run_unguarded(outputs, 1, handle(m, GRAPH), tensors(m, a), PICK(m, -1, 0, 1, 3)); break; /* never two */
-    case 10: neml2_solve_begin((neml2_solve **)&given, handle(m, MODEL), tensors(m, a), NULL) == NEML2_OK ? keep(m, SOLVE, given) : (void)0; break;
-    case 11: neml2_solve_begin_call((neml2_solve **)&given, handle(m, CALL), points(m)) == NEML2_OK ? keep(m, SOLVE, given) : (void)0; break;
-    case 12: neml2_solve_next((neml2_system **)&given, handle(m, SOLVE)) == NEML2_OK ? __atomic_store_n(&alive[SYSTEM][below(m, HELD)], given, __ATOMIC_RELAXED) : (void)0; break;
+    case 9:
+      neml2_graph_run_unguarded(outputs, 1, handle(m, GRAPH), tensors(m, a), PICK(m, -1, 0, 1, 3));
+      break; /* never two */
+    case 10:
+      neml2_solve_begin((neml2_solve **)&given, handle(m, MODEL), tensors(m, a), NULL) == NEML2_OK
+          ? keep(m, SOLVE, given)
+          : (void)0;
+      break;
+    case 11:
+      neml2_solve_begin_call((neml2_solve **)&given, handle(m, CALL), points(m)) == NEML2_OK ? keep(m, SOLVE, given)
+                                                                                             : (void)0;
+      break;
+    case 12:
+      neml2_solve_next((neml2_system **)&given, handle(m, SOLVE)) == NEML2_OK
+          ? __atomic_store_n(&alive[SYSTEM][below(m, HELD)], given, __ATOMIC_RELAXED)
+          : (void)0;
+      break;
     case 13: given = handle(m, SOLVE), neml2_solve_end(outputs, report, (neml2_solve **)&given); break;
-    case 14: neml2_solve_run(outputs, report, handle(m, MODEL), tensors(m, a), NULL, once_in(m, 16) ? NULL : solver, m); break;
-    case 15: neml2_system_guess(m->memory, handle(m, SYSTEM)), neml2_system_residual(m->memory, handle(m, SYSTEM), m->memory); break;
-    case 16: neml2_system_step(m->memory, NULL, handle(m, SYSTEM), m->memory), neml2_system_jacobian(m->memory, handle(m, SYSTEM), m->memory); break;
-    case 17: neml2_system_matvec(m->memory, handle(m, SYSTEM), m->memory, m->memory), neml2_system_accept(handle(m, SYSTEM), m->memory, NULL, NULL); break;
+    case 14:
+      neml2_solve_run(outputs, report, handle(m, MODEL), tensors(m, a), NULL, once_in(m, 16) ? NULL : solver, m);
+      break;
+    case 15:
+      neml2_system_guess(m->memory, handle(m, SYSTEM)), neml2_system_residual(m->memory, handle(m, SYSTEM), m->memory);
+      break;
+    case 16:
+      neml2_system_step(m->memory, NULL, handle(m, SYSTEM), m->memory),
+          neml2_system_jacobian(m->memory, handle(m, SYSTEM), m->memory);
+      break;
+    case 17:
+      neml2_system_matvec(m->memory, handle(m, SYSTEM), m->memory, m->memory),
+          neml2_system_accept(handle(m, SYSTEM), m->memory, NULL, NULL);
+      break;
   }
   if (report) keep(m, REPORT, made);
   keep_all(m, out), keep_all(m, more);
@@ -248,7 +362,9 @@ static void a_call_that_opens(monkey *m) {
   int64_t needed;
   int32_t runtime;
   switch (below(m, 8)) {
-    case 0: case 1: case 2: neml2_model_open((neml2_model **)&made, &given), keep(m, MODEL, made); break;
+    case 0:
+    case 1:
+    case 2: neml2_model_open((neml2_model **)&made, &given), keep(m, MODEL, made); break;
     case 3: given.path = package, neml2_graph_open((neml2_graph **)&made, &given), keep(m, GRAPH, made); break;
     case 4: given.path = package, neml2_graph_check(&runtime, &given); break;
     case 5: neml2_source_describe(NULL, 0, &needed, &given); break;
@@ -262,10 +378,15 @@ static void call_at_random(monkey *m) {
   ++m->inside;
   if (tracing) fprintf(stderr, "call %lld of monkey %p\n", (long long)m->calls, (void *)m);
   ++m->calls;
-  if (drawn < 3) a_call_that_opens(m);
-  else if (drawn < 200) a_call_that_computes(m);
-  else if (drawn < 230) { const int kind = (int)below(m, KINDS); release(m, kind, handle(m, kind)); }
-  else a_light_call(m);
+  if (drawn < 3)
+    a_call_that_opens(m);
+  else if (drawn < 200)
+    a_call_that_computes(m);
+  else if (drawn < 230) {
+    const int kind = (int)below(m, KINDS);
+    release(m, kind, handle(m, kind));
+  } else
+    a_light_call(m);
   if (once_in(m, 50)) m->memory[below(m, 16384)] = once_in(m, 50) ? NAN : 1e-3 * (double)below(m, 10);
   --m->inside;
 }

@@ -290,7 +290,8 @@ void a_forked_child_has_devices_of_its_own() {
 // What long work does: it asks again and again whether the host wishes an end.
 void what_is_under_way_ends_with_an_interruption() {
   std::atomic<int> begun = 0, ended = 0;
-  neml2_capi::interrupt::set([](void* context) { return static_cast<std::atomic<int>*>(context)->load() == 2 ? 1 : 0; }, &begun);
+  neml2_capi::interrupt::set([](void* context) { return static_cast<std::atomic<int>*>(context)->load() == 2 ? 1 : 0; },
+                             &begun);
   Scheduler scheduler({{1, 1, 1.0}, {1, 1, 1.0}});
   std::int32_t status = NEML2_OK;
   try {

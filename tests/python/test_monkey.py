@@ -1,4 +1,4 @@
-"""Random calls of the ABI: tests/c/test_monkey.c, which calls every function, and more of them than in the quick tests."""
+"""Random calls of the ABI: tests/c/test_monkey.c calls every function; here are more of them."""
 
 from __future__ import annotations
 
