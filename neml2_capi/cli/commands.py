@@ -14,6 +14,7 @@ _COMMANDS = {
     "doctor": "Whether an artifact will run on this machine, and what to do where not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
     "build-kernels": "Compile the C sources of an artifact's kernels again, for any processor.",
+    "build-packages": "Compile the packages of an artifact again, for another machine or system.",
     "run": "Drive a model through time, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
     "replay": "Make a failed call again, and show Newton's method at the points that failed.",

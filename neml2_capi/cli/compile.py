@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.kernels import capture
@@ -19,6 +22,26 @@ from neml2_capi.kernels.collect import collect
 from neml2_capi.kernels.folder import KernelError
 
 _INTERPRETER = "NEML2_CAPI_COMPILER"
+#: The target whose packages have no vectors, so that they can be compiled again for any machine.
+_SCALAR = "x86-64-v2"
+
+
+class Target(click.ParamType):
+    """A processor by its name, or a machine with the age of its C library."""
+
+    name = "NAME"
+
+    def convert(self, value: str, parameter: object, context: object) -> str:
+        if value in (*TARGETS, *KERNEL_TARGETS):
+            return value
+        try:
+            return System(value).name
+        except RebuildError:
+            names = ", ".join(dict.fromkeys([*TARGETS, *KERNEL_TARGETS]))
+            self.fail(
+                f"{value!r} is unknown; choose one of {names}, or a system such as "
+                "aarch64-linux-gnu.2.28"
+            )
 
 
 @click.command("compile", context_settings={"ignore_unknown_options": True})
@@ -33,11 +56,13 @@ _INTERPRETER = "NEML2_CAPI_COMPILER"
 @click.option(
     "--target",
     "targets",
-    type=click.Choice(list(dict.fromkeys([*TARGETS, *KERNEL_TARGETS]))),
+    type=Target(),
     multiple=True,
     help="Processors that it shall run on; several may be given. Packages are compiled for the "
     "first, x86-64-v3 by default (most since 2013), native: this machine's. Kernels are compiled "
-    "for each, by default x86-64-v2, -v3 and -v4.",
+    "for each, by default x86-64-v2, -v3 and -v4. A system, aarch64-linux-gnu.2.28 or "
+    "x86_64-linux-gnu.2.17, is given alone: packages and kernels are cross-compiled by zig (pip "
+    "install ziglang) for that machine and version of glibc.",
 )
 @click.option(
     "--kernels",
@@ -48,6 +73,7 @@ _INTERPRETER = "NEML2_CAPI_COMPILER"
     "not. A model runs on them where they give what is asked for.",
 )
 @click.option("--cc", default="", metavar="CC", help="The C compiler of kernels: $CC, else cc.")
+@click.option("--cxx", default="", metavar="CXX", help="The C++ compiler of a system's packages.")
 @click.option(
     "-d",
     "--derivative",
@@ -77,6 +103,7 @@ def compile_command(
     targets: tuple[str, ...],
     kernels: str,
     cc: str,
+    cxx: str,
     derivatives: tuple[str, ...],
     parameters: tuple[str, ...],
     dtype: str,
@@ -98,8 +125,10 @@ def compile_command(
     words += ["--output-dir", output_dir, "--device", "cpu", "--dtype", dtype, "-j", str(jobs)]
     words += [word for pair in derivatives for word in ("-d", pair)]
     words += [word for name in parameters for word in ("-p", name)]
-    environment = _environment(python, _target_of_packages(targets, kernels))
-    if kernels == "no":
+    system = _system(targets, kernels)
+    chosen = _target_for(system) if system else _target_of_packages(targets, kernels)
+    environment = _environment(python, chosen)
+    if kernels == "no" and not system:
         command = [python, "-m", "neml2.cli.aoti_compile", str(file), *words, *others]
         context.exit(subprocess.run(command, env=environment).returncode)
     with tempfile.TemporaryDirectory() as scratch:
@@ -111,7 +140,44 @@ def compile_command(
             context.exit(status)
         wanted = [target for target in targets if target in KERNEL_TARGETS]
         quiet = bool({"-q", "--quiet"} & set(others))
-        _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
+        if system:
+            _rebuild_packages(Path(scratch), system, python, cxx)
+            wanted = _kernel_targets(system)
+            cc = cc or shlex.join(system.compiler(language="c"))
+        if kernels != "no":
+            _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
+
+
+def _system(targets: tuple[str, ...], kernels: str) -> System | None:
+    """The system that is asked for in the place of processors."""
+    named = [target for target in targets if target not in (*TARGETS, *KERNEL_TARGETS)]
+    if not named:
+        return None
+    if len(targets) > 1:
+        raise click.UsageError(f"give --target {named[0]} alone: packages are for one system")
+    if kernels == "only":
+        raise click.UsageError("kernels need no system; give --target aarch64 or x86-64-v3")
+    return System(named[0])
+
+
+def _target_for(system: System) -> str:
+    """The processor that Inductor writes for; code without vectors fits any machine."""
+    return "x86-64-v3" if system.machine == "x86_64" else _SCALAR
+
+
+def _kernel_targets(system: System) -> list[str]:
+    return [name for name, target in KERNEL_TARGETS.items() if target.machine == system.machine]
+
+
+def _rebuild_packages(scratch: Path, system: System, python: str, cxx: str) -> None:
+    """Compile again what neml2-compile has written."""
+    try:
+        headers = torch_headers(python)
+        for file in sorted(scratch.glob("*.json")):
+            package = Path(json.loads(file.read_text(encoding="utf-8"))["package"])
+            rebuild(package, system, headers, cxx)
+    except RebuildError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:

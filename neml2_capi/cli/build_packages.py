@@ -1,0 +1,73 @@
+"""neml2-capi build-packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
+from neml2_capi.cli import options
+from neml2_capi.kernels.folder import directory_checksum
+
+
+@click.command("build-packages")
+@options.artifact
+@click.option(
+    "--target",
+    required=True,
+    metavar="MACHINE-linux-gnu[.GLIBC]",
+    help="x86_64-linux-gnu.2.17, aarch64-linux-gnu.2.28, ...",
+)
+@click.option(
+    "--output-dir",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="For DIR/NAME; the artifact itself stays as it is.",
+)
+@click.option("--cxx", default="", metavar="CXX", help="The C++ compiler; zig, else MACHINE's g++.")
+def build_packages_command(path: Path, target: str, output_dir: Path, cxx: str) -> None:
+    """Compile the packages of an artifact again, for another machine or an older system.
+
+    From the C++ that they hold, by zig (pip install ziglang) or another C++ compiler for that
+    machine, with the headers of the torch of their compilation: that of this Python, or of the one
+    that the environment variable NEML2_CAPI_COMPILER names. NEML2 is not needed.
+    """
+    try:
+        for package in copy_for(path, output_dir, System(target), cxx):
+            click.echo(f"wrote {package}")
+    except RebuildError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[Path]:
+    """Copy an artifact, and compile its packages again; its kernels go along."""
+    headers = torch_headers(os.environ.get("NEML2_CAPI_COMPILER") or sys.executable)
+    root = (artifact if artifact.is_dir() else artifact.parent).resolve()
+    copy = into / root.name
+    if copy.exists():
+        raise RebuildError(f"{copy} exists; name another folder, or delete it")
+    packages = sorted(path.relative_to(root) for path in root.rglob("*.pt2"))
+    if not packages:
+        raise RebuildError(f"{root} has no packages; neml2-capi build-kernels builds its kernels")
+    shutil.copytree(root, copy)
+    for package in packages:
+        rebuild(copy / package, system, headers, cxx)
+    for file in copy.glob("kernels/*/kernels.json"):
+        _keep_kernels(file, root, copy)
+    return [copy / package for package in packages]
+
+
+def _keep_kernels(file: Path, root: Path, copy: Path) -> None:
+    """Let kernels fit the packages of the copy that fitted those of the artifact."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    for entry in document["kernels"]:
+        before = root / entry["package"]
+        if before.is_file() and entry["package_checksum"] == directory_checksum(before):
+            entry["package_checksum"] = directory_checksum(copy / entry["package"])
+    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,139 @@
+"""Packages compiled for another machine, from the C++ that AOTInductor wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native import ROOT
+from test_platforms import PATIENCE, POINTS, program, runner
+
+from neml2_capi import Model
+from neml2_capi.artifact.needs import needs_of
+from neml2_capi.artifact.rebuild import RebuildError, System, rebuild
+
+from tools.platforms import cross_environment, platform_wheel, zig, zig_variables  # isort: skip
+
+pytest.importorskip("click")
+
+Artifacts = Mapping[str, Path]
+
+SYSTEM = "aarch64-linux-gnu.2.28"
+# By input file: the model in it, and its name in the archive of models.
+MODELS = {
+    "examples/models/elasticity.i": ("elasticity", "elasticity"),
+    "tests/models/isotropic_hardening.i": ("viscoplastic", "isotropic_hardening"),
+    "examples/models/viscoplastic.i": ("viscoplastic", "chaboche"),
+}
+
+
+def copied(package: Path, into: Path) -> Path:
+    return Path(shutil.copy2(package, into / package.name))
+
+
+def test_a_system_is_a_machine_and_the_age_of_its_c_library() -> None:
+    system = System(SYSTEM)
+    assert (system.machine, system.has_age) == ("aarch64", True)
+    assert System("x86_64-linux-gnu").compiler("clang++ -O2") == ["clang++", "-O2"]
+    for name in ("aarch64", "aarch64-linux-musl", "riscv64-linux-gnu", "aarch64-linux-gnu.old"):
+        with pytest.raises(RebuildError, match=r"expected x86_64-linux-gnu"):
+            System(name)
+
+
+def test_a_package_without_sources_is_told(artifacts: Artifacts, tmp_path: Path) -> None:
+    """Those of the examples lack the C++ of their kernels."""
+    package = copied(next(artifacts["elasticity"].rglob("*.pt2")), tmp_path)
+    before = package.read_bytes()
+    with pytest.raises(RebuildError, match="does not hold its sources; compile the model again"):
+        rebuild(package, System(SYSTEM), tmp_path)
+    assert package.read_bytes() == before
+
+
+def test_compile_takes_a_system_alone(tmp_path: Path) -> None:
+    source = tmp_path / "model.i"
+    source.touch()
+    program = [sys.executable, "-m", "neml2_capi.cli", "compile", str(source), "--model", "m"]
+    for words, told in (
+        (["--target", "vax"], "a system such as aarch64-linux-gnu.2.28"),
+        (["--target", SYSTEM, "--target", "aarch64"], "alone"),
+        (["--target", SYSTEM, "--kernels", "only"], "kernels need no system"),
+    ):
+        environment = {**os.environ, "NEML2_CAPI_COMPILER": str(_interpreter(tmp_path))}
+        done = subprocess.run([*program, *words], capture_output=True, text=True, env=environment)
+        assert done.returncode == 2
+        assert told in " ".join(done.stderr.replace("│", " ").split())
+
+
+def _interpreter(folder: Path) -> Path:
+    """One that says it has neml2 and torch."""
+    made = folder / "python"
+    made.write_text("#!/bin/sh\nexit 0\n")
+    made.chmod(0o755)
+    return made
+
+
+@pytest.mark.native
+@pytest.mark.everything("compiles models, and the library, for aarch64")
+@pytest.mark.parametrize("source", MODELS)
+def test_packages_for_aarch64_give_the_numbers_of_this_machine(
+    source: str, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    model_name, archived = MODELS[source]
+    tag = "manylinux_2_17_aarch64"
+    words = runner(tag)
+    if not os.environ.get("NEML2_CAPI_COMPILER"):
+        pytest.skip("there is no neml2 to compile with")
+    builder = cross_environment()
+    compiler = zig(builder)
+    options = ["--model", model_name, "--target", SYSTEM, "-d", ":", "-q"]
+    options += ["--cxx", f"{compiler} c++ -target {SYSTEM}"]
+    options += ["--kernels", "no", "--output-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(ROOT / source), *options]
+    variables = {**os.environ, **zig_variables(builder, SYSTEM)}
+    subprocess.run(command, check=True, env=variables, timeout=PATIENCE)
+    root = tmp_path / model_name
+    for package in root.rglob("*.pt2"):
+        needs = needs_of(package)
+        assert needs.machine == "aarch64"
+        assert needs.glibcxx == ""  # zig's C++ library lies inside
+        assert tuple(map(int, needs.glibc.split("."))) <= (2, 28)
+
+    model = Model(artifacts[archived])
+    model.options["kernels"] = "off"
+    strain = 4e-3 * np.random.default_rng(3).normal(size=(POINTS, 6))
+    has_state = any(variable.name.endswith("~1") for variable in model.inputs)
+    given = model.state(POINTS).inputs(strain=strain, t=1.0) if has_state else {"strain": strain}
+    outputs, blocks = model.jacobian(given)
+    expected = dict(outputs)
+    for output, columns in blocks.items():
+        expected |= {f"{output},{by}": block for by, block in columns.items()}
+
+    installed, inputs, results = (tmp_path / name for name in ("installed", "inputs", "results"))
+    with zipfile.ZipFile(platform_wheel(tag)) as wheel:
+        wheel.extractall(installed)
+    inputs.mkdir()
+    results.mkdir()
+    index = ""
+    for variable in model.inputs:
+        values = np.broadcast_to(given[variable.name], (POINTS, *variable.base_shape))
+        np.ascontiguousarray(values, np.float64).tofile(inputs / f"{variable.name}.bin")
+        index += " ".join([variable.name, *map(str, variable.base_shape)]) + "\n"
+    (inputs / "index.txt").write_text(index)
+    task: list[str | Path] = [*words, program(tag, installed)]
+    task += [root, tmp_path, "jacobian", str(POINTS), "1"]
+    told = f"write {results} {POINTS}\n"
+    done = subprocess.run(task, input=told, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.split()[::2] == ["ready", "written"], done.stdout + done.stderr
+    for file, values in expected.items():
+        found = np.fromfile(results / f"{file}.bin")
+        whole = np.broadcast_to(values, (POINTS, *values.shape[-2:])) if "," in file else values
+        np.testing.assert_allclose(
+            found, np.ravel(whole), rtol=0, atol=1e-12 * np.abs(values).max()
+        )
