@@ -21,7 +21,9 @@ cp "$WHEEL" "$root/wheel"
 
 python=$root/opt/python/bin/python3.11
 if [[ ! -x $python ]]; then
-  curl -sSfL "${mirror%/}/pool/main/p/python3.11/python3.11_3.11.2.orig.tar.gz" | tar -xzC "$root/opt"
+  curl -sSfL "${mirror%/}/pool/main/p/python3.11/python3.11_3.11.2.orig.tar.gz" -o "$root/opt/python.tar.gz"
+  echo "2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849  $root/opt/python.tar.gz" | sha256sum --check --quiet
+  tar -xzf "$root/opt/python.tar.gz" -C "$root/opt"
   chroot "$root" "${inside[@]}" bash -euc '
     cd /opt/Python-3.11.2
     ./configure --prefix=/opt/python --enable-shared LDFLAGS=-Wl,-rpath,/opt/python/lib >/dev/null
@@ -31,8 +33,9 @@ fi
 
 chroot "$root" "${inside[@]}" bash -euc '
   ldd --version | head -1
-  /opt/python/bin/python3.11 -m venv --clear /opt/venv
+  [[ -x /opt/venv/bin/pip ]] || /opt/python/bin/python3.11 -m venv /opt/venv
   /opt/venv/bin/pip install -q -c /src/constraints.txt "$(ls /wheel/*.whl)[test,demo]"
+  /opt/venv/bin/pip install -q --no-deps --force-reinstall /wheel/*.whl
   cd /
   package=$(/opt/venv/bin/python -c "import neml2_capi, pathlib; print(pathlib.Path(neml2_capi.__file__).parent)")
   gcc -std=c99 -O2 -I"$package/include" /src/examples/c/example.c -L"$package/lib" -Wl,-rpath,"$package/lib" \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
 import re
 import shlex
 import subprocess
@@ -21,12 +22,21 @@ _MODEL = re.compile(r": AOTInductorModelBase\(\s*\d+,\s*\d+,\s*(\d+),")
 #: What Inductor calls code without vectors of a processor.
 _SCALAR = "INVALID_VEC_ISA"
 
-#: Options that clang lacks, and that change no result.
-_OF_GCC = ("-fno-tree-loop-vectorize", "-fexcess-precision=fast")
+#: Options that clang lacks or that need libraries, and that change no result.
+_OF_GCC = ("-fno-tree-loop-vectorize", "-fexcess-precision=fast", "-fopenmp")
 
 #: Constants of a package stand in an object of their own, which is empty.
 _NO_CONSTANTS = """
 unsigned char _binary_constants_bin_start[64], _binary_constants_bin_end[1];
+"""
+
+#: Parallel regions run on the calling thread, as they do in any package here; zig has no OpenMP.
+_OPENMP = """
+#pragma once
+static inline int omp_get_max_threads() { return 1; }
+static inline int omp_get_num_threads() { return 1; }
+static inline int omp_get_thread_num() { return 0; }
+static inline int omp_in_parallel() { return 0; }
 """
 
 
@@ -84,6 +94,22 @@ def torch_headers(python: str) -> Path:
             "the torch of their compilation in NEML2_CAPI_COMPILER"
         )
     return Path(done.stdout.strip()) / "include"
+
+
+def holds_sources(package: Path) -> bool:
+    """Tell whether a package has what rebuild() needs."""
+    try:
+        with zipfile.ZipFile(package) as archive:
+            wrappers = [name for name in archive.namelist() if name.endswith(".wrapper.cpp")]
+            return bool(wrappers) and bool(_COMMAND.search(archive.read(wrappers[0]).decode()))
+    except (zipfile.BadZipFile, OSError, UnicodeDecodeError):
+        return False
+
+
+def this_system() -> str:
+    """The target that packages for this machine have: x86_64-linux-gnu.2.31."""
+    version = platform.libc_ver()[1]
+    return f"{platform.machine()}-linux-gnu" + (f".{version}" if version else "")
 
 
 def rebuild(package: Path, system: System, headers: Path, cxx: str = "") -> None:
@@ -168,6 +194,7 @@ def _code(
 ) -> bytes:
     """The shared object, linked against an empty libtorch_cpu.so."""
     objects = []
+    (scratch / "omp.h").write_text(_OPENMP)
     for number, (name, content) in enumerate(entries.items()):
         if not name.endswith(".cpp"):
             continue
@@ -175,7 +202,7 @@ def _code(
         source.write_bytes(content)
         objects.append(str(scratch / f"{number}.o"))
         flags = _flags(content.decode(), _machine(entries) == system.machine)
-        includes = [f"-I{headers}", f"-I{headers}/torch/csrc/api/include"]
+        includes = [f"-I{scratch}", f"-I{headers}", f"-I{headers}/torch/csrc/api/include"]
         _run([*compiler, *flags, *includes, "-w", "-c", str(source), "-o", objects[-1]], package)
     constants, stub = scratch / "constants.cpp", scratch / "libtorch_cpu.so"
     constants.write_text(f'extern "C" {{{_NO_CONSTANTS}}}\n')
@@ -197,9 +224,6 @@ def _flags(source: str, same_machine: bool) -> Iterator[str]:
             yield f"-D{next(words)}"
         elif word in ("-include", "-o"):
             next(words)
-        elif word == "-fopenmp":
-            if "#pragma omp" in source:
-                yield word
         elif word.startswith("-m"):
             if same_machine:
                 yield word

@@ -20,6 +20,7 @@ from neml2_capi.artifact.files import (
     packages_named,
     packages_of,
 )
+from neml2_capi.artifact.rebuild import holds_sources, this_system
 from neml2_capi.cli.consistency import contradictions
 from neml2_capi.cli.kernel_summary import stand_in
 from neml2_capi.cli.remedy import compile_command
@@ -164,13 +165,18 @@ class _Examiner:
                 self.unsupported &= error.status == lib.NEML2_ERROR_UNSUPPORTED
                 for line in str(error).splitlines():
                     problem = line.removeprefix(f"{name}: ")
-                    yield Finding(name, problem, self._mend_package(line, leaf))
+                    yield Finding(name, problem, self._mend_package(line, leaf, name))
 
-    def _mend_package(self, problem: str, leaf: Path) -> str:
+    def _mend_package(self, problem: str, leaf: Path, package: str) -> str:
         mend = f"Compile again: {self._again()}"
         if _OPERATORS in problem:
             mend = f"Write the model without it, and compile again: {self._again()}"
-        if kernels_file(leaf).is_file():
+        elif holds_sources(leaf / package):
+            mend += (
+                f". Or from its C++ alone: neml2-capi build-packages {self.path} --target "
+                f"{this_system()} --output-dir DIR"
+            )
+        if kernels_file(leaf).is_file() and _OPERATORS not in problem:
             mend += (
                 ". Or build its kernels for this machine, and it runs on them: neml2-capi "
                 f"build-kernels {self.path}"

@@ -212,6 +212,20 @@ def test_doctor_has_kernels_built_where_there_are_none_for_this_machine(
     assert f"neml2-capi build-kernels {root}" in shown
 
 
+def test_doctor_has_packages_built_again_from_their_sources(
+    artifacts: Artifacts, tmp_path: Path
+) -> None:
+    """A package as AOTInductor writes it tells the command that compiled it."""
+    change = asking_for("GLIBCXX_3.4.21")
+    root = travelled(artifacts["elasticity"], tmp_path, ".wrapper.so", change, kernels=False)
+    assert "build-packages" not in told("doctor", root)[1]
+    for package in root.rglob("*.pt2"):
+        edit(package, ".wrapper.cpp", lambda text: text + b"// Compile cmd\n// g++ -O1 model.cpp\n")
+    shown = told("doctor", root)[1]
+    system = f"x86_64-linux-gnu.{platform.libc_ver()[1]}"
+    assert f"neml2-capi build-packages {root} --target {system} --output-dir DIR" in shown
+
+
 def test_doctor_tells_what_packages_ask_for_and_what_there_is(artifacts: Artifacts) -> None:
     root = artifacts["viscoplastic"]
     document = json.loads(told("doctor", "--json", root)[1])
