@@ -87,9 +87,7 @@ def _table(needs: list[Needs], here: Needs) -> RenderableType:
     ]
     if any(need.shim_prefix for need in needs):
         columns.append("prefix of torch's functions")
-        rows = [
-            [*row, need.shim_prefix] for row, need in zip(rows, (*needs, here), strict=True)
-        ]
+        rows = [[*row, need.shim_prefix] for row, need in zip(rows, (*needs, here), strict=True)]
     return table("What packages ask for, and what there is", columns, rows)
 
 

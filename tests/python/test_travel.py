@@ -94,9 +94,7 @@ def results(model: Model, name: str) -> dict[str, Any]:
 def test_a_package_of_a_newer_system_gives_the_same_bits(
     artifacts: Artifacts, name: str, tmp_path: Path
 ) -> None:
-    newer = travelled(
-        artifacts[name], tmp_path, ".wrapper.so", asking_for(*NEWER), kernels=False
-    )
+    newer = travelled(artifacts[name], tmp_path, ".wrapper.so", asking_for(*NEWER), kernels=False)
     here = Model(artifacts[name])
     here.options["kernels"] = "off"
     expected, found = results(here, name), results(Model(newer), name)
