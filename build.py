@@ -13,6 +13,7 @@ python3 build.py matrix            other compilers, Pythons, numpy, torch: table
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py wheel --platform all   for old C libraries, musl and aarch64, by zig
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
+python3 build.py fuzz [READER]     search for bytes that break a reader, by clang's libFuzzer
 python3 build.py generate          renew what is generated from include/neml2_capi.h
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
 python3 build.py site              the documentation for a browser, into build/site
@@ -79,6 +80,13 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
     bench.add_argument("--against", metavar="COMMIT", help="beside an earlier commit instead")
     bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
+    fuzz = commands.add_parser("fuzz", help="search for bytes that break a reader")
+    fuzz.add_argument("readers", nargs="*", metavar="READER", help="archive, elf, ...; else all")
+    fuzz.add_argument("--minutes", type=float, default=1, metavar="N", help="for each reader")
+    fuzz.add_argument("--jobs", type=int, default=1, metavar="N", help="readers at a time")
+    fuzz.add_argument("--fast", action="store_true", help="without sanitizers, for many executions")
+    fuzz.add_argument("--minimise", action="store_true", help="renew the committed corpus then")
+    fuzz.add_argument("--coverage", action="store_true", help="measure what is reached instead")
     commands.add_parser("generate", help="renew what is generated")
     commands.add_parser("docs", help="renew the reference, docs/reference")
     commands.add_parser("site", help="the documentation for a browser, its links checked")

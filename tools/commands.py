@@ -19,6 +19,7 @@ from tools.environments import (
     requirements,
     torch_to_be_had,
 )
+from tools.fuzz import coverage, fuzz
 from tools.matrix import matrix
 from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
@@ -43,6 +44,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
         "site": site,
         "check": lambda: check(arguments.fix),
         "bench": lambda: _bench(arguments),
+        "fuzz": lambda: _fuzz(arguments),
     }
     return commands[arguments.command]()
 
@@ -50,6 +52,13 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     options = arguments.quick, arguments.only, Path(arguments.output).absolute()
     return against(arguments.against, *options) if arguments.against else bench(*options)
+
+
+def _fuzz(arguments: argparse.Namespace) -> int:
+    if arguments.coverage:
+        return coverage()
+    given = arguments.readers, arguments.minutes, arguments.jobs, arguments.fast, arguments.minimise
+    return fuzz(*given)
 
 
 def demo(compile_first: bool, output: Path) -> int:

@@ -76,7 +76,7 @@ def cross_options(builder: Environment) -> dict[str, str]:
     """Return the definitions that make CMake compile with zig."""
     return {
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "zig.cmake"),
-        "NMHIT_SOURCE": str(_nmhit_source(builder)),
+        "NMHIT_SOURCE": str(nmhit_source(builder)),
         "Python_EXECUTABLE": str(builder.python),
     }
 
@@ -140,7 +140,7 @@ def _require_musl_alone(wheel: Path) -> None:
                 )
 
 
-def _nmhit_source(builder: Environment) -> Path:
+def nmhit_source(builder: Environment) -> Path:
     """Return the folder with the sources of nmhit; its static library fits one machine only."""
     query = "import importlib.metadata as m; print(m.version('nmhit'))"
     version = quietly("finding nmhit", [builder.python, "-c", query]).strip()

@@ -46,6 +46,7 @@ def replace_code(package: Path, code: bytes) -> None:
 
 
 @pytest.mark.native
+@pytest.mark.full("starts the command four times")
 def test_doctor_and_inspect_run_no_constructor(artifact: Path, tmp_path: Path) -> None:
     source, torch = tmp_path / "package.c", tmp_path / "libtorch_cpu.so"
     (tmp_path / "torch.c").write_text("int aoti_torch_get_dim(void) { return 0; }\n")
