@@ -39,8 +39,8 @@ LONGEST = {
 }
 DICTIONARIES = {"describe": "metadata"}
 
-# An input that takes more memory, or more time, is a finding. The harnesses themselves end after 5 s
-# of the processor; these are seconds of a clock, on a machine that others may use.
+# An input that takes more memory, or more time, is a finding. The harnesses themselves end after
+# 5 s of the processor; these are seconds of a clock, on a machine that others may use.
 MEGABYTES, SECONDS = 1024, 60
 
 _SANITIZED = (
@@ -67,9 +67,7 @@ class Run:
     date: str
 
 
-def fuzz(
-    readers: Sequence[str], minutes: float, processes: int, fast: bool, minimise: bool
-) -> int:
+def fuzz(readers: Sequence[str], minutes: float, processes: int, fast: bool, minimise: bool) -> int:
     """Search with each reader for some minutes; the exit status says whether all held."""
     unknown = sorted({*readers} - {*LONGEST})
     if unknown:

@@ -42,7 +42,8 @@ void change_field(std::uint8_t* data, std::size_t size, std::minstd_rand& random
     if (segment_at(i) > size || sizeof segment > size - segment_at(i)) return;
     std::memcpy(&segment, data + segment_at(i), sizeof segment);
     if (segment.p_type != PT_DYNAMIC || segment.p_filesz < sizeof(Elf64_Dyn)) continue;
-    const std::uint64_t entry = segment.p_offset + random() % (segment.p_filesz / sizeof(Elf64_Dyn)) * sizeof(Elf64_Dyn);
+    const std::uint64_t entry =
+        segment.p_offset + random() % (segment.p_filesz / sizeof(Elf64_Dyn)) * sizeof(Elf64_Dyn);
     Elf64_Dyn dynamic{};
     if (entry > size || sizeof dynamic > size - entry) return;
     std::memcpy(&dynamic, data + entry, sizeof dynamic);
@@ -68,8 +69,8 @@ void mend(std::uint8_t* data, std::size_t size) {
 #endif
   header.e_phentsize = sizeof(Elf64_Phdr);
   if (header.e_phoff >= size) header.e_phoff = sizeof header;
-  header.e_phnum = static_cast<Elf64_Half>(
-      std::min<std::uint64_t>(header.e_phnum, (size - header.e_phoff) / sizeof(Elf64_Phdr)));
+  header.e_phnum =
+      static_cast<Elf64_Half>(std::min<std::uint64_t>(header.e_phnum, (size - header.e_phoff) / sizeof(Elf64_Phdr)));
   std::memcpy(data, &header, sizeof header);
 }
 

@@ -1,6 +1,5 @@
 // Reader of operators' schemas.
 #include "capi/package/operator_schema.h"
-
 #include "tests/fuzz/fuzz.h"
 
 using namespace neml2_capi;

@@ -24,12 +24,16 @@ LONGEST = 6000
 
 # Lines of a package's source that say something of inputs, outputs and operators.
 _TELLING = re.compile(
-    r"static void check_input_|ConstantHandle \w+ = |_expected_(dtype|device_type) = |if \(.*_(size|stride)\[|"
-    r": AOTInductorModelBase\(|outputs_info_\[|(in|out)_spec_ = |::AOTInductorModel\(|::run_impl\(|int64_t int_array_|"
-    r"= arg\w+_size\[|empty_strided|reinterpret_tensor|std::move\(buf|assert_size_stride|output_handles\[|^}|"
+    r"static void check_input_|ConstantHandle \w+ = |_expected_(dtype|device_type) = |"
+    r"if \(.*_(size|stride)\[|: AOTInductorModelBase\(|outputs_info_\[|(in|out)_spec_ = |"
+    r"::AOTInductorModel\(|::run_impl\(|int64_t int_array_|= arg\w+_size\[|empty_strided|"
+    r"reinterpret_tensor|std::move\(buf|assert_size_stride|output_handles\[|^}|"
     r'^extern "C"  void  |^\s+const \w+\* in_ptr|data_ptr\(\)|proxy_executor_call'
 )
 _NEXT_TOO = re.compile(r": AOTInductorModelBase\(")  # the numbers go on
+
+
+_SCHEMA = "(Tensor(a!) A, int[2]? b=None, *, str c='x, (y', float d=1e-3) -> (Tensor LU, Tensor?)"
 
 
 def packages() -> Iterator[tuple[str, dict[str, bytes]]]:
@@ -103,13 +107,14 @@ def of_packages(seeds: dict[str, dict[str, bytes]]) -> None:
             nodes[name] = "\0".join([compact, "\n".join(lines)]).encode()
         specs = [re.search(rf'{key}_spec_ = R"\((.*)\)";', source) for key in ("in", "out")]
         if all(specs):
-            notes = json.loads(entry(entries, ".wrapper_metadata.json")).get("NEML2_CAPI_EXPORT", "")
+            notes = json.loads(entry(entries, ".wrapper_metadata.json")).get(
+                "NEML2_CAPI_EXPORT", ""
+            )
             parts = [*(spec[1] for spec in specs if spec), notes, "2L*s17 + (s35 - 1L)*3L"]
             counts = source.count("static void check_input_") % 8 + 8
             names[name] = bytes([counts]) + "\0".join(parts).encode()
         for number, target in enumerate(re.findall(r'"target": ?"([^"]+)"', operators)):
-            schema = f"{target}(Tensor(a!) A, int[2]? b=None, *, str c='x, (y', float d=1e-3) -> (Tensor LU, Tensor?)"
-            schemas[f"{name}-{number}"] = schema.encode()
+            schemas[f"{name}-{number}"] = (target + _SCHEMA).encode()
     seeds["source"] = varied(sources, 24)
     seeds["nodes"] = varied(nodes, 12)
     seeds["signatures"] = varied(names, 12, 2000)
@@ -118,7 +123,9 @@ def of_packages(seeds: dict[str, dict[str, bytes]]) -> None:
 
 def of_artifacts(seeds: dict[str, dict[str, bytes]]) -> None:
     """Metadata of every schema, stubs, kernels.json, and small archives."""
-    documents = {path.replace("/", "-"): text for path, text in texts(("metadata.json", "_meta.json"))}
+    documents = {
+        path.replace("/", "-"): text for path, text in texts(("metadata.json", "_meta.json"))
+    }
     compact = {
         name: json.dumps(json.loads(text), separators=(",", ":")).encode()
         for name, text in documents.items()
@@ -132,7 +139,9 @@ def of_artifacts(seeds: dict[str, dict[str, bytes]]) -> None:
         document["kernels"] = document["kernels"][:1]
         kernels[path.parents[2].name] = json.dumps(document, separators=(",", ":")).encode()
     seeds["kernels"] = varied(kernels, 4)
-    package = stored({"x/archive_format": b"pt2", "x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"})
+    package = stored(
+        {"x/archive_format": b"pt2", "x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}
+    )
     seeds["archive"] = {"package": package, "empty": stored({}), "one": stored({"a": b"1" * 20})}
     seeds["describe"] = {}
     for name, content in seeds["metadata"].items():
@@ -143,14 +152,19 @@ def of_artifacts(seeds: dict[str, dict[str, bytes]]) -> None:
 
 # An object as small as one can be that has all that the reader of objects looks at.
 _OBJECT = """
-extern int aoti_torch_get_dim(void), torch_get_dim(void), aoti_record_x(void), Sleef_powd4_u10(void), GOMP_parallel(void);
+extern int aoti_torch_get_dim(void), torch_get_dim(void), aoti_record_x(void);
+extern int Sleef_powd4_u10(void), GOMP_parallel(void);
 extern int aoti_torch_zeros(void) __attribute__((weak));
 extern void *memcpy(void *, const void *, unsigned long);
-__asm__(".type unique_flag, @gnu_unique_object\\n.globl unique_flag\\n.data\\nunique_flag: .long 0\\n.size unique_flag, 4");
+__asm__(".type unique_flag, @gnu_unique_object\\n.globl unique_flag\\n.data\\n"
+        "unique_flag: .long 0\\n.size unique_flag, 4");
 int own_kernel(void) { return 1; }
-void *table[] = {aoti_torch_get_dim, aoti_record_x, Sleef_powd4_u10, GOMP_parallel, aoti_torch_zeros, memcpy, own_kernel};
+void *table[] = {aoti_torch_get_dim, torch_get_dim, aoti_record_x, Sleef_powd4_u10,
+                 GOMP_parallel, aoti_torch_zeros, memcpy, own_kernel};
 """
-_TORCH = "aoti_torch_get_dim torch_get_dim aoti_record_x Sleef_powd4_u10 GOMP_parallel aoti_torch_zeros"
+_TORCH = (
+    "aoti_torch_get_dim torch_get_dim aoti_record_x Sleef_powd4_u10 GOMP_parallel aoti_torch_zeros"
+)
 _LINKS = {
     "gnu": ["-Wl,--hash-style=gnu"],
     "sysv": ["-Wl,--hash-style=sysv"],
@@ -168,7 +182,9 @@ def objects() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "object.c").write_text(_OBJECT)
-        (folder / "torch.c").write_text("".join(f"int {f}(void) {{ return 0; }}\n" for f in _TORCH.split()))
+        (folder / "torch.c").write_text(
+            "".join(f"int {f}(void) {{ return 0; }}\n" for f in _TORCH.split())
+        )
         (folder / "VERSIONS").write_text("OURS_1 { global: own_kernel; };\n")
         base = ["cc", "-shared", "-fPIC", "-O1", "-nostdlib", "-Wl,--build-id=none"]
         subprocess.run([*base, "-o", "libtorch_cpu.so", "torch.c"], cwd=folder, check=True)

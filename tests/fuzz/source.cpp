@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::sort(sorted.begin(), sorted.end());
         fuzz::require(std::ssize(sorted) == input.least.size(), "the order has every axis");
         for (std::int64_t axis = 0; axis < std::ssize(sorted); ++axis)
-          fuzz::require(sorted[static_cast<std::size_t>(axis)] == axis && input.least[axis] <= input.greatest[axis], "bounds are possible");
+          fuzz::require(sorted[static_cast<std::size_t>(axis)] == axis && input.least[axis] <= input.greatest[axis],
+                        "bounds are possible");
       }
       const auto require_axis = [&](const aoti::Axis& axis) {
         fuzz::require(axis.input >= 0 && axis.input < std::ssize(signature.inputs) && axis.axis >= 0 &&

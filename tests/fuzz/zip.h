@@ -106,9 +106,8 @@ std::size_t mutate_zip(std::uint8_t* data, std::size_t size, std::size_t capacit
 }
 
 inline std::size_t mutate_zip(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned seed) {
-  return mutate_zip(data, size, capacity, seed, [](ZipEntry& entry, std::size_t room, unsigned) {
-    entry.content = mutated(entry.content, room);
-  });
+  return mutate_zip(data, size, capacity, seed,
+                    [](ZipEntry& entry, std::size_t room, unsigned) { entry.content = mutated(entry.content, room); });
 }
 
 }  // namespace neml2_capi::fuzz
