@@ -98,7 +98,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   if (size < sizeof(Elf64_Ehdr) || random() % 3 == 0) {
     size = LLVMFuzzerMutate(data, size, capacity);
   } else {
-    for (unsigned changes = 1 + random() % 3; changes > 0; --changes) change_field(data, size, random);
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) change_field(data, size, random);
   }
   if (random() % 8) mend(data, size);
   return size;

@@ -1,5 +1,5 @@
-"""The tests in C and C++ once more, with AddressSanitizer and UndefinedBehaviorSanitizer; and what
-threads do with ThreadSanitizer."""
+"""The tests in C and C++ once more, with AddressSanitizer and UndefinedBehaviorSanitizer, and what
+fuzzing has reached; and what threads do with ThreadSanitizer."""
 
 from __future__ import annotations
 
