@@ -174,15 +174,15 @@ void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view pro
 std::vector<std::uint64_t> read_versions(const File& file, const DynamicSection& dynamic, Strings& strings,
                                          Object& object) {
   std::vector<std::uint64_t> entries;
-  elf::each_needed_version(
-      file, dynamic, [&](const Elf64_Verneed& library, const Elf64_Vernaux& version, std::uint64_t address) {
-        const std::string_view name = strings.get(library.vn_file);
-        if (name == torch_library) cannot_edit("it asks for symbol versions of libtorch_cpu.so");
-        strings.use(library.vn_file);
-        strings.use(version.vna_name);
-        object.versions.add(version.vna_other & 0x7fff, name, strings.get(version.vna_name));
-        entries.push_back(file.offset_of(address, sizeof version));
-      });
+  elf::each_needed_version(file, dynamic,
+                           [&](const Elf64_Verneed& library, const Elf64_Vernaux& version, std::uint64_t address) {
+                             const std::string_view name = strings.get(library.vn_file);
+                             if (name == torch_library) cannot_edit("it asks for symbol versions of libtorch_cpu.so");
+                             strings.use(library.vn_file);
+                             strings.use(version.vna_name);
+                             object.versions.add(version.vna_other & 0x7fff, name, strings.get(version.vna_name));
+                             entries.push_back(file.offset_of(address, sizeof version));
+                           });
   // Names of versions that the object defines share the string table.
   elf::each_defined_version(file, dynamic, [&](const Elf64_Verdef&, std::uint64_t name) { strings.use(name); });
   return entries;

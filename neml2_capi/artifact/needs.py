@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import re
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from neml2_capi._ffi.library import ffi
+from neml2_capi._ffi.packages import entry_of
 from neml2_capi.artifact.files import read_package
 from neml2_capi.artifact.shared_object import newest, read_object
 from neml2_capi.artifact.targets import level_here
@@ -41,7 +41,7 @@ class Needs:
 def needs_of(path: Path) -> Needs:
     """What a package asks for. A damaged one says nothing."""
     about = read_package(path)
-    code = read_object(_code(path))
+    code = read_object(entry_of(path, ".wrapper.so") or b"")
     prefixes = (match[1] for match in map(_SHIM.fullmatch, code.undefined) if match)
     return Needs(
         path.name,
@@ -65,17 +65,6 @@ def this_machine(libraries: list[str]) -> Needs:
         _cxx_library(),
         [library for library in libraries if _opens(library)],
     )
-
-
-def _code(path: Path) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".wrapper.so"):
-                    return archive.read(name)
-    except (zipfile.BadZipFile, OSError):
-        pass
-    return b""
 
 
 def _c_library() -> str | None:

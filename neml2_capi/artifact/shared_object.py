@@ -6,11 +6,14 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 #: By the number in the header.
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 
-_SYMBOLS, _NEEDS = 11, 0x6FFFFFFE
+_SYMBOLS, _DYNAMIC, _NEEDS = 11, 6, 0x6FFFFFFE
+# As the library's limits of names and versions.
+_LONGEST, _MOST = 1 << 16, 4096
 _VERSION = re.compile(r"([A-Z]+)_(\d+(?:\.\d+)*)")
 
 
@@ -55,31 +58,41 @@ def _read(content: bytes) -> SharedObject:
 
     def text(strings: int, name: int) -> str:
         begin = sections[strings][4] + name
-        return content[begin : content.index(0, begin)].decode()
+        return content[begin : content.index(0, begin, begin + _LONGEST)].decode()
 
     undefined: list[str] = []
     libraries: list[str] = []
     versions: list[str] = []
-    for _, kind, _, _, offset, length, link, entries, *_ in sections:
-        if kind == _SYMBOLS:
-            for at in range(offset + 24, offset + length, 24):
-                name, _, _, section = struct.unpack_from("<IBBH", content, at)
-                if section == 0:
-                    undefined.append(text(link, name))
-        elif kind == 6:  # the dynamic section
-            for at in range(offset, offset + length, 16):
-                tag, value = struct.unpack_from("<qQ", content, at)
-                if tag == 1:
-                    libraries.append(text(link, value))
-        elif kind == _NEEDS:
-            at = offset
-            for _ in range(entries):
-                _, wanted, _, first, following = struct.unpack_from("<HHIII", content, at)
-                place = at + first
-                for _ in range(wanted):
-                    _, _, _, name, then = struct.unpack_from("<IHHII", content, place)
-                    versions.append(text(link, name))
-                    place += then
-                at += following
+    # One of each kind is read: tables that overlap could be as many as the file has bytes.
+    tables = {section[1]: section for section in reversed(sections)}
+    if found := tables.get(_SYMBOLS):
+        for at in range(found[4] + 24, found[4] + found[5], 24):
+            name, _, _, section = struct.unpack_from("<IBBH", content, at)
+            if section == 0:
+                undefined.append(text(found[6], name))
+    if found := tables.get(_DYNAMIC):
+        for at in range(found[4], found[4] + found[5], 16):
+            tag, value = struct.unpack_from("<qQ", content, at)
+            if tag == 1 and len(libraries) < _MOST:
+                libraries.append(text(found[6], value))
+    if found := tables.get(_NEEDS):
+        for name in islice(_needed(content, found[4]), _MOST):
+            versions.append(text(found[6], name))
     known = _MACHINES.get(machine, f"ELF machine {machine}")
     return SharedObject(known, libraries, newest(iter(versions)), undefined)
+
+
+def _needed(content: bytes, at: int) -> Iterator[int]:
+    """Where the names of versions stand, as the dynamic loader walks them."""
+    for _ in range(_MOST):
+        _, _, _, first, following = struct.unpack_from("<HHIII", content, at)
+        place = at + first
+        for _ in range(_MOST):
+            _, _, _, name, then = struct.unpack_from("<IHHII", content, place)
+            yield name
+            if then == 0:
+                break
+            place += then
+        if following == 0:
+            break
+        at += following

@@ -26,7 +26,7 @@ _INTERPRETER = "NEML2_CAPI_COMPILER"
 _SCALAR = "x86-64-v2"
 
 
-class Target(click.ParamType):
+class Target(click.ParamType):  # type: ignore[type-arg]
     """A processor by its name, or a machine with the age of its C library."""
 
     name = "NAME"

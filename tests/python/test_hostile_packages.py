@@ -52,7 +52,7 @@ def test_doctor_tells_what_is_wrong_with_hostile_files(tmp_path: Path) -> None:
 
     root = Path(shutil.copytree(PREBUILT / "elasticity", tmp_path / "elasticity"))
     (root / "metadata.json").write_bytes(b"[" * 1000000)
-    assert any("nested" in finding.problem for finding in examine(root))
+    assert any("nested" in finding.problem for finding in examine(root).findings)
 
 
 def test_doctor_and_inspect_read_hostile_kernels(tmp_path: Path) -> None:
@@ -74,5 +74,7 @@ def test_doctor_and_inspect_read_hostile_kernels(tmp_path: Path) -> None:
     ]
     for document in hostile:
         file.write_text(document)
-        assert any("kernels.json" in finding.problem for finding in examine(root)), document[:60]
+        assert any("kernels.json" in finding.problem for finding in examine(root).findings), (
+            document[:60]
+        )
         assert summary(root, None)["inputs"]

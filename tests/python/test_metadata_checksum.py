@@ -66,7 +66,7 @@ def test_doctor_tells_changed_metadata(artifact: Path) -> None:
     from neml2_capi.cli.findings import examine
 
     def told() -> bool:
-        return any(CHANGED in finding.problem for finding in examine(artifact))
+        return any(CHANGED in finding.problem for finding in examine(artifact).findings)
 
     assert not told()
     edit(artifact, harden)
