@@ -1,4 +1,4 @@
-"""Tables of docs/compatibility.md: what the tests say with each compiler, Python, numpy and torch."""
+"""Tables of docs/compatibility.md: the tests with each compiler, Python, numpy and libtorch."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _cell(found: Sequence[Outcome]) -> str:
 
 
 def pythons() -> Iterable[list[str]]:
-    """A row for each CPython with the published wheel, and one for the oldest of all with OLDEST."""
+    """A row for each CPython with the published wheel, and one for the oldest with OLDEST."""
     yield ["CPython", "numpy", "passed", "left out", "failed"]
     yield ["---"] * 5
     found = sorted([*testing._other_interpreters(), sys.executable], key=_version)
@@ -119,7 +119,9 @@ def torch() -> Iterable[list[str]]:
         settings = {**variables, **({"NEML2_CAPI_LIBTORCH": str(place)} if place else {})}
         same = "on_both or as_in_torch or whole_numbers or outlive"
         chosen = ["tests/python/test_libtorch.py", "-k", same]
-        version = quietly("asking for the version", [environment.python, "-c", query], settings).split()[1]
+        version = quietly(
+            "asking for the version", [environment.python, "-c", query], settings
+        ).split()[1]
         yield [version, *_counted(outcomes(environment, settings, "full", chosen))]
 
 

@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 from native import CC, INCLUDE, LINK, PREBUILT, ROOT, TESTS, bits, c_program, command, run
 from patience import PATIENCE
+from programs import ctest
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
-from tools.native import LIBRARY, configured
+from tools.environments import checkout
+from tools.native import configured
 from tools.platforms import cross_environment, zig, zig_variables
 from tools.process import CACHE
 
@@ -57,11 +59,11 @@ def found(pattern: str) -> list[tuple[int, str]]:
     return sorted((int(match["version"]), match[0]) for match in matches if match)
 
 
-def by_tier(compilers: Sequence[Compiler]) -> Iterable[Any]:
-    """Parameters: the oldest and the newest for the full tier, those between for everything."""
+def by_tier(compilers: Sequence[Compiler], *places: int) -> Iterable[Any]:
+    """Parameters: those at the places for the full tier, the others for everything."""
+    chosen = [compilers[place] for place in places if compilers]
     for compiler in compilers:
-        between = compiler not in (compilers[0], compilers[-1])
-        tier = pytest.mark.everything if between else pytest.mark.full
+        tier = pytest.mark.full if compiler in chosen else pytest.mark.everything
         yield pytest.param(compiler, id=compiler.name, marks=tier("other compilers"))
 
 
@@ -102,33 +104,49 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return Compiler("zig", (program, "cc", link), (program, "c++", link))
 
 
-C_FAMILY = pytest.mark.parametrize(
-    "compiler", [*by_tier(GCC), *by_tier(CLANG), ZIG], indirect=True
-)
-FORTRAN = pytest.mark.parametrize(
-    "compiler", [*by_tier(GFORTRAN), *by_tier(FLANG)], indirect=True
-)
+def require(standard: str, *words: str | Path) -> None:
+    """Skip the test where the compiler does not know the standard."""
+    known = [*words, f"-std={standard}", "-fsyntax-only", "/dev/null"]
+    if subprocess.run(known, capture_output=True).returncode:
+        pytest.skip(f"it does not know {standard}")
+
+
+def with_each(
+    *families: Sequence[Compiler], places: Sequence[int], more: Sequence[Any] = ()
+) -> pytest.MarkDecorator:
+    """Mark a test to run with each compiler."""
+    found = [parameter for family in families for parameter in by_tier(family, *places)]
+    return pytest.mark.parametrize("compiler", [*found, *more], indirect=True)
+
+
+OLDEST, NEWEST = 0, -1
+C_FAMILY = with_each(GCC, CLANG, places=(OLDEST, NEWEST), more=[ZIG])
+C_FAMILY_LONG = with_each(GCC, CLANG, places=(NEWEST,), more=[ZIG])
+FORTRAN = with_each(GFORTRAN, FLANG, places=(OLDEST, NEWEST))
 
 
 @C_FAMILY
 @pytest.mark.parametrize("standard", ["c99", "c11", "c17", "c2x", "c++17", "c++20", "c++2b"])
 def test_the_c_header(compiler: Compiler, standard: str, tmp_path: Path) -> None:
     words, language = (compiler.cxx, "c++") if "++" in standard else (compiler.c, "c")
-    source = ("-x", language, TESTS / "abi" / "header.c", "-x", "none")
-    command(*words, f"-std={standard}", *STRICT, *source, "-o", tmp_path / "program", *LINK)
+    require(standard, *words, "-x", language)
+    source = tmp_path / ("header.cpp" if language == "c++" else "header.c")
+    source.write_bytes((TESTS / "abi" / "header.c").read_bytes())
+    command(*words, f"-std={standard}", *STRICT, source, "-o", tmp_path / "program", *LINK)
     run(tmp_path / "program")
 
 
 @C_FAMILY
 @pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
 def test_the_face_in_cpp(compiler: Compiler, standard: str, tmp_path: Path) -> None:
+    require(standard, *compiler.cxx, "-x", "c++")
     build = (*compiler.cxx, f"-std={standard}", *STRICT, TESTS / "abi" / "header.cpp")
     command(*build, "-DSECOND_FILE", "-c", "-o", tmp_path / "second.o")
     command(*build, tmp_path / "second.o", "-o", tmp_path / "program", *LINK)
     run(tmp_path / "program")
 
 
-@C_FAMILY
+@C_FAMILY_LONG
 def test_no_type_of_cpp_is_shared_with_the_library(compiler: Compiler, tmp_path: Path) -> None:
     """The tests of the face, which use all of it, with containers of another layout; zig's are of
     another library besides."""
@@ -184,12 +202,13 @@ def test_the_scenarios_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
         run(tmp_path / source.stem)
 
 
-@pytest.mark.everything("the library, built by other compilers")
-@pytest.mark.parametrize(
-    "compiler", [c for f in (GCC, CLANG) for c in dict.fromkeys([*f[:1], *f[-1:]])], ids=lambda c: c.name
-)
-def test_the_library_itself(compiler: Compiler) -> None:
-    """A warning is an error; its own tests pass."""
-    choice = [f"-DCMAKE_{k}_COMPILER={v[0]}" for k, v in (("C", compiler.c), ("CXX", compiler.cxx))]
-    build = configured("quick", *choice, folder=CACHE / "cmake" / f"{compiler.name}-{ROOT.name}")
-    build.make(*LIBRARY, title=f"building the library by {compiler.name}", expected=200)
+@pytest.mark.everything("the library, compiled by others")
+@with_each(GCC[:1], GCC[1:][-1:], CLANG[:1], CLANG[1:][-1:], places=())
+def test_the_library_by(compiler: Compiler) -> None:
+    """Without a warning; and its programs in C and C++ pass."""
+    words = zip(("C", "CXX"), (compiler.c, compiler.cxx), strict=True)
+    choice = [f"-DCMAKE_{language}_COMPILER={name}" for language, (name,) in words]
+    place = CACHE / "cmake" / f"{compiler.name}-{checkout()}"
+    build = configured("quick", *choice, folder=place)
+    build.make(title=f"building the library by {compiler.name}", expected=300)
+    ctest("--output-on-failure", "-R", "^(c|cpp|cpp_face|scenario_c|scenario_cpp)_", of=place)

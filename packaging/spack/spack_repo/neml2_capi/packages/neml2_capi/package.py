@@ -1,6 +1,5 @@
-from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
-
 from spack.package import *
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 
 
 class Neml2Capi(CMakePackage):

@@ -1,6 +1,5 @@
-from spack_repo.builtin.build_systems.python import PythonPackage
-
 from spack.package import *
+from spack_repo.builtin.build_systems.python import PythonPackage
 
 
 class PyNeml2Capi(PythonPackage):
