@@ -36,4 +36,4 @@ neml2-capi ($version) unstable; urgency=medium
 END
 cd "$tree"
 dpkg-buildpackage --no-sign --build=binary "$@"
-lintian --no-tag-display-limit "$out"/*.changes
+lintian --tag-display-limit 0 "$out"/*.changes
