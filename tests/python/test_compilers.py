@@ -148,8 +148,10 @@ def test_the_face_in_cpp(compiler: Compiler, standard: str, tmp_path: Path) -> N
 
 @C_FAMILY_LONG
 def test_no_type_of_cpp_is_shared_with_the_library(compiler: Compiler, tmp_path: Path) -> None:
-    """The tests of the face, which call nearly all of it, with containers of another layout; zig's are of
-    another library besides."""
+    """The tests of the face, with containers of another layout; zig's are of another library.
+
+    They call nearly all of it.
+    """
     used: set[str] = set()
     for source in sorted((TESTS / "cpp_face").glob("test_*.cpp")):
         program = tmp_path / source.stem
