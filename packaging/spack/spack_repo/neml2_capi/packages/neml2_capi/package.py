@@ -6,12 +6,12 @@ class Neml2Capi(CMakePackage):
     """Runs the compiled material models of NEML2 from C, C++ and Fortran, without libtorch."""
 
     homepage = "https://pypi.org/project/neml2_capi/"
-    url = "https://pypi.io/packages/source/n/neml2_capi/neml2_capi-0.2.0.tar.gz"
+    url = "https://pypi.io/packages/source/n/neml2_capi/neml2_capi-1.0.0rc1.tar.gz"
 
     license("MIT", checked_by="neml2_capi")
 
     # Zeros until the release is published: `spack checksum neml2-capi` tells the true one.
-    version("0.2.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
+    version("1.0.0rc1", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
     generator("ninja")
 

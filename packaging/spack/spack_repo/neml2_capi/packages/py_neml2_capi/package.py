@@ -6,12 +6,12 @@ class PyNeml2Capi(PythonPackage):
     """Runs the compiled material models of NEML2 from Python, without torch."""
 
     homepage = "https://pypi.org/project/neml2_capi/"
-    pypi = "neml2_capi/neml2_capi-0.2.0.tar.gz"
+    pypi = "neml2_capi/neml2_capi-1.0.0rc1.tar.gz"
 
     license("MIT", checked_by="neml2_capi")
 
     # Zeros until the release is published: `spack checksum py-neml2-capi` tells the true one.
-    version("0.2.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
+    version("1.0.0rc1", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
     variant("cli", default=True, description="What the command neml2-capi needs")
 
