@@ -2,67 +2,103 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "capi/abi/guard.h"
 #include "capi/base/log.h"
+#include "capi/base/thread_end.h"
 
 namespace neml2_capi::abi {
 namespace {
 
-struct LastError {
-  std::int32_t status = NEML2_OK;
-  std::int32_t cause = NEML2_CAUSE_NONE;
+struct Words {
   std::string message;
   std::string subject;
   std::vector<Error> parts;  // where there are several
-  std::int64_t count = 0;
 };
 
-LastError& last_error() {
-  thread_local LastError error;
-  return error;
+// Last error of a thread. What takes memory stands elsewhere, so that a lack of it can be told.
+struct LastError {
+  std::int32_t status = NEML2_OK;
+  std::int32_t cause = NEML2_CAUSE_NONE;
+  std::int64_t count = 0;
+  const char* brief = nullptr;  // the message, in place of the words for which there was no memory
+  Words* words = nullptr;       // null before the first
+  thread_end::Record at_end{};
+
+  bool is_worded() const { return words && !brief; }
+  std::string_view message() const { return brief ? brief : words ? std::string_view(words->message) : ""; }
+  std::string_view subject() const { return is_worded() ? std::string_view(words->subject) : ""; }
+  const std::vector<Error>* parts() const { return is_worded() && !words->parts.empty() ? &words->parts : nullptr; }
+};
+
+constinit thread_local LastError last{};
+
+void forget_words() noexcept { delete std::exchange(last.words, nullptr); }
+
+// Keeps the words of an error until the next one, or the end of the thread. Throws std::bad_alloc.
+void keep(Words words) {
+  last.at_end.run = forget_words;
+  thread_end::call(last.at_end);
+  if (!last.words) last.words = new Words;
+  *last.words = std::move(words);
 }
 
-std::int32_t record(std::int32_t status, std::int32_t cause, const char* message, const char* subject,
+// Records an error without words of its own. Results that were written keep their status.
+std::int32_t record_briefly(std::int32_t status, std::int32_t cause) noexcept {
+  const bool is_written = status > NEML2_OK;
+  last.status = is_written ? status : NEML2_ERROR_MEMORY;
+  last.cause = is_written ? cause : NEML2_CAUSE_NONE;
+  last.brief = is_written
+                   ? "Some points failed; there was no memory to say more. Bind the report's NEML2_REPORT_STATUS."
+                   : out_of_memory;
+  ++last.count;
+  return last.status;
+}
+
+std::int32_t record(std::int32_t status, std::int32_t cause, const char* message, std::string_view subject,
                     const std::vector<Error>& parts = {}) noexcept {
   try {
-    LastError& last = last_error();
-    last.status = status;
-    last.cause = cause;
-    ++last.count;
-    last.parts.clear();
-    last.message = message;
-    last.subject = subject;
-    last.parts = parts;
+    keep({message, std::string(subject), parts});
   } catch (...) {
-    // Out of memory for the message: the status still tells.
+    return record_briefly(status, cause);
   }
+  last.status = status;
+  last.cause = cause;
+  last.brief = nullptr;
+  ++last.count;
   return status;
 }
 
-std::int64_t count_of(const LastError& last) {
-  return last.status == NEML2_OK ? 0 : std::max<std::int64_t>(std::ssize(last.parts), 1);
+std::int64_t count_of_errors() {
+  if (last.status == NEML2_OK) return 0;
+  return last.parts() ? std::ssize(*last.parts()) : 1;
 }
 
 }  // namespace
 
 std::int32_t record_exception() noexcept try { throw; } catch (const AggregateError& error) {
-  return record(error.status(), error.cause(), error.what(), error.subject().c_str(), error.errors());
+  return record(error.status(), error.cause(), error.what(), error.subject(), error.errors());
+} catch (const Error& error) {
+  return record(error.status(), error.cause(), error.what(), error.subject());
+} catch (const std::bad_alloc&) {
+  return record_briefly(NEML2_ERROR_MEMORY, NEML2_CAUSE_NONE);
 } catch (...) {
   try {
     const Error error = current_error();
-    return record(error.status(), error.cause(), error.what(), error.subject().c_str());
+    return record(error.status(), error.cause(), error.what(), error.subject());
   } catch (...) {
-    return record(NEML2_ERROR_MEMORY, NEML2_CAUSE_NONE, "Out of memory.", "");
+    return record_briefly(NEML2_ERROR_MEMORY, NEML2_CAUSE_NONE);
   }
 }
 
-std::int64_t errors_recorded() { return last_error().count; }
+std::int64_t errors_recorded() { return last.count; }
 
-const std::string& last_message() { return last_error().message; }
+std::string_view last_message() { return last.message(); }
 
-std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
+std::int32_t copy_text(std::string_view text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
   if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;
   if (!buffer || capacity <= 0) return NEML2_OK;
   const std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
@@ -86,34 +122,32 @@ int32_t neml2_abi_version(void) { return NEML2_ABI_VERSION; }
 
 const char* neml2_version(void) { return NEML2_CAPI_VERSION; }
 
-int32_t neml2_error_status(void) { return last_error().status; }
+int32_t neml2_error_status(void) { return last.status; }
 
-int32_t neml2_error_cause(void) { return last_error().cause; }
+int32_t neml2_error_cause(void) { return last.cause; }
 
 int32_t neml2_error_message(char* buffer, int64_t capacity, int64_t* needed) {
-  return copy_text(last_error().message, buffer, capacity, needed);
+  return copy_text(last.message(), buffer, capacity, needed);
 }
 
 int32_t neml2_error_subject(char* buffer, int64_t capacity, int64_t* needed) {
-  return copy_text(last_error().subject, buffer, capacity, needed);
+  return copy_text(last.subject(), buffer, capacity, needed);
 }
 
 int32_t neml2_error_count(int64_t* out) {
-  return guarded([&] { required(out, "out") = count_of(last_error()); });
+  return guarded([&] { required(out, "out") = count_of_errors(); });
 }
 
 int32_t neml2_error_get(int32_t* status, int32_t* cause, char* buffer, int64_t capacity, int64_t* needed,
                         int64_t index) {
   return guarded([&] {
-    const LastError& last = last_error();
-    if (index < 0 || index >= count_of(last))
+    if (index < 0 || index >= count_of_errors())
       throw Error(NEML2_ERROR_ARGUMENT, "index",
-                  join("The last failed call met ", count_of(last), " errors; there is none at ", index, "."));
-    const Error error = last.parts.empty() ? Error(last.status, last.subject, last.message, last.cause)
-                                           : last.parts[static_cast<std::size_t>(index)];
-    if (status) *status = error.status();
-    if (cause) *cause = error.cause();
-    return copy_text(error.what(), buffer, capacity, needed);
+                  join("The last failed call met ", count_of_errors(), " errors; there is none at ", index, "."));
+    const Error* part = last.parts() ? &(*last.parts())[static_cast<std::size_t>(index)] : nullptr;
+    if (status) *status = part ? part->status() : last.status;
+    if (cause) *cause = part ? part->cause() : last.cause;
+    return copy_text(part ? part->what() : last.message(), buffer, capacity, needed);
   });
 }
 

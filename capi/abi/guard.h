@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -21,10 +22,10 @@ std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const s
 
 // Return the number of errors that this thread has recorded, and the message of the last one.
 std::int64_t errors_recorded();
-const std::string& last_message();
+std::string_view last_message();
 
 // Copies a text as neml2_error_message() does.
-std::int32_t copy_text(const std::string& text, char* buffer, std::int64_t capacity, std::int64_t* needed);
+std::int32_t copy_text(std::string_view text, char* buffer, std::int64_t capacity, std::int64_t* needed);
 
 // Runs `body` in the default floating-point environment. Returns its status, or NEML2_OK after a body without one.
 template <class Body>

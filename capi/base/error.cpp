@@ -34,7 +34,7 @@ Error current_error() {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return {NEML2_ERROR_MEMORY, "", "Out of memory. Evaluate fewer points at once."};
+    return {NEML2_ERROR_MEMORY, "", out_of_memory};
   } catch (const std::length_error& error) {
     return {NEML2_ERROR_SHAPE, "", error.what()};
   } catch (const std::exception& error) {

@@ -43,13 +43,19 @@ class AggregateError : public Error {
   std::vector<Error> errors_;
 };
 
-// Returns the exception in flight as an Error.
+// Message of NEML2_ERROR_MEMORY, which needs none itself.
+inline constexpr char out_of_memory[] =
+    "Out of memory. Evaluate fewer points at once, or leave the process more memory.";
+
+// Returns the exception in flight as an Error. Throws std::bad_alloc where memory lacks for that.
 Error current_error();
 
-// Returns a message of several pieces: join("expected ", n, " inputs").
+// Returns a message of several pieces: join("expected ", n, " inputs"). A stream would keep a std::bad_alloc to itself,
+// and lose the rest of the message.
 template <class... Pieces>
 std::string join(const Pieces&... pieces) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);
   (out << ... << pieces);
   return out.str();
 }

@@ -114,15 +114,11 @@ class Queue {
   // Reads entries such as newton=info, separated by commas, at the first use. `all` stands for channels not named.
   void read_environment() {
     if (read_) return;
-    read_ = true;
-    for (std::size_t channel = 0; channel < num_channels; ++channel)
-      store(static_cast<Channel>(channel), Level::warning);
     const char* text = std::getenv(environment);
-    if (!text) return;
     std::string misunderstood;
     std::array<std::optional<Level>, num_channels> said;
     std::optional<Level> of_all;
-    for (std::string_view rest = text; !rest.empty();) {
+    for (std::string_view rest = text ? text : ""; !rest.empty();) {
       const std::string_view entry = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
       const std::size_t equals = entry.find('=');
@@ -136,13 +132,14 @@ class Queue {
       else if (!tidy(entry).empty())
         misunderstood += join(misunderstood.empty() ? "'" : ", '", entry, "'");
     }
-    for (std::size_t channel = 0; channel < num_channels; ++channel)
-      store(static_cast<Channel>(channel), said[channel].value_or(of_all.value_or(Level::warning)));
     if (!misunderstood.empty())
       add({Level::warning, Channel::model,
            join("The environment variable ", environment, " holds ", misunderstood,
                 ", which is left out. Expected channel=level, with commas between several; the channels are all, "
                 "newton, linear, substep, model, tensor, driver, and the levels silent, warning, info, debug.")});
+    for (std::size_t channel = 0; channel < num_channels; ++channel)
+      store(static_cast<Channel>(channel), said[channel].value_or(of_all.value_or(Level::warning)));
+    read_ = true;  // last, so that the next use tries again where memory lacks
   }
 
   std::mutex mutex_;  // guards what follows

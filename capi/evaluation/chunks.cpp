@@ -58,16 +58,16 @@ Tally Chunks::run(int threads, Workspace& workspace) {
 }
 
 void Chunks::work() {
-  Tally tally;
   try {
+    Tally tally;
     const Borrowed workspace(plan_.routes());
     while (take(*workspace, tally)) {
     }
-  } catch (...) {  // no memory for a workspace
+    const std::lock_guard lock(mutex_);
+    tally_.add(tally);
+  } catch (...) {  // no memory for a workspace, or for what became of the points
     note_failure(bindings_.points);
   }
-  const std::lock_guard lock(mutex_);
-  tally_.add(tally);
 }
 
 // Evaluates the next chunk; false where there is none.

@@ -56,7 +56,8 @@ Borrowed::Borrowed(const Routes& routes) : routes_(routes) {
   const std::lock_guard lock(routes_.mutex_);
   if (routes_.waiting_.empty()) {
     workspace_ = std::make_unique<Workspace>();
-    routes_.waiting_.reserve(++routes_.num_workspaces_);  // so that it can always be given back
+    routes_.waiting_.reserve(routes_.num_workspaces_ + 1);  // so that it can always be given back
+    ++routes_.num_workspaces_;
     return;
   }
   workspace_ = std::move(routes_.waiting_.back());

@@ -19,15 +19,24 @@ Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std
 
 const std::string& Engine::reason(Asked asked) const {
   if (!reason_.empty()) return reason_;
-  Pool& pool = pools_[asked.index()];
-  std::call_once(pool.once, [&] {
-    try {
-      pool.waiting.push_back(make_workspace(*folder_, metadata_, boundary_, asked));
-    } catch (const Error& error) {
-      pool.reason = error.what();
-    }
-  });
+  const Pool& pool = pools_[asked.index()];
+  if (!pool.tried.load(std::memory_order_acquire)) try_out(asked);
   return pool.reason;
+}
+
+// std::call_once will not do: an exception through the C library takes memory.
+void Engine::try_out(Asked asked) const {
+  const std::lock_guard alone(trying_);
+  Pool& pool = pools_[asked.index()];
+  if (pool.tried.load(std::memory_order_relaxed)) return;
+  try {
+    std::unique_ptr<Workspace> made = make_workspace(*folder_, metadata_, boundary_, asked);
+    pool.waiting.reserve(pool.made);
+    give_back(std::move(made), asked);
+  } catch (const Error& error) {
+    pool.reason = error.what();
+  }
+  pool.tried.store(true, std::memory_order_release);
 }
 
 std::unique_ptr<Workspace> Engine::take(Asked asked) const {
@@ -39,9 +48,20 @@ std::unique_ptr<Workspace> Engine::take(Asked asked) const {
       pool.waiting.pop_back();
       return found;
     }
-    pool.waiting.reserve(++pool.made);  // so that it can always be given back
+    pool.waiting.reserve(pool.made + 1);  // so that it can always be given back
+    ++pool.made;
   }
-  return make_workspace(*folder_, metadata_, boundary_, asked);
+  try {
+    return make_workspace(*folder_, metadata_, boundary_, asked);
+  } catch (...) {
+    forget(asked);
+    throw;
+  }
+}
+
+void Engine::forget(Asked asked) const noexcept {
+  const std::lock_guard lock(mutex_);
+  --pools_[asked.index()].made;
 }
 
 void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const {
@@ -51,7 +71,12 @@ void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const 
 
 void Engine::run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const {
   std::unique_ptr<Workspace> workspace = take(asked);
-  workspace->run(request, begin, end, counts);
+  try {
+    workspace->run(request, begin, end, counts);
+  } catch (...) {
+    forget(asked);
+    throw;
+  }
   give_back(std::move(workspace), asked);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,8 +14,8 @@ namespace neml2_capi::kernels {
 
 class Engine {
  public:
-  // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws nothing: where there
-  // are none, or they do not fit, reason() says so. The metadata must outlive it.
+  // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws std::bad_alloc alone:
+  // where there are none, or they do not fit, reason() says so. The metadata must outlive it.
   Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder);
 
   // Are there kernels at all?
@@ -30,20 +31,24 @@ class Engine {
  private:
   // Workspaces of one kind that wait for a thread.
   struct Pool {
-    std::once_flag once;
+    std::atomic<bool> tried = false;  // `reason` is known
     std::string reason;
     std::vector<std::unique_ptr<Workspace>> waiting;
     std::size_t made = 1;
   };
+  void try_out(Asked asked) const;
   std::unique_ptr<Workspace> take(Asked asked) const;
   void give_back(std::unique_ptr<Workspace> workspace, Asked asked) const;
+  // Counts one workspace less: one that an exception destroyed.
+  void forget(Asked asked) const noexcept;
 
   const artifact::Metadata& metadata_;
   Boundary boundary_;
   bool exists_ = true;
   std::string reason_;  // against all
   std::shared_ptr<const Folder> folder_;
-  mutable std::mutex mutex_;  // guards what waits
+  mutable std::mutex trying_;  // held by the thread that tries
+  mutable std::mutex mutex_;   // guards what waits
   mutable std::array<Pool, 8> pools_;
 };
 

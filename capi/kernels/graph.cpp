@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -147,6 +148,8 @@ class DenseSolver final : public PlainGraph {
  private:
   Tensor solve(const Tensor& a, const Tensor& b, aoti::SingularInfo* singular) const try {
     return aoti::solve_linear(a, b, singular);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw Error(NEML2_ERROR_RUNTIME, package_, join(package_, ": ", error.what(), "."), NEML2_CAUSE_MATRIX_SINGULAR);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "capi/kernels/block.h"
@@ -17,9 +18,11 @@ class Memory {
   void* take(std::size_t bytes) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
     if (bytes > left_) {
-      left_ = std::max(bytes, least);
-      pieces_.emplace_back(static_cast<char*>(::operator new(left_, std::align_val_t(alignment))));
+      const std::size_t size = std::max(bytes, least);
+      std::unique_ptr<char, Free> piece(static_cast<char*>(::operator new(size, std::align_val_t(alignment))));
+      pieces_.push_back(std::move(piece));
       next_ = pieces_.back().get();
+      left_ = size;
       std::fill_n(next_, left_, '\0');
     }
     void* const found = next_;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
+
+#include "capi/base/thread_end.h"
 
 namespace neml2_capi::memory {
 namespace {
@@ -28,22 +30,31 @@ struct Owner {
   }
 };
 
-// Sets `user` to the address of this thread's cache, unless the thread is about to end.
-void attach(ThreadCache*& user) {
-  static thread_local bool ended = false;
-  // Static thread-local storage is little, and shared by all libraries of a process: the cache itself is elsewhere.
-  static thread_local struct Last {
-    std::unique_ptr<Owner> owner;
-    ~Last() { ended = true; }
-  } last;
-  if (ended || !caching) return;
-  if (!last.owner) last.owner.reset(new (std::nothrow) Owner);
-  if (!last.owner) return;
-  auto& users = last.owner->users;
+// The cache of this thread. Static thread-local storage is little, and shared by all libraries of a process: the cache
+// itself is elsewhere.
+constinit thread_local struct {
+  Owner* owner;
+  bool ended;
+  thread_end::Record at_end;
+} own{};
+
+void end() noexcept {
+  own.ended = true;
+  delete std::exchange(own.owner, nullptr);
+}
+
+// Sets `user` to the address of this thread's cache, unless the thread is about to end, or memory lacks for a cache.
+void attach(ThreadCache*& user) noexcept {
+  if (own.ended || !caching) return;
+  own.at_end.run = end;
+  if (!thread_end::call(own.at_end)) return;
+  if (!own.owner) own.owner = new (std::nothrow) Owner;
+  if (!own.owner) return;
+  auto& users = own.owner->users;
   const auto place = std::find(users.begin(), users.end(), nullptr);
   if (place == users.end()) return;
   *place = &user;
-  user = &last.owner->cache;
+  user = &own.owner->cache;
 }
 
 // Large blocks that wait, the oldest first. The cache is never destroyed: tensors may be freed while the process ends.

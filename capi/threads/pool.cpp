@@ -6,9 +6,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #include "capi/base/floating_point.h"
@@ -39,11 +39,11 @@ class Pool {
   }
 
  private:
-  // Starts workers up to `wanted`. Returns how many of these there are, since the system may refuse threads.
-  int start_workers(int wanted) {
+  // Starts workers up to `wanted`. Returns how many of these there are, since threads or memory may lack.
+  int start_workers(int wanted) noexcept {
     try {
       for (; workers_ < wanted; ++workers_) start_thread([this] { live(); }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
     }
     return vacancies_at_start_ = std::min(wanted, workers_);
   }
