@@ -3,30 +3,32 @@
 
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
-
-template <class T>
-struct nlohmann::adl_serializer<std::optional<T>> {
-  static void to_json(json& out, const std::optional<T>& item) { out = item ? json(*item) : json(); }
-};
+#include "capi/base/json_writer.h"
 
 namespace neml2_capi::artifact {
 
-using nlohmann::json;
+static void write_json(JsonWriter& out, Krylov::Method method) {
+  out.value(method == Krylov::Method::gmres ? "gmres" : "bicgstab");
+}
 
-NLOHMANN_JSON_SERIALIZE_ENUM(Krylov::Method, {{Krylov::Method::gmres, "gmres"}, {Krylov::Method::bicgstab, "bicgstab"}})
-NLOHMANN_JSON_SERIALIZE_ENUM(Krylov::Cache, {{Krylov::Cache::none, "none"},
-                                             {Krylov::Cache::chord, "chord"},
-                                             {Krylov::Cache::max_its, "max_its"}})
-NLOHMANN_JSON_SERIALIZE_ENUM(Substep::Role, {{Substep::Role::fixed, "fixed"},
-                                             {Substep::Role::old_state, "old_state"},
-                                             {Substep::Role::old_force, "old_force"},
-                                             {Substep::Role::force, "force"},
-                                             {Substep::Role::increment, "increment"}})
+static void write_json(JsonWriter& out, Krylov::Cache cache) {
+  constexpr const char* names[] = {"none", "chord", "max_its"};
+  out.value(names[static_cast<int>(cache)]);
+}
 
-// Defines the function by which nlohmann::json takes a structure. Older releases have no such macro for writing alone.
-#define NML2_MEMBERS(Type, ...)                                              \
-  static void to_json(json& nlohmann_json_j, const Type& nlohmann_json_t) {  \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_TO, __VA_ARGS__)) \
+static void write_json(JsonWriter& out, Substep::Role role) {
+  constexpr const char* names[] = {"fixed", "old_state", "old_force", "force", "increment"};
+  out.value(names[static_cast<int>(role)]);
+}
+
+// Defines the functions that write a structure, and its members alone.
+#define NML2_MEMBER(name) out.member(#name, value.name);
+#define NML2_MEMBERS(Type, ...)                                                 \
+  static void write_members(JsonWriter& out, const Type& value) {               \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NML2_MEMBER, __VA_ARGS__))         \
+  }                                                                             \
+  [[maybe_unused]] static void write_json(JsonWriter& out, const Type& value) { \
+    out.object([&] { write_members(out, value); });                             \
   }
 
 NML2_MEMBERS(Variable, name, type, sub_batch_shape, base_shape)
@@ -38,10 +40,12 @@ NML2_MEMBERS(Substep, name, role, partner)
 NML2_MEMBERS(Sensitivity, operator_package, solve_package, krylov, block_package, pairs)
 NML2_MEMBERS(ForwardSegment, jacobian_package, pairs, parameter_jacobian_package, parameter_pairs)
 
-static void to_json(json& out, const Group& group) {
-  out = {{"structure", group.block ? "block" : "dense"},
-         {"sub_batch_shape", group.sub_batch_shape},
-         {"variables", group.variables}};
+static void write_json(JsonWriter& out, const Group& group) {
+  out.object([&] {
+    out.member("structure", group.block ? "block" : "dense");
+    out.member("sub_batch_shape", group.sub_batch_shape);
+    out.member("variables", group.variables);
+  });
 }
 
 NML2_MEMBERS(ImplicitSegment, residual_package, jacobian_package, solve_package, step_package, step_is_taken,
@@ -49,32 +53,54 @@ NML2_MEMBERS(ImplicitSegment, residual_package, jacobian_package, solve_package,
              givens, residuals, predictor, feedback, given_sensitivity, parameter_sensitivity, max_substepping_level,
              substeps)
 
-static void to_json(json& out, const Segment& segment) {
-  std::visit([&](const auto& kind) { out = kind; }, segment);
+static void write_json(JsonWriter& out, const Segment& segment) {
   const auto* forward = std::get_if<ForwardSegment>(&segment);
-  if (forward) out.update(json(forward->value));
-  out["kind"] = forward ? "forward" : "implicit";
+  out.object([&] {
+    out.member("kind", forward ? "forward" : "implicit");
+    if (forward) write_members(out, forward->value);
+    std::visit([&](const auto& kind) { write_members(out, kind); }, segment);
+  });
 }
 
-NML2_MEMBERS(Parameter, name, shape, base_shape, values)
+// Parameters without an element type of their own have that of the artifact.
+struct TypedParameter {
+  const Parameter& of;
+  DType dtype;
+};
+
+static void write_json(JsonWriter& out, const TypedParameter& parameter) {
+  out.object([&] {
+    out.member("name", parameter.of.name);
+    out.member("shape", parameter.of.shape);
+    out.member("base_shape", parameter.of.base_shape);
+    out.member("values", parameter.of.values);
+    out.member("dtype", name_of(parameter.dtype));
+  });
+}
+
 NML2_MEMBERS(SolverConfig, atol, rtol, miters, ls_type, ls_max_iters, ls_cutback, ls_c, substep_del_tol)
 NML2_MEMBERS(Aliases, inputs, outputs, parameters)
-NML2_MEMBERS(Metadata, kernels_only, inputs, outputs, parameters, segments, derivatives, parameter_derivatives, solver,
-             aliases)
 
 std::string describe(const Metadata& metadata) {
-  json document = metadata;
-  document["leaf"] = metadata.leaf.string();
-  document["dtype"] = name_of(metadata.dtype);
-  for (std::size_t i = 0; i < metadata.parameters.size(); ++i)
-    document["parameters"][i]["dtype"] = name_of(metadata.parameters[i].dtype.value_or(metadata.dtype));
-  try {
-    return document.dump();
-  } catch (const json::type_error&) {  // names in the metadata are UTF-8, since they came from JSON
-    throw Error(NEML2_ERROR_UNSUPPORTED, metadata.leaf.string(),
-                join("The path ", metadata.leaf.string(),
-                     " is not UTF-8, and the description, in JSON, cannot tell it. Rename the folder."));
-  }
+  JsonWriter out;
+  out.object([&] {
+    out.member("leaf", metadata.leaf.string());
+    out.member("dtype", name_of(metadata.dtype));
+    out.member("kernels_only", metadata.kernels_only);
+    out.member("inputs", metadata.inputs);
+    out.member("outputs", metadata.outputs);
+    out.key("parameters");
+    out.list([&] {
+      for (const Parameter& parameter : metadata.parameters)
+        out.value(TypedParameter{parameter, parameter.dtype.value_or(metadata.dtype)});
+    });
+    out.member("segments", metadata.segments);
+    out.member("derivatives", metadata.derivatives);
+    out.member("parameter_derivatives", metadata.parameter_derivatives);
+    out.member("solver", metadata.solver);
+    out.member("aliases", metadata.aliases);
+  });
+  return out.take();
 }
 
 }  // namespace neml2_capi::artifact

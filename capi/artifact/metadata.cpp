@@ -11,10 +11,10 @@
 #include "capi/archive/crc32.h"
 #include "capi/archive/file_bytes.h"
 #include "capi/archive/files.h"
-#include "capi/archive/json.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/schema.h"
+#include "capi/base/json_document.h"
 #include "capi/base/limits.h"
 #include "capi/base/log.h"
 
@@ -26,35 +26,46 @@ namespace fs = std::filesystem;
 
 // A JSON document, and the CRC-32 of its text.
 struct Document {
-  nlohmann::json value;
-  std::uint32_t checksum = 0;
+  explicit Document(std::string_view text) : tree(text), checksum(archive::crc32(text)) {}
+
+  JsonDocument tree;
+  std::uint32_t checksum;
 };
 
 Document read_json(const fs::path& path) {
-  std::string problem;
   std::optional<archive::FileBytes> file;
   const auto content = archive::mounted(path);
   if (!content) file.emplace(path, limits::json_bytes);
-  const std::string_view text = content ? *content : file->view();
-  Document document{archive::parse_json(text, problem), archive::crc32(text)};
-  if (problem.empty()) return document;
-  throw Error(NEML2_ERROR_ARTIFACT, path.string(),
-              join(path.string(), " is not JSON: ", problem, ". Compile the model again with neml2-compile."));
+  try {
+    return Document(content ? *content : file->view());
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(NEML2_ERROR_ARTIFACT, path.string(),
+                join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
+  }
+}
+
+// Returns the checksum of the metadata that kernels.json tells, as JSON; empty where it tells none.
+std::string told_checksum(const fs::path& file) {
+  try {
+    const JsonDocument document(archive::read(file, limits::json_bytes).value_or(""));
+    const nlohmann::json& root = document.root();
+    const auto told = root.is_object() ? root.find("metadata_checksum") : root.end();
+    if (told == root.end() || told->is_null()) return "";
+    return told->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 20);
+  } catch (const nlohmann::json::exception&) {
+    return "";  // which the kernels' own reader tells
+  }
 }
 
 // Refuses metadata that were changed since the kernels beside them were written, which tell their checksum. Artifacts of
 // neml2-compile alone tell none.
 void require_unchanged(const fs::path& path, std::uint32_t checksum, const fs::path& leaf) {
   if (!have_kernels(leaf)) return;
-  std::string problem;
-  const auto text = archive::read(kernels_folder(leaf) / "kernels.json", limits::json_bytes);
-  const nlohmann::json document = archive::parse_json(text.value_or(""), problem);
-  if (!document.is_object()) return;  // which the kernels' own reader tells
-  const auto told = document.find("metadata_checksum");
-  if (told == document.end() || told->is_null() || *told == checksum) return;
+  const std::string told = told_checksum(kernels_folder(leaf) / "kernels.json");
+  if (told.empty() || told == std::to_string(checksum)) return;
   throw Error(NEML2_ERROR_ARTIFACT, path.string(),
               join(path.string(), " is not as it was when the model was compiled: its CRC-32 is ", checksum,
-                   ", expected ", told->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 20),
+                   ", expected ", told,
                    " of kernels.json. Copy or compile the artifact again; where it was edited with intent, run "
                    "neml2-capi build-kernels ARTIFACT."));
 }
@@ -148,8 +159,8 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   const std::string family = device_family(device);
   const fs::path metadata_path = find_metadata(path, family);
   const std::string file = metadata_path.string();
-  const Document json = read_json(metadata_path);
-  const Field document(file, json.value);
+  const Document read = read_json(metadata_path);
+  const Field document(file, read.tree.root());
 
   Metadata metadata = read_by(reader_of(document), document);
   log::write(log::Channel::model, log::Level::info, "read ", file, ", schema ", document["schema_version"].integer());
@@ -158,7 +169,7 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   metadata.leaf = metadata_path.filename() == "metadata.json" ? choose_leaf(folder, family, dtype)
                                                               : recorded_leaf(folder, document, family, dtype);
   require_runnable(metadata.leaf, family);
-  require_unchanged(metadata_path, json.checksum, metadata.leaf);
+  require_unchanged(metadata_path, read.checksum, metadata.leaf);
   metadata.kernels_only = has_only_kernels(metadata);
   if (!metadata.kernels_only) require_packages(metadata);
   metadata.file = metadata_path;

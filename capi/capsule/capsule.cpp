@@ -12,13 +12,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "capi/archive/crc32.h"
 #include "capi/archive/files.h"
 #include "capi/archive/npz.h"
+#include "capi/base/json_writer.h"
 #include "capi/base/log.h"
 #include "capi/loader/image.h"
 
@@ -26,7 +27,6 @@ namespace neml2_capi::model {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 // Bounds for a process in a folder: a run that goes wrong must not fill a disk.
 constexpr std::int64_t most_files = 16;
@@ -67,54 +67,56 @@ std::string hexadecimal(std::uint32_t value) {
   return text;
 }
 
-// Returns size and CRC-32 of a file as it is now.
-json fingerprint(const fs::path& path) {
+// Writes size and CRC-32 of a file as it is now.
+void write_fingerprint(JsonWriter& out, const std::string& name, const fs::path& path) {
   const auto bytes = archive::read(path);
-  if (!bytes) return nullptr;
-  return {{"bytes", bytes->size()}, {"crc32", hexadecimal(archive::crc32(*bytes))}};
+  if (!bytes) return out.member(name, std::optional<bool>());
+  out.object(name, [&] {
+    out.member("bytes", bytes->size());
+    out.member("crc32", hexadecimal(archive::crc32(*bytes)));
+  });
 }
 
-json artifact_of(const artifact::Metadata& metadata) {
-  json files = {{metadata.file.filename().string(), fingerprint(metadata.file)}};
-  for (const std::string& package : artifact::packages_of(metadata))
-    files[package] = fingerprint(metadata.leaf / package);
-  return {{"path", fs::absolute(metadata.file).lexically_normal().string()},
-          {"dtype", name_of(metadata.dtype)},
-          {"files", std::move(files)}};
+void write_artifact(JsonWriter& out, const artifact::Metadata& metadata) {
+  out.member("path", fs::absolute(metadata.file).lexically_normal().string());
+  out.member("dtype", name_of(metadata.dtype));
+  out.object("files", [&] {
+    write_fingerprint(out, metadata.file.filename().string(), metadata.file);
+    for (const std::string& package : artifact::packages_of(metadata))
+      write_fingerprint(out, package, metadata.leaf / package);
+  });
 }
 
-json options_of(const Options& options) {
-  json values;
+void write_options(JsonWriter& out, const Options& options) {
   for (const Options::Info& info : Options::all())
     if (info.choices)
-      values[info.name] = options.text(info.name);
+      out.member(info.name, std::string_view(options.text(info.name)));
     else
-      values[info.name] = options.number(info.name);
-  return values;
+      out.member(info.name, options.number(info.name));
 }
 
 template <class Name>
-json names_of(const std::vector<Points>& arrays, Name&& name) {
-  json names = json::array();
+std::vector<std::string> names_of(const std::vector<Points>& arrays, Name&& name) {
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < arrays.size(); ++i)
     if (arrays[i].data) names.push_back(name(i));
   return names;
 }
 
-// Returns what the evaluation was asked for, by name.
-json operation_of(const Model& model, const Bindings& bindings) {
+// Writes what the evaluation was asked for, by name.
+void write_operation(JsonWriter& out, const Model& model, const Bindings& bindings) {
   const auto variable = [&model](Kind kind) {
     return [&all = model.variables(kind)](std::size_t i) { return all[i].name; };
   };
   const auto derivative = [&model](Kind kind) {
     return [&all = model.derivatives(kind).all()](std::size_t i) { return all[i].block.name; };
   };
-  return {{"outputs", names_of(bindings.outputs, variable(Kind::output))},
-          {"derivatives", names_of(bindings.blocks, derivative(Kind::input))},
-          {"parameter_derivatives", names_of(bindings.parameter_blocks, derivative(Kind::parameter))},
-          {"jvps", names_of(bindings.jvps, variable(Kind::output))},
-          {"adjoints", names_of(bindings.adjoints, variable(Kind::input))},
-          {"parameter_adjoints", names_of(bindings.parameter_adjoints, variable(Kind::parameter))}};
+  out.member("outputs", names_of(bindings.outputs, variable(Kind::output)));
+  out.member("derivatives", names_of(bindings.blocks, derivative(Kind::input)));
+  out.member("parameter_derivatives", names_of(bindings.parameter_blocks, derivative(Kind::parameter)));
+  out.member("jvps", names_of(bindings.jvps, variable(Kind::output)));
+  out.member("adjoints", names_of(bindings.adjoints, variable(Kind::input)));
+  out.member("parameter_adjoints", names_of(bindings.parameter_adjoints, variable(Kind::parameter)));
 }
 
 // Reports under the names that the header gives them.
@@ -218,21 +220,31 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
   Tensor numbers = Tensor::empty(DType::int64, {std::ssize(points)});
   std::copy(points.begin(), points.end(), numbers.data_as<std::int64_t>());
   file.add("points", numbers);
-  const json document = {
-      {"format", 1},
-      {"what", "a failed call of neml2_capi: rerun it with neml2-capi replay FILE"},
-      {"time", time_as("%Y-%m-%dT%H:%M:%SZ")},
-      {"library", {{"version", NEML2_CAPI_VERSION}, {"abi", NEML2_ABI_VERSION}, {"provider", aoti::provider_file}}},
-      {"host", {{"name", host_name()}, {"processor", processor()}, {"process", ::getpid()}}},
-      {"artifact", artifact_of(model_.metadata())},
-      {"options", options_of(options_)},
-      {"operation", operation_of(model_, watched_)},
-      {"status", status},
-      {"message", message},
-      {"subject", subject},
-      {"batch", watched_.points},
-      {"kept", kept}};
-  file.add_text("capsule.json", document.dump(2, ' ', false, json::error_handler_t::replace));
+  JsonWriter out;
+  out.object([&] {
+    out.member("format", 1);
+    out.member("what", "a failed call of neml2_capi: rerun it with neml2-capi replay FILE");
+    out.member("time", time_as("%Y-%m-%dT%H:%M:%SZ"));
+    out.object("library", [&] {
+      out.member("version", NEML2_CAPI_VERSION);
+      out.member("abi", NEML2_ABI_VERSION);
+      out.member("provider", aoti::provider_file);
+    });
+    out.object("host", [&] {
+      out.member("name", host_name());
+      out.member("processor", processor());
+      out.member("process", ::getpid());
+    });
+    out.object("artifact", [&] { write_artifact(out, model_.metadata()); });
+    out.object("options", [&] { write_options(out, options_); });
+    out.object("operation", [&] { write_operation(out, model_, watched_); });
+    out.member("status", status);
+    out.member("message", message);
+    out.member("subject", subject);
+    out.member("batch", watched_.points);
+    out.member("kept", kept);
+  });
+  file.add_text("capsule.json", out.take());
 
   const fs::path folder = options_.capsule()->path();
   std::error_code failure;

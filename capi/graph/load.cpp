@@ -1,14 +1,13 @@
 #include "capi/graph/load.h"
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "capi/archive/archive.h"
-#include "capi/archive/json.h"
 #include "capi/base/error.h"
+#include "capi/base/json_document.h"
 #include "capi/graph/builtin_graph.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/graph.h"
@@ -43,10 +42,9 @@ struct Metadata {
 }
 
 Metadata read_metadata(std::string_view text) {
-  std::string problem;
-  const nlohmann::json document = archive::parse_json(text, problem);
-  if (!problem.empty()) malformed_metadata(problem);
   try {
+    const JsonDocument json(text);
+    const nlohmann::json& document = json.root();
     Metadata metadata;
     metadata.target.device = document.at("AOTI_DEVICE_KEY").get<std::string>();
     metadata.target.machine = document.at("AOTI_MACHINE").get<std::string>();

@@ -5,15 +5,14 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "capi/archive/archive.h"
 #include "capi/archive/files.h"
-#include "capi/archive/json.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/base/error.h"
+#include "capi/base/json_document.h"
 #include "capi/base/limits.h"
 #include "capi/kernels/block.h"
 #include "capi/loader/memory_file.h"
@@ -85,6 +84,14 @@ const neml2_kernel_set& load(const std::filesystem::path& path) {
   return *it->second;
 }
 
+JsonDocument read_json(const std::string& file) {
+  try {
+    return JsonDocument(archive::read(file, limits::json_bytes).value_or(""));
+  } catch (const nlohmann::json::exception& error) {
+    throw damaged(file, join("is not JSON: ", error.what()));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone) {
@@ -96,10 +103,8 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
 
 void Folder::read(const std::filesystem::path& leaf, bool alone) {
   const std::string file = (folder_ / "kernels.json").string();
-  std::string problem;
-  const nlohmann::json json = archive::parse_json(archive::read(file, limits::json_bytes).value_or(""), problem);
-  if (!problem.empty()) throw damaged(file, join("is not JSON: ", problem));
-  const artifact::Field document(file, json);
+  const JsonDocument json = read_json(file);
+  const artifact::Field document(file, json.root());
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
   for (const artifact::Field& entry : document["missing"].list())

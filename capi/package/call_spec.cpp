@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/archive/json.h"
+#include "capi/base/json_document.h"
 #include "capi/base/limits.h"
 #include "capi/tensor/dtype_names.h"
 
@@ -20,18 +20,17 @@ using Names = std::vector<std::string>;
 constexpr int deepest = 64;
 constexpr auto most_leaves = static_cast<std::size_t>(limits::package_tensors);
 
-json parsed(const std::string& text) {
-  std::string ignored;
-  return archive::parse_json(text, ignored);
-}
-
 // Returns the keys of a dictionary's children, or an empty list for another node.
 Names keys_of(const json& tree, std::size_t children) {
-  const json context = tree.value("context", json());
-  const json keys = context.is_string() ? parsed(context.get<std::string>()) : json();
-  const auto is_string = [](const json& key) { return key.is_string(); };
-  if (!keys.is_array() || keys.size() != children || !std::all_of(keys.begin(), keys.end(), is_string)) return {};
-  return keys.get<Names>();
+  const auto context = tree.find("context");
+  if (context == tree.end() || !context->is_string()) return {};
+  try {
+    const JsonDocument document(context->get_ref<const std::string&>());
+    const Names keys = document.root().get<Names>();
+    return keys.size() == children ? keys : Names();
+  } catch (const json::exception&) {
+    return {};
+  }
 }
 
 // Appends the path of each leaf from the outermost key on, which is empty for a leaf under no key.
@@ -52,16 +51,17 @@ void collect(const json& tree, const std::string& path, int depth, Names& names)
 Names leaves_of(const std::string& spec) {
   Names names;
   try {
-    collect(parsed(spec).at(1), "", 0, names);
+    collect(JsonDocument(spec).root().at(1), "", 0, names);
   } catch (const json::exception&) {
     return {};
   }
   return names;
 }
 
-Names strings_of(const json& notes, const char* key) {
+// Returns a list of the notes; empty where they have none.
+Names strings_of(const std::string& notes, const char* key) {
   try {
-    return notes.at(key).get<Names>();
+    return JsonDocument(notes).root().at(key).get<Names>();
   } catch (const json::exception&) {
     return {};
   }
@@ -82,9 +82,8 @@ void set_names(std::vector<Spec>& specs, const Names& names) {
 void name_tensors(Signature& signature, const std::string& text) {
   set_names(signature.inputs, leaves_of(signature.call_spec.in));
   set_names(signature.outputs, leaves_of(signature.call_spec.out));
-  const json notes = parsed(text);
-  set_names(signature.inputs, strings_of(notes, "inputs"));
-  const Names dtypes = strings_of(notes, "output_dtypes");
+  set_names(signature.inputs, strings_of(text, "inputs"));
+  const Names dtypes = strings_of(text, "output_dtypes");
   for (std::size_t i = 0; i < signature.outputs.size() && i < dtypes.size(); ++i)
     if (!signature.outputs[i].dtype) signature.outputs[i].dtype = dtype_named(dtypes[i]);
 }

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
-#include "capi/archive/json.h"
 #include "capi/base/error.h"
+#include "capi/base/json_document.h"
 #include "capi/base/limits.h"
 #include "capi/package/source_text.h"
 #include "capi/package/source_uses.h"
@@ -163,13 +162,11 @@ void read_outputs_in(std::vector<OperatorNode>& nodes, std::string_view source) 
 }  // namespace
 
 std::vector<OperatorNode> parse_extern_nodes(std::string_view text, std::string_view source) {
-  std::string problem;
-  const json document = archive::parse_json(text, problem);
-  if (!problem.empty()) malformed(problem);
   std::vector<OperatorNode> nodes;
   try {
+    const JsonDocument document(text);
     std::size_t outputs = 0;
-    for (const json& entry : document.at("nodes")) {
+    for (const json& entry : document.root().at("nodes")) {
       outputs += nodes.emplace_back(parse_node(entry)).outputs.size();
       require_sensible(nodes, outputs);
     }

@@ -1,7 +1,8 @@
 #include "capi/plugin/mapping.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "capi/base/json_document.h"
 
 namespace neml2_capi::plugin {
 namespace {
@@ -23,7 +24,8 @@ std::size_t Mapping::end_of(const std::vector<Variable>& variables) {
 }
 
 Mapping read_mapping(std::string_view text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const JsonDocument document(text);
+  const nlohmann::json& json = document.root();
   Mapping mapping;
   mapping.material = json.at("material");
   mapping.host = json.at("host");
