@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <new>
 
 #include "capi/archive/crc32.h"
 #include "capi/archive/files.h"
@@ -155,7 +157,9 @@ std::uint32_t directory_checksum(const std::filesystem::path& path) {
     const std::size_t begin = Fields(path, *content).get<std::uint32_t>(find_end(path, *content) + 16);
     return crc32(Fields(path, *content).range(begin, content->size() - std::min(begin, content->size())));
   }
+  errno = 0;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file.is_open() && errno == ENOMEM) throw std::bad_alloc();  // which the stream keeps to itself
   const auto size = static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0));
   const auto read = [&](std::size_t begin) {
     std::string bytes(size - begin, '\0');

@@ -13,7 +13,12 @@ namespace neml2_capi::archive {
 namespace {
 
 std::mutex mutex;
-auto& mounts = *new std::map<std::string, const Mount*>;  // by path; models may outlive static objects
+
+// Mounts by path, made by the first one; models may outlive static objects.
+auto& mounts() {
+  static auto& all = *new std::map<std::string, const Mount*>;
+  return all;
+}
 
 std::filesystem::path next_path() {
   static std::atomic<std::uint64_t> count{0};
@@ -26,9 +31,19 @@ std::pair<const Mount*, std::string> find(const std::filesystem::path& path) {
   if (!text.starts_with("memory:")) return {};
   const std::size_t slash = text.find('/');
   const std::lock_guard lock(mutex);
-  const auto found = mounts.find(text.substr(0, slash));
-  if (found == mounts.end()) return {};
+  const auto found = mounts().find(text.substr(0, slash));
+  if (found == mounts().end()) return {};
   return {found->second, slash == std::string::npos ? "" : text.substr(slash + 1)};
+}
+
+// Returns what is at a path. Throws where the system does not tell: what it hides is not missing.
+std::filesystem::file_status status_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none)
+    throw Error(NEML2_ERROR_FILE, path.string(),
+                join("Cannot look at ", path.string(), ": ", error.message(), ". Check the path and its permissions."));
+  return status;
 }
 
 }  // namespace
@@ -40,12 +55,12 @@ Mount::Mount(std::string_view content) : content_(content), path_(next_path()) {
       throw Error(NEML2_ERROR_ARTIFACT, artifact,
                   join(artifact, ": it holds ", name, " twice. Write its archive again."));
   const std::lock_guard lock(mutex);
-  mounts.emplace(path_.native(), this);
+  mounts().emplace(path_.native(), this);
 }
 
 Mount::~Mount() {
   const std::lock_guard lock(mutex);
-  mounts.erase(path_.native());
+  mounts().erase(path_.native());
 }
 
 std::optional<std::string_view> mounted(const std::filesystem::path& path) {
@@ -57,14 +72,12 @@ std::optional<std::string_view> mounted(const std::filesystem::path& path) {
 }
 
 bool is_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return mounted(path) || std::filesystem::is_regular_file(path, ignored);
+  return mounted(path) || std::filesystem::is_regular_file(status_of(path));
 }
 
 bool is_folder(const std::filesystem::path& path) {
-  std::error_code ignored;
   const auto [mount, name] = find(path);
-  if (!mount) return std::filesystem::is_directory(path, ignored);
+  if (!mount) return std::filesystem::is_directory(status_of(path));
   const auto first = mount->files().lower_bound(name.empty() ? name : name + "/");
   return first != mount->files().end() && (name.empty() || first->first.starts_with(name + "/"));
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -53,22 +55,27 @@ class BuiltinHandling final : public Handling {
   // The lent handle has a storage of its own, whose count tells whether the package forgot its handle: see destroy().
   void* lend(const Tensor& tensor) const override {
     const auto give_back = [](void* storage) { delete static_cast<Storage*>(storage); };
-    Storage counted =
-        Storage::wrap(tensor.data(), tensor.numel() * tensor.itemsize(), give_back, new Storage(tensor.storage()));
+    auto own = std::make_unique<Storage>(tensor.storage());
+    Storage counted = Storage::wrap(tensor.data(), tensor.numel() * tensor.itemsize(), give_back, own.get());
+    own.release();
     return new Tensor(std::move(counted), tensor.dtype(), tensor.sizes(), tensor.strides());
   }
 
   void take_back(void* lent) const noexcept override { delete static_cast<Tensor*>(lent); }
 
   // Code of torch 2.13 forgets its handles, which then are second users of the memory.
-  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+  void destroy(const std::function<void()>& destroy, std::vector<void*> handles,
                const std::vector<void*>& lent) const override {
     destroy();
     for (std::size_t i = 0; i < handles.size(); ++i)
       if (handles[i] && !static_cast<Tensor*>(lent[i])->storage().is_unique()) delete static_cast<Tensor*>(handles[i]);
   }
 
-  std::string reason(void*) const override { return Provider::get().last_error(); }
+  std::string reason(void*) const override {
+    const char* words = Provider::get().last_error();
+    if (std::string_view(words) == lack_of_memory) throw std::bad_alloc();
+    return words;
+  }
 };
 
 // Scope of a run whose tensors only this thread can reach: any but the first, which may make constants for later ones.
@@ -145,6 +152,8 @@ class BuiltinGraph final : public LoadedGraph {
     const ConfinedRun confined(true);
     try {
       outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], &singular));
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       throw Error(NEML2_ERROR_RUNTIME, package(), join(package(), ": The package failed: ", error.what(), "."));
     }

@@ -193,7 +193,7 @@ auto naming_package(const std::string& package, Read&& read, const Wanted& wante
 }
 
 // Name of a package without a file.
-const std::string in_memory = "the package in memory";
+constexpr const char* in_memory = "the package in memory";
 
 }  // namespace
 
@@ -206,7 +206,7 @@ std::shared_ptr<Graph> load_graph(const std::filesystem::path& path, const Wante
 }
 
 std::shared_ptr<Graph> load_graph(std::string_view content, const Wanted& wanted) {
-  return naming_package(in_memory, open, wanted, in_memory, content);
+  return naming_package(in_memory, open, wanted, std::string(in_memory), content);
 }
 
 }  // namespace neml2_capi::aoti

@@ -4,7 +4,9 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "capi/archive/archive.h"
@@ -16,6 +18,7 @@
 #include "capi/base/limits.h"
 #include "capi/kernels/block.h"
 #include "capi/loader/memory_file.h"
+#include "capi/loader/shared_object.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -59,8 +62,9 @@ Error damaged_object(const std::filesystem::path& path, const std::string& probl
 
 const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::string& content) {
   const aoti::MemoryFile file(path.filename().string(), content);
-  void* object = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of the process, as packages
-  if (!object) throw damaged_object(path, join("cannot be loaded: ", dlerror()));
+  std::string reason;
+  void* object = aoti::open_shared(file.path().c_str(), reason);  // for the life of the process, as packages
+  if (!object) throw damaged_object(path, join("cannot be loaded: ", reason));
   const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(dlsym(object, "neml2_kernels"));
   if (!kernels) throw damaged_object(path, "has no kernels");
   const neml2_kernel_set* set = kernels();
@@ -73,20 +77,20 @@ const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::str
 const neml2_kernel_set& load(const std::filesystem::path& path) {
   static std::mutex mutex;
   static std::map<std::string, const neml2_kernel_set*> known;
-  std::string content = archive::read(path).value_or("");
+  const std::string content = archive::read(path).value_or("");
   if (content.empty()) throw damaged_object(path, "is missing or empty");
   const std::lock_guard lock(mutex);
-  auto it = known.find(content);
-  if (it == known.end()) {
-    const neml2_kernel_set* set = mapped(path, content);
-    it = known.emplace(std::move(content), set).first;
-  }
-  return *it->second;
+  // First a place, then the object: one that is mapped stays, and must be found again.
+  const neml2_kernel_set*& set = known[content];
+  if (!set) set = mapped(path, content);
+  return *set;
 }
 
-JsonDocument read_json(const std::string& file) {
+std::unique_ptr<const JsonDocument> parsed(const std::string& file) {
+  const std::optional<std::string> text = archive::read(file, limits::json_bytes);
+  if (!text) throw damaged(file, "cannot be read");
   try {
-    return JsonDocument(archive::read(file, limits::json_bytes).value_or(""));
+    return std::make_unique<const JsonDocument>(*text);
   } catch (const nlohmann::json::exception& error) {
     throw damaged(file, join("is not JSON: ", error.what()));
   }
@@ -103,8 +107,8 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
 
 void Folder::read(const std::filesystem::path& leaf, bool alone) {
   const std::string file = (folder_ / "kernels.json").string();
-  const JsonDocument json = read_json(file);
-  const artifact::Field document(file, json.root());
+  const auto json = parsed(file);
+  const artifact::Field document(file, json->root());
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
   for (const artifact::Field& entry : document["missing"].list())

@@ -1,6 +1,8 @@
 #include "capi/libtorch/graph.h"
 
+#include <exception>
 #include <memory>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -73,9 +75,8 @@ class LibtorchHandling final : public Handling {
   void take_back(void* lent) const noexcept override { OwnedHandle{static_cast<Handle>(lent)}; }
 
   // Code of torch 2.13 leaves all handles behind.
-  void destroy(const std::function<void()>& destroy, const std::vector<void*>& handles,
+  void destroy(const std::function<void()>& destroy, std::vector<void*> left,
                const std::vector<void*>&) const override {
-    std::vector<void*> left = handles;
     std::erase(left, nullptr);
     watched = &left;
     destroy();
@@ -85,7 +86,16 @@ class LibtorchHandling final : public Handling {
 
   std::string reason(void* proxy) const override {
     const Run* run = static_cast<Run*>(proxy);
-    return run && !run->failure.empty() ? run->failure : Library::get().reason();
+    if (!run || !run->failure) return Library::get().reason();
+    try {
+      std::rethrow_exception(run->failure);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      return error.what();
+    } catch (...) {
+      return "an unknown exception";
+    }
   }
 };
 

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/loader/shared_object.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
@@ -36,18 +38,18 @@ std::optional<fs::path> library_at(const fs::path& path) {
   return std::nullopt;
 }
 
-// Returns the file of the libtorch that is loaded, by anybody.
+// Returns the file of the libtorch that is loaded, by anybody. No exception may pass through the C library.
 std::optional<fs::path> library_in_process() {
-  std::optional<fs::path> found;
+  std::optional<std::string_view> found;  // in the dynamic loader's memory
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
-        const fs::path path(info->dlpi_name ? info->dlpi_name : "");
-        if (path.filename() != file_name) return 0;
-        *static_cast<std::optional<fs::path>*>(out) = path;
+        const std::string_view path(info->dlpi_name ? info->dlpi_name : "");
+        if (path.substr(path.rfind('/') + 1) != file_name) return 0;
+        *static_cast<std::optional<std::string_view>*>(out) = path;
         return 1;
       },
       &found);
-  return found;
+  return found ? std::optional<fs::path>(*found) : std::nullopt;
 }
 
 fs::path find_library() {
@@ -88,13 +90,12 @@ std::string version_text(std::uint64_t packed) {
 }  // namespace
 
 Library::Library(std::filesystem::path path) : path_(std::move(path)) {
-  // RTLD_LOCAL, so that other libraries of the process keep their own symbols.
-  library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library_) {
-    const char* reason = dlerror();
+  // Local, so that other libraries of the process keep their own symbols.
+  std::string reason;
+  library_ = open_shared(path_.c_str(), reason, RTLD_NODELETE);
+  if (!library_)
     throw Error(NEML2_ERROR_UNSUPPORTED, file_name,
-                join("libtorch cannot be opened: ", reason ? reason : "it gave no reason", ". Install torch again."));
-  }
+                join("libtorch cannot be opened: ", reason, ". Install torch again."));
   look_up_functions();
   openmp_ = OpenMP::find(library_);
 }
@@ -143,11 +144,9 @@ const CudaFunctions& Library::cuda() const {
   const fs::path file = path_.parent_path() / cuda_file_name;
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) throw refuse(join("there is no ", cuda_file_name, " beside it"));
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) {
-    const char* reason = dlerror();
-    throw refuse(join(cuda_file_name, " cannot be opened: ", reason ? reason : "it gave no reason"));
-  }
+  std::string reason;
+  void* library = open_shared(file.c_str(), reason, RTLD_NODELETE);
+  if (!library) throw refuse(join(cuda_file_name, " cannot be opened: ", reason));
   std::string missing;
 #define NML2_REQUIRE_CUDA(name, ...) look_up(library, #name, cuda_.name, missing);
   NML2_CUDA_FUNCTIONS(NML2_REQUIRE_CUDA)

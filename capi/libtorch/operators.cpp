@@ -1,6 +1,7 @@
 #include "capi/libtorch/operators.h"
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -151,10 +152,8 @@ Status call_operator(Run* run, int index, int num_integers, std::int64_t* intege
   try {
     call(*run, size(index), size(num_integers), integers, size(num_tensors), tensors);
     return 0;
-  } catch (const std::exception& error) {
-    run->failure = error.what();
   } catch (...) {
-    run->failure = "an unknown exception";
+    run->failure = std::current_exception();
   }
   return 1;
 }

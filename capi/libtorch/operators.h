@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ OperatorCall resolve(const OperatorNode& node);
 struct Run {
   const std::vector<OperatorCall>* calls;
   SingularInfo* singular;         // null where the caller did not ask
-  std::string failure;            // reason of a failed call
+  std::exception_ptr failure;     // of a failed call
   bool leaves_on_device = false;  // leave the info of linear solves there: see SingularInfo::on_device
 };
 

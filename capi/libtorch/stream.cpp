@@ -1,15 +1,25 @@
 #include "capi/libtorch/stream.h"
 
 #include <map>
+#include <utility>
 
+#include "capi/base/thread_end.h"
 #include "capi/libtorch/tensors.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
 
-std::map<std::int16_t, void*>& named() {
-  thread_local std::map<std::int16_t, void*> streams;
-  return streams;
+using Streams = std::map<std::int16_t, void*>;
+
+// Streams of a thread, by device.
+constinit thread_local Streams* streams = nullptr;
+constinit thread_local thread_end::Record at_end{};
+
+Streams& named() {
+  at_end.run = []() noexcept { delete std::exchange(streams, nullptr); };
+  thread_end::call(at_end);
+  if (!streams) streams = new Streams;
+  return *streams;
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "capi/loader/container.h"
 
+#include <cerrno>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/loader/serial_regions.h"
+#include "capi/loader/shared_object.h"
 
 namespace neml2_capi::aoti {
 
@@ -25,12 +28,16 @@ Container::Container(Image& image, const Handling& handling, std::string package
 
 void Container::use_replaced() {
   std::vector<ConstantEntry> entries;
+  lent_.reserve(replaced_.size());  // so that each handle that was lent is taken back
   for (const PackagedConstant& constant : replaced_) {
     lent_.push_back(handling_.lend(constant.value));
     entries.push_back({constant.used_name, lent_.back()});
   }
   call([&] { return entry().use_constants(container_, entries.data(), entries.size(), true, false); });
   call([&] { return entry().swap_constants(container_); });
+  own_ = handles();
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    if (handling_.tensor_of(own_[i]).data() != replaced_[i].value.data()) own_[i] = nullptr;  // compiled in
   call([&] { return entry().free_unused_constants(container_); });
 }
 
@@ -41,10 +48,7 @@ Container::~Container() {
 
 void Container::destroy() noexcept {
   try {
-    std::vector<void*> own = lent_.empty() ? std::vector<void*>() : handles();
-    for (std::size_t i = 0; i < own.size(); ++i)
-      if (handling_.tensor_of(own[i]).data() != replaced_[i].value.data()) own[i] = nullptr;  // compiled in
-    handling_.destroy([&] { entry().destroy(container_); }, own, lent_);
+    handling_.destroy([this] { entry().destroy(container_); }, std::move(own_), lent_);
   } catch (...) {  // a destructor cannot report it
   }
 }
@@ -92,22 +96,30 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
                     bool alone, void* stream) const {
   std::unique_lock lock(image_.alone(), std::defer_lock);
   if (alone || !has_run()) lock.lock();
+  if (!has_run()) require_memory_for_loader();
   image_.note_run();
   const SerialRegions serial(entry().openmp);
   call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
   if (lock) has_run_.store(true, std::memory_order_release);
 }
 
-// Calls into the package. Its C functions return a status, but some throw all the same.
+// Calls into the package. Its C functions return a status, but some throw all the same. Where they lacked memory, only
+// errno tells it.
 template <class Call>
 void Container::call(Call&& call, void* proxy) const {
+  errno = 0;
   try {
     if (call() == 0) return;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     report_failure(error.what());
   } catch (...) {
   }
-  report_failure(handling_.reason(proxy));
+  const bool lacked_memory = errno == ENOMEM;
+  std::string reason = handling_.reason(proxy);
+  if (reason.empty() && lacked_memory) throw std::bad_alloc();
+  report_failure(std::move(reason));
 }
 
 // Throws with the runtime's reason if there is one, since a package only knows that a call failed.

@@ -8,19 +8,16 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/loader/memory_file.h"
+#include "capi/loader/shared_object.h"
 
 namespace neml2_capi::aoti {
 namespace {
-
-std::string loader_reason() {
-  const char* reason = dlerror();
-  return reason ? reason : "it gave no reason";
-}
 
 // Returns the folder of the library that this code is in.
 std::filesystem::path own_folder() {
@@ -44,14 +41,12 @@ Provider open_provider() {
                       ". Install it beside this library, from the same build."));
   };
   Provider provider{};
-  // RTLD_LOCAL, since its symbols are for packages, which name it as the library that they need.
-  provider.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!provider.library) {
-    const std::string reason = loader_reason();
-    // A plug-in has no file beside it, and opened the provider from memory first.
-    provider.library = dlopen(provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!provider.library) throw fail(reason);
-  }
+  // Local, since its symbols are for packages, which name it as the library that they need.
+  std::string reason, ignored;
+  provider.library = open_shared(path.c_str(), reason);
+  // A plug-in has no file beside it, and opened the provider from memory first.
+  if (!provider.library) provider.library = open_shared(provider_file, ignored, RTLD_NOLOAD);
+  if (!provider.library) throw fail(reason);
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
   look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
   look_up(provider.last_error, provider.library, "nml2_last_error");
@@ -65,16 +60,26 @@ Provider open_provider() {
   return provider;
 }
 
-// Returns the load addresses of all libraries of the process.
+// Returns the load addresses of all libraries of the process. No exception may pass through the C library, which takes
+// memory for that.
 std::set<ElfW(Addr)> loaded_addresses() {
-  std::set<ElfW(Addr)> addresses;
+  struct Found {
+    std::set<ElfW(Addr)> addresses = {};
+    bool lacked_memory = false;
+  } found;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
-        static_cast<std::set<ElfW(Addr)>*>(out)->insert(info->dlpi_addr);
-        return 0;
+        auto& [addresses, lacked_memory] = *static_cast<Found*>(out);
+        try {
+          addresses.insert(info->dlpi_addr);
+        } catch (const std::bad_alloc&) {
+          lacked_memory = true;
+        }
+        return lacked_memory ? 1 : 0;
       },
-      &addresses);
-  return addresses;
+      &found);
+  if (found.lacked_memory) throw std::bad_alloc();
+  return std::move(found.addresses);
 }
 
 // Returns the load address of the library with this function, or 0.
@@ -98,7 +103,13 @@ ElfW(Addr) address_of_library(const void* function) {
   return search.found;
 }
 
-Error cannot_load(const std::string& reason) {
+// Tells what the dynamic loader has against the file of an object.
+Error cannot_load(const std::string& path, const std::string& reason) {
+  for (const char* refused : {"cannot open shared object file", "cannot read file data", "cannot stat shared object"})
+    if (reason.starts_with(path) && reason.find(refused) != std::string::npos)
+      return Error(NEML2_ERROR_FILE, "",
+                   join("The copy of the package's code cannot be read", reason.substr(path.size()),
+                        ". Try again, with more open files allowed (ulimit -n)."));
   std::string advice = "Compile the model on a system as old as this one, or older.";
   if (reason.find("libgomp") != std::string::npos)
     advice = "Install GCC's OpenMP library: libgomp1 (Debian, Ubuntu), libgomp (Fedora, RHEL).";
@@ -131,8 +142,9 @@ const Provider& Provider::get() {
 Image::Image(std::string_view name, std::string_view object, bool openmp) {
   const MemoryFile file(name, object);
   const auto before = loaded_addresses();
-  void* library = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw cannot_load(loader_reason());
+  std::string reason;
+  void* library = open_shared(file.path().c_str(), reason);
+  if (!library) throw cannot_load(file.path(), reason);
 
   look_up(entry_.create, library, "AOTInductorModelContainerCreateWithDevice");
   look_up(entry_.destroy, library, "AOTInductorModelContainerDelete");
@@ -169,9 +181,10 @@ Image& Image::map(std::string_view name, std::string_view object, bool openmp) {
   static std::mutex mutex;
   const Content content(std::hash<std::string_view>()(object), object.size());
   const std::lock_guard lock(mutex);
-  const auto found = images.find(content);
-  if (found != images.end()) return *found->second;
-  return *images.emplace(content, new Image(name, object, openmp)).first->second;
+  // First a place, then the image: one that is mapped stays, and must be found again.
+  auto& image = images[content];
+  if (!image) image = new Image(name, object, openmp);
+  return *image;
 }
 
 void Image::remember_checks() {

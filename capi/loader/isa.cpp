@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -15,9 +16,9 @@ using Names = std::set<std::string, std::less<>>;
 
 #if defined(__x86_64__)
 
-const Names level_2 = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"};
-const Names level_3 = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
-const Names level_4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+constexpr const char* level_2[] = {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"};
+constexpr const char* level_3[] = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+constexpr const char* level_4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
 // Returns the x86-64 level that -march=<name> includes at least.
 int level_of(std::string_view march) {
@@ -32,9 +33,9 @@ int level_of(std::string_view march) {
 }
 
 void add_level(Names& needed, int level) {
-  if (level >= 2) needed.insert(level_2.begin(), level_2.end());
-  if (level >= 3) needed.insert(level_3.begin(), level_3.end());
-  if (level >= 4) needed.insert(level_4.begin(), level_4.end());
+  if (level >= 2) needed.insert(std::begin(level_2), std::end(level_2));
+  if (level >= 3) needed.insert(std::begin(level_3), std::end(level_3));
+  if (level >= 4) needed.insert(std::begin(level_4), std::end(level_4));
 }
 
 // Returns the instruction sets that a compiler was allowed to use. Later flags win: -march=native is recorded as a name

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <exception>
+#include <new>
 
+#include "capi/provider/provider.h"
 #include "capi/tensor/tensor.h"
 
 #define NML2_EXPORT extern "C" __attribute__((visibility("default")))
@@ -22,6 +24,8 @@ Status guarded(Body&& body) noexcept {
   try {
     body();
     return 0;
+  } catch (const std::bad_alloc&) {
+    remember_failure(lack_of_memory);
   } catch (const std::exception& failure) {
     remember_failure(failure.what());
   } catch (...) {

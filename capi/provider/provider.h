@@ -20,6 +20,8 @@ namespace neml2_capi::aoti {
 using FindOperator = Operator (*)(const char* target);
 using SupportedOperators = const char* (*)();
 using LastError = const char* (*)();
+// What nml2_last_error() returns where memory lacked.
+inline constexpr char lack_of_memory[] = "out of memory";
 //   void nml2_use_memory(memory::Allocate, memory::Release)
 //                                                     sets the caches of libneml2_capi, before the first package runs
 using UseMemory = void (*)(memory::Allocate, memory::Release);

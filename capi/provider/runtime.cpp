@@ -1,30 +1,32 @@
 // State of a thread that the AOTI ABI knows: the last failure, grad mode, checks and profiling marks.
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
-#include <string>
+#include <utility>
 
 #include "capi/provider/exports.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-thread_local std::string failure;
-thread_local bool grad_mode = false;
+// Without a destructor, for which the C library would need memory: the words of a thread that ends before anybody asks
+// stay. `reported` are those that the last caller has.
+constinit thread_local char *failure = nullptr, *reported = nullptr;
+constinit thread_local bool lacked_memory = false;
+constinit thread_local bool grad_mode = false;
 
 }  // namespace
 
 void remember_failure(const char* reason) noexcept {
-  try {
-    failure = reason;
-  } catch (...) {
-    failure.clear();
-  }
+  char* const words = reason == lack_of_memory ? nullptr : strdup(reason);
+  std::free(std::exchange(failure, words));
+  lacked_memory = !words;
 }
 
 NML2_EXPORT const char* nml2_last_error() {
-  thread_local std::string reported;
-  reported.swap(failure);
-  failure.clear();
-  return reported.c_str();
+  std::free(std::exchange(reported, std::exchange(failure, nullptr)));
+  if (std::exchange(lacked_memory, false)) return lack_of_memory;
+  return reported ? reported : "";
 }
 
 NML2_EXPORT bool nml2_torch_grad_mode_is_enabled() { return grad_mode; }

@@ -1,0 +1,45 @@
+#include "capi/loader/shared_object.h"
+
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace neml2_capi::aoti {
+namespace {
+
+// Tells whether the loader's words are those for a lack of memory: the system's, in the language of both, or its own. A
+// mapping that is refused for another reason has that reason behind.
+bool tell_of_memory(const char* words) {
+  if (!words) return true;
+  const std::string_view reason(words);
+  return reason.ends_with(std::strerror(ENOMEM)) || reason.find("out of memory") != reason.npos ||
+         reason.ends_with("failed to map segment from shared object");
+}
+
+}  // namespace
+
+void require_memory_for_loader() {
+  constexpr std::size_t enough = std::size_t{256} << 10;
+  void* const block = std::malloc(enough);
+  if (!block) throw std::bad_alloc();
+  std::free(block);
+}
+
+void* open_shared(const char* path, std::string& reason, int more) {
+  require_memory_for_loader();
+  errno = 0;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL | more);
+  if (library) return library;
+  const bool lacked_memory = errno == ENOMEM;  // the loader does not always say it
+  const char* words = dlerror();
+  if (lacked_memory || tell_of_memory(words)) throw std::bad_alloc();
+  reason = words;
+  return nullptr;
+}
+
+}  // namespace neml2_capi::aoti
