@@ -1,8 +1,14 @@
 #include "capi/plugin/fatal.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "capi/base/error.h"
+#include "capi/plugin/material.h"
 
 // Abaqus brings two of these; a text is followed by its length, behind all arguments.
 extern "C" {
@@ -16,20 +22,28 @@ __attribute__((weak)) void xplb_exit_();
 
 namespace neml2_capi::plugin {
 
-void fatal(const std::string& message) noexcept {
+const char* words_of(const std::exception& error) noexcept {
+  return dynamic_cast<const std::bad_alloc*>(&error) ? out_of_memory : error.what();
+}
+
+// Takes no memory.
+void fatal(const char* entry, const std::exception& error) noexcept {
+  char message[4096];
+  std::snprintf(message, sizeof message, "%s, material %s: %s", entry, material_name().c_str(), words_of(error));
   const auto report = stdb_abqerr_ ? stdb_abqerr_ : xplb_abqerr_;  // of Standard, or of Explicit
   const auto leave = stdb_abqerr_ ? xit_ : xplb_exit_;
   if (report && leave) {
-    std::string text = message.substr(0, 500);
-    std::replace(text.begin(), text.end(), '%', '_');  // %I, %R and %S would stand for numbers and texts
+    const std::size_t size = std::min<std::size_t>(std::strlen(message), 500);
+    message[size] = '\0';
+    std::replace(message, message + size, '%', '_');  // %I, %R and %S would stand for numbers and texts
     const int stop_now = -3, integer = 0;
     const double real = 0;
-    report(&stop_now, text.c_str(), &integer, &real, "        ", text.size(), 8);
+    report(&stop_now, message, &integer, &real, "        ", size, 8);
     leave();
     return;
   }
   std::fflush(stdout);
-  std::fprintf(stderr, "***ERROR: %s\n", message.c_str());
+  std::fprintf(stderr, "***ERROR: %s\n", message);
   std::exit(1);
 }
 

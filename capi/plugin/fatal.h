@@ -1,12 +1,15 @@
 // How an entry that cannot go on ends the analysis.
 #pragma once
 
-#include <string>
+#include <exception>
 
 namespace neml2_capi::plugin {
 
 // Ends the analysis through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, where the host has them;
-// else by a line on stderr and the exit status 1.
-void fatal(const std::string& message) noexcept;
+// else by a line on stderr and the exit status 1. The message names the entry and the material, and tells the error.
+void fatal(const char* entry, const std::exception& error) noexcept;
+
+// Returns the words of an error, also of a lack of memory.
+const char* words_of(const std::exception& error) noexcept;
 
 }  // namespace neml2_capi::plugin

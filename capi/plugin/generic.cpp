@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <new>
 #include <string>
 
 #include "capi/plugin/conventions.h"
+#include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/payload.h"
 
@@ -122,6 +124,8 @@ void add(unsigned short& count, const char** names, const std::string& name) {
     }
     for (const Variable& field : map.fields)
       add(NEML2_nExternalStateVariables, NEML2_ExternalStateVariables, field.name);
+  } catch (const std::bad_alloc&) {
+    NEML2_nModellingHypotheses = 0;  // rather than tables that lack something
   } catch (const std::exception&) {
     // A shell without an artifact: a call says so.
   }
@@ -207,7 +211,7 @@ extern "C" EXPORT int NEML2_Tridimensional(Data* data) {
   try {
     return neml2_capi::plugin::evaluate(*data);
   } catch (const std::exception& error) {
-    std::snprintf(data->error_message, neml2_capi::plugin::OF_ERROR_MESSAGE, "%s", error.what());
+    std::snprintf(data->error_message, neml2_capi::plugin::OF_ERROR_MESSAGE, "%s", neml2_capi::plugin::words_of(error));
     return -1;
   }
 }

@@ -4,9 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "capi/base/thread_end.h"
 #include "capi/loader/image.h"
 #include "capi/loader/memory_file.h"
+#include "capi/loader/shared_object.h"
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/payload.h"
 
@@ -18,9 +21,10 @@ namespace {
 void open_provider(std::string_view content) {
   if (dlopen(aoti::provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return;
   const aoti::MemoryFile file("neml2 provider", content);
-  if (!dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL))
+  std::string reason;
+  if (!aoti::open_shared(file.path().c_str(), reason))
     throw neml2::Error(NEML2_ERROR_RUNTIME, "",
-                       std::string("The provider cannot be opened from memory: ") + dlerror() +
+                       "The provider cannot be opened from memory: " + reason +
                            ". Allow this process to run code from memory, or from its temporary folder.");
 }
 
@@ -134,10 +138,26 @@ void Workspace::stand_still() {
   fields = old_fields;
 }
 
+namespace {
+
+// Workspaces of a thread, without and with a tangent.
+constinit thread_local Workspace* kept[2] = {};
+constinit thread_local thread_end::Record at_end{};
+
+void free_workspaces() noexcept {
+  for (Workspace*& own : kept) delete std::exchange(own, nullptr);
+}
+
+}  // namespace
+
 Workspace& workspace(std::size_t points, bool with_tangent) {
-  thread_local std::unique_ptr<Workspace> kept[2];
-  std::unique_ptr<Workspace>& own = kept[with_tangent];
-  if (!own || own->points() < points) own = std::make_unique<Workspace>(material(), points, with_tangent);
+  at_end.run = free_workspaces;
+  thread_end::call(at_end);
+  Workspace*& own = kept[with_tangent];
+  if (!own || own->points() < points) {
+    auto made = std::make_unique<Workspace>(material(), points, with_tangent);
+    delete std::exchange(own, made.release());
+  }
   return *own;
 }
 

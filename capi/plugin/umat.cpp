@@ -147,6 +147,6 @@ extern "C" __attribute__((visibility("default"))) void umat_(
     evaluate({stress, statev, ddsdde, stran, dstran, time, dtime, temp, dtemp, predef, dpred, props, drot, pnewdt, *ndi,
               *nshr, *ntens, *nstatv, *nprops});
   } catch (const std::exception& error) {
-    fatal("UMAT, material " + material_name() + ": " + error.what());
+    fatal("UMAT", error);
   }
 }

@@ -94,6 +94,6 @@ extern "C" __attribute__((visibility("default"))) void vumat_(
     evaluate({std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props, strain_inc,
               temp_old, field_old, stress_old, state_old, temp_new, field_new, stress_new, state_new});
   } catch (const std::exception& error) {
-    fatal("VUMAT, material " + material_name() + ": " + error.what());
+    fatal("VUMAT", error);
   }
 }
