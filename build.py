@@ -7,11 +7,12 @@ python3 build.py test              the quick tests: no torch, no compiled model
 python3 build.py test FILE -k X    some of them; a file or a program in C, C++, Fortran or Python
 python3 build.py test --full       all tests of this Python: torch, sanitizers, MPI, the wheel, ...
 python3 build.py test --everything the other Pythons, models compiled anew, ThreadSanitizer, ...
+python3 build.py test --platform manylinux_2_17_aarch64   its wheel and programs, by qemu
 python3 build.py models            compile the models of the tests anew, where recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py matrix            other compilers, Pythons, numpy, torch: tables of docs/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
-python3 build.py wheel --platform all   for old C libraries, musl and aarch64, by zig
+python3 build.py wheel --platform all   for old C libraries, musl and aarch64, and the sources
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py fuzz [READER]     search for bytes that break a reader, by clang's libFuzzer
 python3 build.py generate          renew what is generated from include/neml2_capi.h
@@ -57,6 +58,12 @@ def parser() -> argparse.ArgumentParser:
         action="store_const",
         const="everything",
         help="all Pythons, models compiled anew, and what takes hours",
+    )
+    tiers.add_argument(
+        "--platform",
+        metavar="TAG",
+        help="the wheel of another platform under a Python of it: manylinux_2_17_aarch64, by qemu, "
+        "or musllinux_1_2_x86_64",
     )
     test.add_argument(
         "--interpreters",

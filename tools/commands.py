@@ -25,7 +25,7 @@ from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
 from tools.testing import test
-from tools.wheel import built_wheel, repaired_wheel
+from tools.wheel import built_wheel, repaired_wheel, source_distribution
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, others: list[str]) -> int:
     """Carry out a command; the exit status."""
     commands: dict[str, Callable[[], int]] = {
         "demo": lambda: demo(arguments.compile, Path(arguments.output).absolute()),
-        "test": lambda: test(arguments.tier, arguments.interpreters, others),
+        "test": lambda: test(arguments.tier, arguments.interpreters, arguments.platform, others),
         "matrix": lambda: matrix(arguments.parts),
         "models": lambda: models(arguments.examples),
         "build": build,
@@ -144,7 +144,10 @@ def build() -> int:
 
 
 def wheel(platform: str | None) -> int:
-    """The wheel, repaired by auditwheel, in dist/: for this machine, a platform, or all of them."""
+    """The wheel, repaired by auditwheel, in dist/: for this machine, or a platform.
+
+    For all platforms the sources are packed too: that is what is published.
+    """
     if platform not in (None, "all", *PLATFORMS):
         raise Failure(f"unknown platform {platform}; there are all, {', '.join(PLATFORMS)}")
     if platform is None:
@@ -154,6 +157,8 @@ def wheel(platform: str | None) -> int:
         dist.mkdir(exist_ok=True)
         tags = PLATFORMS if platform == "all" else [platform]
         wheels = [Path(shutil.copy2(platform_wheel(tag), dist)) for tag in tags]
+        if platform == "all":
+            wheels.append(source_distribution(dist))
     for path in wheels:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         print(f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")

@@ -24,6 +24,12 @@ from tools.environments import (
     torch_to_be_had,
 )
 from tools.native import LIBRARY, Build, configured
+from tools.platform_tests import (
+    TESTED,
+    kernels_alone,
+    platform_environment,
+    programs_for_aarch64,
+)
 from tools.platforms import platform_wheel
 from tools.prerequisites import PYTHONS
 from tools.process import CACHE, LOGS, Command, duration, jobs, openly
@@ -32,10 +38,14 @@ from tools.wheel import built_wheel
 TIERS = ("quick", "full", "everything")
 
 
-def test(tier: str, interpreters: int, chosen: Sequence[str]) -> int:
+def test(tier: str, interpreters: int, platform_tag: str | None, chosen: Sequence[str]) -> int:
     """Run a tier, or the `chosen` tests of it with no more built than they need."""
     start = time.monotonic()
-    failures = _run(tier, interpreters, [_by_name(argument) for argument in chosen])
+    named = [_by_name(argument) for argument in chosen]
+    if platform_tag:
+        failures = _run_on_platform(platform_tag, named)
+    else:
+        failures = _run(tier, interpreters, named)
     _REPORT.unlink(missing_ok=True)
     if not _selects(chosen):
         size = sum(path.lstat().st_size for path in CACHE.rglob("*") if path.is_file())
@@ -90,6 +100,30 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         print(f"\nthe wheel of another compiler under {python}", flush=True)
         if _pytest(other, variables, "quick", chosen, "-q", "-m", "not native"):
             failures += [f"pytest under {python}", *_reasons()]
+
+    if tier == "everything" and not selected:
+        for tag in TESTED:
+            failures += _run_on_platform(tag, chosen)
+    return failures
+
+
+def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
+    """Test the wheel of a platform under a Python of it, and for aarch64 all programs of tests/.
+
+    Packages are for the machine and the C library that compiled them: what has no kernels is left
+    out.
+    """
+    failures = []
+    environment = platform_environment(tag)
+    variables = {"NEML2_CAPI_COMPILE": "0", "NEML2_CAPI_KERNELS_ALONE": str(kernels_alone())}
+    print(f"\nthe wheel under Python on {tag}", flush=True)
+    if _pytest(environment, variables, "quick", chosen, "-m", "not native"):
+        failures += [f"pytest on {tag}", *_reasons()]
+    if tag.endswith("aarch64") and not _selects(chosen):
+        variables["NEML2_CAPI_PROGRAMS"] = str(programs_for_aarch64().folder)
+        print("\nthe programs of tests/ on aarch64", flush=True)
+        if _pytest(environment, variables, "quick", [*chosen, "tests/python/test_programs.py"]):
+            failures += ["programs on aarch64", *_reasons()]
     return failures
 
 

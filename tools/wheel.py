@@ -53,6 +53,13 @@ def built_wheel(published: bool = False) -> Path:
     return next(folder.glob("*.whl"))
 
 
+def source_distribution(into: Path) -> Path:
+    """Write the sources as they are, with the tests, into a folder; what pip builds from."""
+    make = "import sys, scikit_build_core.build as it; print(it.build_sdist(sys.argv[1]))"
+    command: Command = [build_environment().python, "-c", make, into]
+    return into / quietly("packing the sources", command).split()[-1]
+
+
 def repaired_wheel() -> Path:
     """The wheel with its manylinux tag, in dist/."""
     built = built_wheel(published=True)

@@ -157,6 +157,23 @@ def with_kernels(name: str, target: str) -> Path:
     return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
 
 
+def kernels_alone(name: str, target: str) -> Path:
+    """The artifact of a model on kernels, for a platform where its packages do not run."""
+    if name not in graph_names():
+        raise NotCompiledError("packages of the archive do not run on this platform")
+    complete = with_kernels(name, target)
+
+    def make(output: Path) -> None:
+        shutil.copytree(complete, output, ignore=shutil.ignore_patterns("*.pt2"))
+
+    folder = cache_root().parent / "kernels-alone" / complete.parent.name / complete.name
+    made = made_once(folder, make)
+    (kernels,) = made.glob("kernels/*/kernels.json")
+    if json.loads(kernels.read_text()).get("missing"):
+        raise NotCompiledError("packages of the archive do not run on this platform")
+    return made
+
+
 def add_kernels(name: str, root: Path, targets: Sequence[str] = ()) -> None:
     """Write and build the kernels of the artifact in a folder."""
     from neml2_capi.kernels.build import build

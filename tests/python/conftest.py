@@ -17,10 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("models", "python/kernels")]
 
 import compile as models  # noqa: E402  (tests/models is no package)
+from kernel_setup import native_target  # noqa: E402
+from native import KERNELS_ALONE, PREBUILT  # noqa: E402
 from recipes import RECIPES  # noqa: E402
-
-PREBUILT = ROOT / "examples" / "artifacts"
-
 
 pytest_plugins = ["tiers", "kernel_setup"]
 
@@ -36,6 +35,8 @@ def away_from_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def compiled(name: str) -> Path:
     """A folder of tests/models/compile.py, mostly from the archive; else the test is skipped."""
+    if KERNELS_ALONE:
+        pytest.skip("packages of the archive do not run on this platform")
     try:
         return models.made(name)
     except models.NotCompiledError as error:
@@ -50,6 +51,8 @@ class Artifacts(Mapping[str, Path]):
         if prebuilt.is_dir():
             return prebuilt
         try:
+            if KERNELS_ALONE:
+                return models.kernels_alone(name, native_target())
             return models.artifact(name)
         except models.NotCompiledError as error:
             pytest.skip(str(error))

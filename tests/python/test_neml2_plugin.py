@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import PREBUILT, ROOT
+from native import PREBUILT, ROOT
 from numpy.typing import NDArray
 from patience import PATIENCE
 

@@ -31,7 +31,7 @@ from tools.platforms import (
     zig_variables,
 )
 from tools.process import Failure
-from tools.wheel import built_wheel
+from tools.wheel import built_wheel, source_distribution
 
 pytestmark = pytest.mark.native
 
@@ -87,7 +87,8 @@ def program(tag: str, package: Path) -> Path:
     command: list[str | Path] = [zig(builder), "c++", "-target", platform.target, source]
     command += ["-std=c++17", "-O1"]
     command += [f"-I{package / 'neml2_capi' / 'include'}", f"-Wl,-rpath,{library}"]
-    command += [library / "libneml2_capi.so.0", "-ldl", "-lpthread", "-o", output]
+    (linked,) = library.glob("libneml2_capi.so.*")
+    command += [linked, "-ldl", "-lpthread", "-o", output]
     environment = {**os.environ, **variables}
     subprocess.run(command, check=True, env=environment, timeout=PATIENCE)
     return output
@@ -149,6 +150,59 @@ def test_a_wheel_needs_no_run_time_of_a_compiler(tag: str, package: Path) -> Non
         # musl opens no library at run time whose thread-local storage must be there at the start
         assert not ("musl" in tag and "STATIC_TLS" in printed.stdout), library
         assert str(ROOT).encode() not in library.read_bytes()
+
+
+def test_a_wheel_for_musl_asks_for_no_more_than_debians_musl(tag: str, package: Path) -> None:
+    """musl's symbols have no versions, and zig's musl is newer than that of Debian 12, 1.2.3."""
+    loader = Path(RUNNERS[tag][1])
+    if "musl" not in tag or not loader.exists():
+        pytest.skip(f"no musl for {tag} in {loader}")
+    offered = {name for name, _, section in symbols(loader) if section != "UND"}
+    assert {"malloc", "pthread_create", "dlopen"} <= offered
+    for library in (package / "neml2_capi" / "lib").glob("*.so.*"):
+        asked = {name for name, bind, section in symbols(library) if (bind, section) == STRONG}
+        assert "malloc" in asked, library
+        assert asked <= offered, library
+
+
+# Binding and section of a name that must be found elsewhere.
+STRONG = ("GLOBAL", "UND")
+
+
+def symbols(library: Path) -> list[tuple[str, str, str]]:
+    """Dynamic symbols of a library: their names, bindings and sections."""
+    printed = subprocess.run(
+        ["readelf", "-W", "--dyn-syms", library], capture_output=True, text=True, check=True
+    )
+    rows = (line.split() for line in printed.stdout.splitlines())
+    return [(row[7], row[4], row[6]) for row in rows if len(row) == 8 and row[0][:-1].isdigit()]
+
+
+# Debian's g++ brings these; pip gets cmake and ninja from the index.
+PLAIN = ("c++", "g++", "cc", "gcc", "as", "ld", "ar", "ranlib", "nm", "strip", "objdump", "sh")
+
+
+@pytest.mark.everything("compiles the library as pip does, from the sources alone")
+def test_the_sources_install_with_a_plain_compiler(tmp_path: Path) -> None:
+    """With nothing on the path but g++ and its tools; then the first block of README.md runs."""
+    sources = source_distribution(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in PLAIN:
+        if found := shutil.which(name):
+            (tmp_path / "bin" / name).symlink_to(found)
+    (before, _, rest) = (ROOT / "README.md").read_text().partition("```python\n")
+    block = rest.partition("```")[0]
+    assert before and "neml2_capi" in block
+    python = tmp_path / "venv" / "bin" / "python"
+    alone = {**os.environ, "PATH": str(tmp_path / "bin")}
+    commands: list[list[str | Path]] = [
+        [sys.executable, "-m", "venv", tmp_path / "venv"],
+        [python, "-m", "pip", "install", "-c", ROOT / "constraints.txt", sources],
+        [python, "-I", "-c", block],
+    ]
+    for command in commands:
+        done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.full("builds the wheel of this machine")
