@@ -62,8 +62,7 @@ def parser() -> argparse.ArgumentParser:
     tiers.add_argument(
         "--platform",
         metavar="TAG",
-        help="the wheel of another platform under a Python of it: manylinux_2_17_aarch64, by qemu, "
-        "or musllinux_1_2_x86_64",
+        help="the wheel of another platform under a Python of it: manylinux_2_17_aarch64, by qemu",
     )
     test.add_argument(
         "--interpreters",

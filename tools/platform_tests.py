@@ -15,7 +15,6 @@ from tools.process import CACHE, ROOT, Command, Failure, quietly
 _TAGS = {
     "manylinux_2_17_aarch64": [f"manylinux_2_{age}_aarch64" for age in (34, 28, 27, 17)]
     + ["manylinux2014_aarch64"],
-    "musllinux_1_2_x86_64": ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64"],
 }
 TESTED = tuple(_TAGS)
 
@@ -42,11 +41,11 @@ def platform_environment(tag: str) -> Environment:
             quietly(f"making the environment {folder.name}", making)
             site = folder / "lib" / f"python{VERSION}" / "site-packages"
             # By pip of this machine: that of another is slow, and may have no TLS.
-            options: Command = ["--target", site, "--python-version", VERSION, "--implementation", "cp"]
-            known = [f"--platform={tag}" for tag in _TAGS[tag]]
-            settled = [*known, "--only-binary=:all:", "-c", ROOT / "constraints.txt"]
-            pip: Command = [build_environment().python, "-m", "pip", "install"]
-            pip = [*pip, *options, *settled, *wanted]
+            options = ["--no-compile", f"--target={site}", f"--python-version={VERSION}"]
+            options += ["--implementation=cp", "--only-binary=:all:"]
+            options += [f"--platform={known}" for known in _TAGS[tag]]
+            options += [f"--constraint={ROOT / 'constraints.txt'}", *wanted]
+            pip: Command = [build_environment().python, "-m", "pip", "install", *options]
             quietly(f"installing into {folder.name}", pip, expected=30)
             program = environment.program("pytest")
             program.write_text(_PYTEST.format(python=environment.python))

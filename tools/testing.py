@@ -25,7 +25,6 @@ from tools.environments import (
 )
 from tools.native import LIBRARY, Build, configured
 from tools.platform_tests import (
-    TESTED,
     kernels_alone,
     platform_environment,
     programs_for_aarch64,
@@ -100,10 +99,6 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         print(f"\nthe wheel of another compiler under {python}", flush=True)
         if _pytest(other, variables, "quick", chosen, "-q", "-m", "not native"):
             failures += [f"pytest under {python}", *_reasons()]
-
-    if tier == "everything" and not selected:
-        for tag in TESTED:
-            failures += _run_on_platform(tag, chosen)
     return failures
 
 
@@ -120,10 +115,11 @@ def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
     if _pytest(environment, variables, "quick", chosen, "-m", "not native"):
         failures += [f"pytest on {tag}", *_reasons()]
     if tag.endswith("aarch64") and not _selects(chosen):
-        variables["NEML2_CAPI_PROGRAMS"] = str(programs_for_aarch64().folder)
+        build = programs_for_aarch64()
+        ctest = Path(build.cmake).with_name("ctest")
         print("\nthe programs of tests/ on aarch64", flush=True)
-        if _pytest(environment, variables, "quick", [*chosen, "tests/python/test_programs.py"]):
-            failures += ["programs on aarch64", *_reasons()]
+        if openly([ctest, "--test-dir", build.folder, "--output-on-failure", "-j", jobs()]):
+            failures.append("programs on aarch64")
     return failures
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from neml2_capi import Model, examples
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
+from tools.interpreters import interpreter
 from tools.platforms import (
     PLATFORMS,
     cross_environment,
@@ -41,18 +43,11 @@ TAGS = [
     pytest.param(tag, marks=HERE if tag == "manylinux_2_17_aarch64" else LATER) for tag in PLATFORMS
 ]
 
-# What runs a program, and the loader of its C library.
-RUNNERS = {
-    "manylinux_2_17_x86_64": ([], "/lib64/ld-linux-x86-64.so.2"),
-    "manylinux_2_17_aarch64": (
-        ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
-        "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1",
-    ),
-    "musllinux_1_2_x86_64": ([], "/lib/ld-musl-x86_64.so.1"),
-    "musllinux_1_2_aarch64": (
-        ["qemu-aarch64", "-L", "/usr/aarch64-linux-musl"],
-        "/usr/aarch64-linux-musl/lib/ld-musl-aarch64.so.1",
-    ),
+LOADERS = {
+    "manylinux_2_17_x86_64": "lib64/ld-linux-x86-64.so.2",
+    "manylinux_2_17_aarch64": "lib/ld-linux-aarch64.so.1",
+    "musllinux_1_2_x86_64": "lib/ld-musl-x86_64.so.1",
+    "musllinux_1_2_aarch64": "lib/ld-musl-aarch64.so.1",
 }
 POINTS = 5
 PATIENCE = 600
@@ -71,20 +66,36 @@ def package(tag: str, tmp_path: Path) -> Path:
     return tmp_path / "installed"
 
 
+def system(tag: str) -> Path:
+    """The folder with the C library of a platform; Debian's for arm64 has musl as well."""
+    root = Path("/usr/aarch64-linux-gnu" if tag.endswith("aarch64") else "/")
+    if tag == "musllinux_1_2_aarch64":
+        try:
+            root = interpreter("manylinux_2_17_aarch64").parents[2]
+        except Failure as failure:
+            pytest.skip(str(failure))
+    if not (root / LOADERS[tag]).exists():
+        pytest.skip(f"no C library of {tag} is installed: {root / LOADERS[tag]}")
+    return root
+
+
 def runner(tag: str) -> list[str]:
-    words, loader = RUNNERS[tag]
-    if not Path(loader).exists() or (words and not shutil.which(words[0])):
-        pytest.skip(f"nothing here runs programs for {tag}: no {words[:1]} with {loader}")
-    return words
+    """The words before a program that run it."""
+    if not tag.endswith(platform.machine()):
+        if not shutil.which("qemu-aarch64"):
+            pytest.skip("qemu-aarch64 is not installed")
+        return ["qemu-aarch64", "-L", str(system(tag))]
+    system(tag)
+    return []
 
 
 def program(tag: str, package: Path) -> Path:
     """benchmarks/ours.cpp, built against the wheel for its platform."""
-    builder, platform = cross_environment(), PLATFORMS[tag]
-    variables = zig_variables(builder, platform.target)
+    builder, target = cross_environment(), PLATFORMS[tag].target
+    variables = zig_variables(builder, target)
     library = package / "neml2_capi" / "lib"
     source, output = ROOT / "benchmarks" / "ours.cpp", package / "program"
-    command: list[str | Path] = [zig(builder), "c++", "-target", platform.target, source]
+    command: list[str | Path] = [zig(builder), "c++", "-target", target, source]
     command += ["-std=c++17", "-O1"]
     command += [f"-I{package / 'neml2_capi' / 'include'}", f"-Wl,-rpath,{library}"]
     (linked,) = library.glob("libneml2_capi.so.*")
@@ -154,9 +165,9 @@ def test_a_wheel_needs_no_run_time_of_a_compiler(tag: str, package: Path) -> Non
 
 def test_a_wheel_for_musl_asks_for_no_more_than_debians_musl(tag: str, package: Path) -> None:
     """musl's symbols have no versions, and zig's musl is newer than that of Debian 12, 1.2.3."""
-    loader = Path(RUNNERS[tag][1])
-    if "musl" not in tag or not loader.exists():
-        pytest.skip(f"no musl for {tag} in {loader}")
+    if "musl" not in tag:
+        pytest.skip("the symbols of glibc have versions, which auditwheel reads")
+    loader = system(tag) / LOADERS[tag]
     offered = {name for name, _, section in symbols(loader) if section != "UND"}
     assert {"malloc", "pthread_create", "dlopen"} <= offered
     for library in (package / "neml2_capi" / "lib").glob("*.so.*"):
