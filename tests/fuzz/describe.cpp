@@ -6,6 +6,7 @@
 using namespace neml2_capi;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;  // that is no content, an argument's fault
   neml2_source source{};
   source.size = sizeof source;
   source.content = data;

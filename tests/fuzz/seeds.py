@@ -131,7 +131,9 @@ def of_artifacts(seeds: dict[str, dict[str, bytes]]) -> None:
         for name, text in documents.items()
     }
     seeds["metadata"] = varied(compact, 24, 10000)
-    seeds["stub"] = varied({p.replace("/", "-"): t.encode() for p, t in texts((".i",))}, 12)
+    stubs = {path.replace("/", "-"): text for path, text in texts((".i",))}
+    stubs = {name: re.sub(r"/\S*/output/", "/models/", text) for name, text in stubs.items()}
+    seeds["stub"] = varied({name: text.encode() for name, text in stubs.items()}, 12)
     examples = TESTS.parent / "examples" / "artifacts"
     kernels = {}
     for path in sorted(examples.glob("*/kernels/float64/kernels.json")):
