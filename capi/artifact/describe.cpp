@@ -81,10 +81,22 @@ static void write_json(JsonWriter& out, const TypedParameter& parameter) {
 NML2_MEMBERS(SolverConfig, atol, rtol, miters, ls_type, ls_max_iters, ls_cutback, ls_c, substep_del_tol)
 NML2_MEMBERS(Aliases, inputs, outputs, parameters)
 
+// Returns a path as JSON can tell it. Names in the metadata are UTF-8, since they came from JSON.
+static std::string in_utf8(const std::filesystem::path& path) {
+  try {
+    nlohmann::json(path.string()).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw Error(NEML2_ERROR_UNSUPPORTED, path.string(),
+                join("The path ", path.string(),
+                     " is not UTF-8, and the description, in JSON, cannot tell it. Rename the folder."));
+  }
+  return path.string();
+}
+
 std::string describe(const Metadata& metadata) {
   JsonWriter out;
   out.object([&] {
-    out.member("leaf", metadata.leaf.string());
+    out.member("leaf", in_utf8(metadata.leaf));
     out.member("dtype", name_of(metadata.dtype));
     out.member("kernels_only", metadata.kernels_only);
     out.member("inputs", metadata.inputs);

@@ -13,6 +13,7 @@
 #include "capi/archive/files.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
+#include "capi/artifact/readers.h"
 #include "capi/base/error.h"
 #include "capi/base/json_document.h"
 #include "capi/base/limits.h"
@@ -122,7 +123,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
   for (const char* target : targets)
     for (const artifact::Field& entry : objects)
       if (object.empty() && entry["target"].text() == target && lanes_on(target, real_) == entry["lanes"].integer()) {
-        object = entry["file"].text();
+        object = artifact::read_package(entry["file"]);
         target_ = target;
       }
   if (object.empty())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from native import PREBUILT
 
-from neml2_capi import examples
+from neml2_capi import FatalError, Model, examples
 from neml2_capi.artifact.files import arity, read_package
 
 
@@ -78,3 +78,16 @@ def test_doctor_and_inspect_read_hostile_kernels(tmp_path: Path) -> None:
             document[:60]
         )
         assert summary(root, None)["inputs"]
+
+
+@pytest.mark.parametrize("name", ["../float64/elasticity.x86-64-v3.so", "/tmp/kernels.so", ""])
+def test_kernels_are_loaded_from_their_folder_alone(tmp_path: Path, name: str) -> None:
+    root = Path(shutil.copytree(examples.path("elasticity"), tmp_path / "elasticity"))
+    file = root / "kernels" / "float64" / "kernels.json"
+    document = json.loads(file.read_text())
+    for entry in document["objects"]:
+        entry["file"] = name
+    file.write_text(json.dumps(document))
+    with pytest.raises(FatalError, match="expected the plain name of a file") as caught:
+        Model(root)
+    assert "kernels.json" in str(caught.value)

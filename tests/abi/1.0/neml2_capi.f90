@@ -3678,7 +3678,7 @@ contains
       ndim = size(array%extents)
       sizes(:ndim) = array%extents(ndim:1:-1)
       steps(:ndim) = array%strides(ndim:1:-1)
-      outcome = c_tensor_wrap(tensor, array%base, array%dtype, ndim, sizes, steps, c_null_ptr, c_null_ptr)
+      outcome = c_tensor_wrap(tensor, array%base, array%dtype, ndim, sizes, steps, c_null_funptr, c_null_ptr)
       if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
     end if
   end function wrap

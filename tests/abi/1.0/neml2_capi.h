@@ -101,6 +101,12 @@
  * Units       The artifact's: numbers pass through as they are.
  * Floating    The floating-point environment (traps, rounding, flush-to-zero) is set to its default inside and
  *   point     restored on return: hosts that trap can call.
+ * Handles     are checked in every function: one that was freed, also through a copy, that is of another kind, or is no
+ *             handle at all is ARGUMENT, and the message says which. To free it once more does nothing, and the log
+ *             has a warning. Handles look like pointers and are none: they are equal where they are copies, and
+ *             nothing else can be done with them. What a structure lends (a name, a shape) goes with its handle, and
+ *             the memory of an array that is bound or wrapped is yours to keep: these cannot be checked.
+ * Stack       A thread needs 64 kB, and more for libtorch and for functions of yours.
  *
  * Every function says two things at its end.
  *
@@ -110,8 +116,11 @@
  *             neml2_interrupt_set(), what evaluates can return INTERRUPTED.
  * Threads     `any`: any number of threads may call it at once, also with the same handle; results are the same as
  *             one after another. `one`: a handle of this kind (a call, a solve, a report, a tensor that is written)
- *             belongs to one thread at a time; threads with a handle each do not meet. Nothing may run on a handle
- *             that is being freed. Errors are kept per thread.
+ *             belongs to one thread at a time; threads with a handle each do not meet. One that is entered while
+ *             another function runs on it, in another thread or from a function of yours that the library called, is
+ *             ARGUMENT; what is written to a tensor of two threads is not seen. A handle that is freed while functions
+ *             run on it is gone for all others at once; what is behind it goes when the last of them returns, and the
+ *             log has a warning. Errors are kept per thread.
  */
 #ifndef NEML2_CAPI_H
 #define NEML2_CAPI_H
@@ -935,13 +944,14 @@ NEML2_CAPI int32_t neml2_interrupt_set(neml2_interrupt_fn asked, void *context);
 
 /** Open a package (.pt2), by its path or its bytes, which are read in place and not needed any more when this returns.
  *  Everything that it needs is checked first: the instruction set, the C library, every function and operator that it
- *  calls; what is missing is named. `name`, `dtype` and `scheduler` must be 0. Owned.
+ *  calls; what is missing is named. Then its code is mapped, and runs with all rights of the process before this returns: a
+ *  package that passed the checks may still do anything. `name`, `dtype` and `scheduler` must be 0. Owned.
  *  Errors: FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_open(neml2_graph **out, const neml2_source *source);
 
 /** Make the checks of neml2_graph_open(), and load nothing: no byte of the package is mapped as code. The message has a
  *  line for each thing that is wrong. `runtime` (or NULL) receives the NEML2_RUNTIME_* that would be taken. libtorch is
- *  opened where it is asked about.
+ *  opened where it is asked about. Safe on bytes that nobody vouches for, as neml2_source_describe() is.
  *  Errors: FILE, ARTIFACT, UNSUPPORTED. Threads: any. */
 NEML2_CAPI int32_t neml2_graph_check(int32_t *runtime, const neml2_source *source);
 
