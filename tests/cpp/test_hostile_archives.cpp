@@ -24,6 +24,10 @@ void* operator new(std::size_t size) {
   if (!block) throw std::bad_alloc();
   return block;
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  largest = std::max(largest, size);
+  return std::malloc(size);
+}
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 

@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::read_untrusted([&] {
     const aoti::Object object = aoti::bind_to_provider(bytes, provider);
     fuzz::require(object.bytes.size() == bytes.size(), "no byte moves");
-    aoti::check_c_library(object.versions);
+    object.versions.check();
     aoti::check_processor({"cpu", "x86_64", "AVX2"}, object.producers);
   });
   fuzz::read_untrusted([&] {

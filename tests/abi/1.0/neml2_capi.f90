@@ -3438,7 +3438,10 @@ contains
     type(*), target, intent(in) :: array(..)
     integer :: i
     seen%dtype = dtype
-    seen%extents = shape(array, int64)
+    allocate (seen%extents(rank(array))) ! gfortran 11 loses the length of shape(array)
+    do i = 1, rank(array)
+      seen%extents(i) = size(array, i, int64)
+    end do
     seen%base = c_loc(array)
     seen%dense = is_contiguous(array) .or. product(seen%extents) <= 1
     if (.not. seen%dense .and. rank(array) > 4) return
