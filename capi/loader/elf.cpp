@@ -210,6 +210,18 @@ void make_symbolic(DynamicSection& dynamic) {
   cannot_edit("its dynamic section has no room for DT_SYMBOLIC");
 }
 
+// Lets a stack be no code. An object that holds constants asks for the contrary, since the linker makes it of plain bytes,
+// and glibc refuses that from 2.41 on.
+void forbid_executable_stack(File& file) {
+  const auto header = file.read<Elf64_Ehdr>(0);
+  for (std::size_t i = 0; i < file.segments().size(); ++i) {
+    Elf64_Phdr segment = file.segments()[i];
+    if (segment.p_type != PT_GNU_STACK) continue;
+    segment.p_flags &= ~static_cast<Elf64_Word>(PF_X);
+    file.write(header.e_phoff + i * sizeof segment, segment);
+  }
+}
+
 // Returns a section of the file, which need not be loaded. It is empty where sections are stripped or damaged, which
 // does no harm.
 std::string_view find_section(std::string_view bytes, std::string_view wanted) {
@@ -270,6 +282,7 @@ Object edit(std::string_view bytes, std::string_view provider, const Make& make)
   edit_needed(dynamic, strings, provider);
   strings.apply();
   make_symbolic(dynamic);
+  forbid_executable_stack(file);
   read_producers(file.bytes(), object);
   object.bytes = file.take();
   return object;

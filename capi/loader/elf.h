@@ -41,6 +41,7 @@ std::string provided_name(std::string_view name);
 //     process captures them;
 //   - its own definitions come first (DT_SYMBOLIC), so that no other package in the process captures its kernels;
 //   - its process-wide unique symbols become weak ones, so that packages do not share state;
+//   - it asks for no executable stack, which newer systems refuse;
 //   - symbols of a version that this system lacks become what it has in their place: versions.h.
 // Throws Error: NEML2_ERROR_ARTIFACT for a malformed shared object, NEML2_ERROR_UNSUPPORTED for one that cannot be
 // edited or is for another machine.

@@ -108,6 +108,25 @@ void a_package_is_bound_to_the_provider(const std::string& before) {
          "the version of the C library is told");
 }
 
+// As the linker writes it for objects that hold constants.
+void no_executable_stack_is_asked_for(std::string bytes) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto flags_at = [&](std::size_t i) {
+    return header.e_phoff + i * sizeof(Elf64_Phdr) + offsetof(Elf64_Phdr, p_flags);
+  };
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type != PT_GNU_STACK) continue;
+    found = flags_at(i);
+    bytes[found] = PF_R | PF_W | PF_X;
+  }
+  expect(found > 0, "the object says what its stack is");
+  expect(bind_to_provider(bytes, provider).bytes[found] == (PF_R | PF_W), "the stack holds no code");
+}
+
 // Each name has an address of its own, but for one.
 void a_package_is_bound_to_addresses(const std::string& before) {
   const auto address_of = [](const std::string& name) -> std::uintptr_t {
@@ -224,6 +243,7 @@ int main(int argc, char** argv) {
   }
   Parts parts = parts_of(packages.front());
   const std::string object = part(parts, ".wrapper.so");
+  no_executable_stack_is_asked_for(object);
   what_is_not_a_package_is_refused(object);
   names_that_share_text_are_refused(object);
   a_truncated_object_does_no_harm(object);
