@@ -76,7 +76,7 @@ class System:
         if self.has_age:
             raise RebuildError(
                 f"no compiler for {self.name}: an older C library needs zig: pip install ziglang, "
-                "or name a compiler with --cxx"
+                f"or name a compiler with {'--cc' if language == 'c' else '--cxx'}"
             )
         return [f"{self.name}-{'gcc' if language == 'c' else 'g++'}"]
 

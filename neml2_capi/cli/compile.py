@@ -126,6 +126,11 @@ def compile_command(
     words += [word for pair in derivatives for word in ("-d", pair)]
     words += [word for name in parameters for word in ("-p", name)]
     system = _system(targets, kernels)
+    if system and kernels != "no" and not cc:  # before minutes of compilation
+        try:
+            cc = shlex.join(system.compiler(language="c"))
+        except RebuildError as error:
+            raise click.UsageError(str(error)) from None
     chosen = _target_for(system) if system else _target_of_packages(targets, kernels)
     environment = _environment(python, chosen)
     if kernels == "no" and not system:
@@ -143,7 +148,6 @@ def compile_command(
         if system:
             _rebuild_packages(Path(scratch), system, python, cxx)
             wanted = _kernel_targets(system)
-            cc = cc or shlex.join(system.compiler(language="c"))
         if kernels != "no":
             _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
 
