@@ -69,7 +69,7 @@ template <>
 struct Behind<neml2_operator_call> : HandleOf<OperatorCallObject, HandleKind::operator_call> {};
 template <>
 struct Behind<neml2_scheduler> : HandleOf<SchedulerObject, HandleKind::scheduler> {};
-// Of a handle that functions only read, the object cannot be written.
+// The object of a handle that functions only read cannot be written.
 template <class Handle>
 struct Behind<const Handle> : HandleOf<const typename Behind<Handle>::Object, Behind<Handle>::kind> {};
 

@@ -1,4 +1,4 @@
-// What the dynamic loader takes as it is, and would crash on: checked before an object is mapped.
+// Checks, before an object is mapped, of what the dynamic loader takes as it is and would crash on.
 #pragma once
 
 #include "capi/loader/elf_file.h"

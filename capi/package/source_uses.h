@@ -1,4 +1,4 @@
-// What a package's source does with the outputs of operators, read in one pass.
+// Uses that a package's source makes of the outputs of operators, read in one pass.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ def entry_of(package: Path | str | bytes, suffix: str) -> bytes | None:
 
 
 def json_of(text: bytes | None) -> Any:
-    """What a document says; None for one that is damaged, too long or too deep."""
+    """Return what a document says, or None for one that is damaged, too long or too deep."""
     if text is None or len(text) > _LONGEST:
         return None
     try:
