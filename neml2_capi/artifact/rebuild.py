@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from neml2_capi.artifact.compilers import run
+
 _TRIPLE = re.compile(r"(x86_64|aarch64)-linux-gnu(\.2\.\d+)?")
 _COMMAND = re.compile(r"// Compile cmd\n// (.+)")
 _MODEL = re.compile(r": AOTInductorModelBase\(\s*\d+,\s*\d+,\s*(\d+),")
@@ -232,13 +234,5 @@ def _flags(source: str, same_machine: bool) -> Iterator[str]:
 
 
 def _run(command: Sequence[str], package: Path) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError as error:
-        raise RebuildError(
-            f"the C++ compiler {command[0]} cannot be run: {error.strerror}; install ziglang or "
-            "g++ for that machine, or name a compiler with --cxx"
-        ) from error
-    if done.returncode:
-        said = "\n".join(done.stderr.splitlines()[:10])
-        raise RebuildError(f"{command[0]} does not compile {package.name}:\n{said}")
+    remedy = "install ziglang or g++ for that machine, or name a compiler with --cxx"
+    run(command, package.name, remedy, RebuildError)

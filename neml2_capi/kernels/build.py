@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neml2_capi.artifact.compilers import run
 from neml2_capi.kernels.folder import (
     KernelError,
     checksum,
@@ -127,15 +127,15 @@ def _build(
         def compile_one(pair: tuple[str, str]) -> None:
             source, made = pair
             shared = ["-DNEML2_KERNELS_SHARED"] if source == "kernels.c" else []
-            run([*command, *flags, *shared, "-c", str(folder / source), "-o", made], source)
+            _run([*command, *flags, *shared, "-c", str(folder / source), "-o", made], source)
 
         with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
         library = Path(scratch) / f"{name}.so"
-        run([*command, "-shared", "-o", str(library), *objects], library.name)
+        _run([*command, "-shared", "-o", str(library), *objects], library.name)
         library.chmod(0o755)
         library.replace(folder / library.name)
-    version = run([*command, "--version"], "--version").splitlines()
+    version = _run([*command, "--version"], "--version").splitlines()
     return {
         "file": f"{name}.so",
         "target": name,
@@ -148,19 +148,9 @@ def _build(
     }
 
 
-def run(command: Sequence[str], what: str) -> str:
-    """What a compiler prints; KernelError with its first messages where it fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError as error:
-        raise KernelError(
-            f"the C compiler {command[0]} cannot be run: {error.strerror}; install gcc or clang, "
-            "or name a compiler with --cc"
-        ) from error
-    if done.returncode:
-        said = "\n".join(done.stderr.splitlines()[:10])
-        raise KernelError(f"{command[0]} does not compile {what}:\n{said}")
-    return done.stdout
+def _run(command: Sequence[str], what: str) -> str:
+    remedy = "install gcc or clang, or name a compiler with --cc"
+    return run(command, what, remedy, KernelError)
 
 
 def _require_sources(folder: Path, document: dict[str, Any]) -> None:
