@@ -85,7 +85,7 @@ Handles seen(Vector<Tensor> tensors) {
 // Returns the status. It waits for the number of points that failed, if any did.
 std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_t points) {
   if (!results.any_failed) return NEML2_OK;
-  const auto on_host = [&](int kind) { return aoti::libtorch::moved(results.report[kind], {}); };
+  const auto on_host = [&](std::size_t kind) { return aoti::libtorch::moved(results.report[kind], {}); };
   const Tensor status = on_host(NEML2_REPORT_STATUS), iterations = on_host(NEML2_REPORT_ITERATIONS),
                norms = on_host(NEML2_REPORT_RESIDUAL_NORM);
   model::Tally tally;

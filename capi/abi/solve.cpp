@@ -58,7 +58,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& sol
 
 // Goes on to the next system. The handle of the one before ends, so that a copy of it is told.
 neml2_system* next(neml2_solve* handle, SolveObject& solve) {
-  Owned<neml2_system> fresh(std::make_unique<SystemObject>(handle));
+  Owned<neml2_system> fresh(std::make_unique<SystemObject>(SystemObject{handle}));
   if (!solve.value.next()) fresh = {};
   solve.system = std::move(fresh);
   return solve.system.get();

@@ -23,7 +23,7 @@ Handles handles_of(Vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) {
     tensor.storage().end_confinement();
     handles.push_back(tensor.storage().data() || tensor.numel() == 0
-                          ? Owned<neml2_tensor>(std::make_unique<TensorObject>(std::move(tensor)))
+                          ? Owned<neml2_tensor>(std::make_unique<TensorObject>(TensorObject{std::move(tensor)}))
                           : Owned<neml2_tensor>());
   }
   return handles;

@@ -210,7 +210,7 @@ void damaged_tables_do_no_harm(const std::string& object) {
   };
   std::vector<Range> ranges = {{0, sizeof header}, {header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)}};
   ranges.push_back({header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)});
-  for (const Elf64_Word type : {SHT_DYNAMIC, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_verneed}) {
+  for (const auto type : {SHT_DYNAMIC, SHT_DYNSYM, SHT_GNU_HASH, int{SHT_GNU_verneed}}) {
     const auto found = section(object, type);
     ranges.push_back({found.sh_offset, found.sh_size});
   }

@@ -110,7 +110,7 @@ void groups_are_bounded(const Artifact& a) {
   segment = implicit(variable("u"));
   std::vector<std::string> names = {"g"};
   for (int i = 0; i < 20000; ++i) segment["givens"].push_back(variable(names.emplace_back(join("g", i))));
-  segment["given_group_infos"] = {group(names)};
+  segment["given_group_infos"] = json::array({group(names)});
   expect(std::get<artifact::ImplicitSegment>(a.read(document(segment).dump()).segments[0]).givens[0].variables.size() ==
              20001,
          "all are read");
@@ -139,7 +139,7 @@ void axes_of_one_point_are_bounded(const Artifact& a) {
   const json ten(std::vector<int>(10, 1));
   a.refused(document(implicit(variable("u", ten, ten))), "unknowns[0]", "axes");
   json metadata = document(implicit(variable("u")));
-  metadata["inputs"] = {variable("x", ten, ten)};
+  metadata["inputs"] = json::array({variable("x", ten, ten)});
   metadata["inputs"][0]["var_type"] = "Scalar";
   metadata["inputs"][0]["var_size"] = 1;
   a.refused(metadata, "inputs[0]", "axes");
