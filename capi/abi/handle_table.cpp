@@ -16,7 +16,7 @@ namespace {
 
 // Free slots, first in, last out. Threads have different lists, so that they seldom meet, and take from all of them:
 // what one makes another may free. The upper bits count changes: a list that came back to the same head is another.
-// Nothing locks, so that a process that is forked meanwhile has good lists, too.
+// Lists are lock-free: a child of fork() that was made in the middle of a change can go on with them.
 struct alignas(64) FreeList {
   std::atomic<std::uint64_t> head;  // of `low`, the first, counted from 1
 };

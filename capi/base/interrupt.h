@@ -13,7 +13,7 @@ void set(Asked asked, void* context);
 
 // Threads of the library never ask: the host's function runs on threads of the host alone.
 void never_ask_here();
-// What such a thread runs ends once `end` is true; null: whatever happens.
+// Ends what this thread of the library runs once `end` is true; null: it is run to its end.
 void end_here_with(const std::atomic<bool>* end);
 
 extern std::atomic<bool> is_set;
