@@ -37,6 +37,12 @@ LONGEST = {
     "source": 6144,
     "stub": 2048,
 }
+# Unit tests of the readers, and the files of the readers.
+TESTS = ["archive", "elf", "isa", "metadata", "npz", "schemas", "source", "versions"]
+TESTS += [f"hostile_{name}" for name in ("archives", "metadata", "objects", "source", "stubs")]
+_READERS = re.compile(
+    r"capi/(archive/|artifact/|package/|loader/(elf|isa|versions)|kernels/folder|base/json)"
+)
 DICTIONARIES = {"describe": "metadata"}
 
 # An input that takes more memory, or more time, is a finding. The harnesses themselves end after
@@ -50,7 +56,7 @@ _SANITIZED = (
 KINDS = {
     "sanitized": (f"{_SANITIZED} -O1 -g1", "-fsanitize=fuzzer,address,undefined"),
     "fast": ("-fsanitize=fuzzer-no-link -O2 -g1", "-fsanitize=fuzzer"),
-    "coverage": ("-fprofile-instr-generate -fcoverage-mapping -O0", "replay"),
+    "coverage": ("-fprofile-instr-generate -fcoverage-mapping -O0", ""),
 }
 
 
@@ -97,42 +103,41 @@ def fuzz(readers: Sequence[str], minutes: float, processes: int, fast: bool, min
 
 
 def coverage() -> int:
-    """Lines and branches of the readers that the corpus and the unit tests reach, in a table."""
-    tests = ["archive", "elf", "isa", "metadata", "npz", "schemas", "source"]
-    programs = [f"fuzz_{reader}" for reader in LONGEST] + [f"cpp_test_{name}" for name in tests]
-    folder = _built("coverage", programs)
-    _prepare_inputs(list(LONGEST))
+    """Print what the corpus and the unit tests reach of the readers, and what they do not."""
+    programs = [f"fuzz_{reader}" for reader in LONGEST] + [f"cpp_test_{name}" for name in TESTS]
+    folder = _built("coverage", ["neml2_builtin", *programs])
     profiles = folder / "profiles"
     shutil.rmtree(profiles, ignore_errors=True)
-    profiles.mkdir()
-    variables = {"NEML2_TEST_ARTIFACTS": str(ROOT / "examples" / "artifacts")}
-    variables["NEML2_TEST_DATA"] = str(ROOT / "tests" / "data")
-    for program in programs:
-        reader = program.removeprefix("fuzz_")
-        inputs: list[Path] = []
-        if reader in LONGEST:
-            inputs = [HOME / reader / "corpus", HOME / reader / "seeds", FOLDER / "found" / reader]
-        command: Command = [folder / "tests" / "fuzz" / program, *filter(Path.exists, inputs)]
-        profile = {"LLVM_PROFILE_FILE": str(profiles / f"{program}.profraw")}
-        quietly(f"running {program}", command, {**variables, **profile})
+    ctest: Command = [Path(cmake(build_environment())).with_name("ctest"), "--test-dir", folder]
+    pattern = f"^({'|'.join(programs)})$"
+    variables = {"LLVM_PROFILE_FILE": str(profiles / "%p.profraw")}
+    quietly("running the tests", [*ctest, "--output-on-failure", "-R", pattern], variables)
     data = folder / "all.profdata"
-    raw = sorted(profiles.glob("*.profraw"))
-    quietly("merging", [_tool("llvm-profdata"), "merge", "-sparse", "-o", data, *raw])
-    objects = [f"-object={folder / 'tests' / 'fuzz' / program}" for program in programs[1:]]
-    first = folder / "tests" / "fuzz" / programs[0]
-    export: Command = ["export", "-summary-only", f"-instr-profile={data}", first, *objects]
-    report = json.loads(quietly("reading", [_tool("llvm-cov"), *export]))
+    merge: Command = ["merge", "-sparse", "-o", data, *sorted(profiles.glob("*.profraw"))]
+    quietly("merging", [_tool("llvm-profdata"), *merge])
+    first, *others = [folder / "lib" / program for program in programs]
+    objects = [f"-object={program}" for program in others]
+    export: Command = ["export", "-skip-functions", f"-instr-profile={data}", first, *objects]
+    text = quietly("reading", [_tool("llvm-cov"), *export])
+    report = json.loads(text[text.index("{") :])  # warnings stand before it
     print("\n| file | lines | of | branches | of | % |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    missed = []
     for file in report["data"][0]["files"]:
-        name = file["filename"].partition(f"{ROOT}/capi/")[2]
-        if re.match(r"archive/|artifact/|package/|loader/(elf|isa)|kernels/folder", name):
-            lines, branches = file["summary"]["lines"], file["summary"]["branches"]
-            percent = 100 * branches["covered"] / branches["count"] if branches["count"] else 100
-            print(
-                f"| {name} | {lines['covered']} | {lines['count']} | {branches['covered']} | "
-                f"{branches['count']} | {percent:.0f} |"
-            )
-    print(f"\nline by line: {_tool('llvm-cov')} show -instr-profile={data} {first} capi/...")
+        name = file["filename"].partition(f"{ROOT}/")[2]
+        if not _READERS.match(name):
+            continue
+        lines, branches = file["summary"]["lines"], file["summary"]["branches"]
+        percent = 100 * branches["covered"] / branches["count"] if branches["count"] else 100
+        counts = [lines["covered"], lines["count"], branches["covered"], branches["count"]]
+        print(f"| {name} | {' | '.join(map(str, counts))} | {percent:.0f} |")
+        source = (ROOT / name).read_text().splitlines()
+        for line, column, _, end, true, false, *_ in file["branches"]:
+            if not (true and false):
+                never = "neither" if not (true or false) else "true" if not true else "false"
+                whole = source[line - 1]
+                condition = whole[column - 1 : end - 1] or whole.strip()
+                missed.append(f"{name}:{line}: never {never}: {condition}")
+    print("\nnot reached:\n" + "\n".join(dict.fromkeys(missed)))
     return 0
 
 
@@ -178,6 +183,7 @@ def _built(kind: str, targets: Iterable[str]) -> Path:
         f"-DCMAKE_C_FLAGS={flags}",
         f"-DNMHIT_SOURCE={nmhit_source(builder)}",
         f"-DNEML2_CAPI_FUZZ_ENGINE={engine}",
+        f"-DNEML2_CAPI_TESTS={'OFF' if engine else 'ON'}",
     ]
     quietly(f"configuring the {kind} readers", command, builder.variables)
     build: Command = [cmake(builder), "--build", folder, "--parallel", jobs(), "--target", *targets]
@@ -212,7 +218,7 @@ def _run(folder: Path, kind: str, reader: str, minutes: float) -> Run:
     before = {*(place / "findings").iterdir()}
     dictionary = FOLDER / "dictionaries" / f"{DICTIONARIES.get(reader, reader)}.dict"
     command = [
-        str(folder / "tests" / "fuzz" / f"fuzz_{reader}"),
+        str(folder / "lib" / f"fuzz_{reader}"),
         *(f"-max_total_time={round(60 * minutes)}", f"-timeout={SECONDS}"),
         *(f"-rss_limit_mb={MEGABYTES}", f"-malloc_limit_mb={MEGABYTES}"),
         *(f"-max_len={LONGEST[reader]}", "-print_final_stats=1"),
@@ -272,7 +278,7 @@ def _minimise(folder: Path, reader: str) -> None:
     least = place / "least"
     shutil.rmtree(least, ignore_errors=True)
     least.mkdir()
-    program = folder / "tests" / "fuzz" / f"fuzz_{reader}"
+    program = folder / "lib" / f"fuzz_{reader}"
     options = [f"-max_len={LONGEST[reader]}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}"]
     inputs: Command = [least, place / "corpus", place / "seeds"]
     quietly(f"minimising {reader}", [program, "-merge=1", *options, *inputs])

@@ -26,7 +26,8 @@ cmake --build "$WORK/build" --target fuzzers
 rm -rf "$WORK/corpus"
 python3 "$fuzz/seeds.py" "$WORK/corpus"
 if [[ -f $fuzz/corpus.tar.xz ]]; then tar xf "$fuzz/corpus.tar.xz" -C "$WORK/corpus"; fi
-for program in "$WORK"/build/tests/fuzz/fuzz_*; do
+cp "$WORK"/build/lib/libn2*.so "$OUT/"
+for program in "$WORK"/build/lib/fuzz_*; do
   [[ -x $program ]] || continue
   name=$(basename "$program") reader=$(basename "$program" | cut -d_ -f2-)
   cp "$program" "$OUT/"
