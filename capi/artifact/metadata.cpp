@@ -44,17 +44,16 @@ Document read_json(const fs::path& path) {
   }
 }
 
-// Returns the checksum of the metadata that kernels.json tells, as JSON; empty where it tells none.
+// Returns the checksum of the metadata that kernels.json tells, empty where it tells none. Each loading asks: the text is
+// searched, and only the kernels' own reader parses it.
 std::string told_checksum(const fs::path& file) {
-  try {
-    const JsonDocument document(archive::read(file, limits::json_bytes).value_or(""));
-    const nlohmann::json& root = document.root();
-    const auto told = root.is_object() ? root.find("metadata_checksum") : root.end();
-    if (told == root.end() || told->is_null()) return "";
-    return told->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 20);
-  } catch (const nlohmann::json::exception&) {
-    return "";  // which the kernels' own reader tells
-  }
+  const std::string text = archive::read(file, limits::json_bytes).value_or("");
+  constexpr std::string_view key = "\"metadata_checksum\":";
+  std::size_t at = text.find(key);
+  if (at == std::string::npos) return "";
+  at = text.find_first_not_of(" \n\r\t", at + key.size());
+  const std::string told = at == std::string::npos ? "" : text.substr(at, text.find_first_of(",}\n\r", at) - at);
+  return told == "null" ? "" : told.substr(0, 20);
 }
 
 // Refuses metadata that were changed since the kernels beside them were written, which tell their checksum. Artifacts of
