@@ -31,16 +31,21 @@ SIZES = {
     "check": (50, 200),
     "torch": (220, 900),
     "torch with CUDA": (3000, 8000),
-    "other torch": (560, 750),
+    "torch 2.10.0": (920, 1200),
+    "torch 2.15.0": (560, 750),
     "hosts": (190, 560),
     "site": (20, 90),
     "wheel": (2, 10),
     "cross": (100, 350),
 }
 
-# Version of torch, other than that of constraints.txt, whose libtorch must run the same packages.
-# The wheels of PyPI are for CUDA, and their libtorch_cpu.so is linked with two of its libraries.
-OTHER_TORCH = ("torch==2.15.0", "nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86")
+# Releases of torch, the newest first, whose libtorch must run the packages of that of
+# constraints.txt. The wheels of PyPI are for CUDA, and their libtorch_cpu.so needs two of its libraries.
+OTHER_TORCHES = {
+    "2.15.0": ("nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86"),
+    "2.10.0": ("nvidia-cuda-cupti-cu12==12.8.90", "nvidia-cuda-runtime-cu12==12.8.90"),
+}
+NEWEST_TORCH = next(iter(OTHER_TORCHES))
 
 
 def _pyproject_list(table: str, key: str) -> list[str]:
@@ -218,19 +223,19 @@ def torch_to_be_had(environment: Environment) -> str:
     return kind
 
 
-def other_torch() -> Path | None:
-    """Return the folder of OTHER_TORCH's package, or print why it cannot be had.
+def other_torch(release: str = NEWEST_TORCH) -> Path | None:
+    """Return the folder of a torch of OTHER_TORCHES, or print why it cannot be had.
 
     Only its libtorch is for use: the packages that torch needs in Python are not there.
     """
     version = "cp{}{}".format(*sys.version_info[:2])
-    folder = CACHE / "environments" / f"{OTHER_TORCH[0].replace('==', '-')}-{version}"
+    folder = CACHE / "environments" / f"torch-{release}-{version}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
-            download, disk = SIZES["other torch"]
+            download, disk = SIZES[f"torch {release}"]
             free = shutil.disk_usage(folder.parent).free / 1e6
             if free < 2 * disk:  # wheels are unpacked beside the folder first
-                print(f"no {OTHER_TORCH[0]} for the tests: {folder.parent} has {free:.0f} MB free")
+                print(f"no torch {release} for the tests: {folder.parent} has {free:.0f} MB free")
                 return None
             part = Path(f"{folder}.part")
             shutil.rmtree(part, ignore_errors=True)
@@ -238,11 +243,12 @@ def other_torch() -> Path | None:
             options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--retries", "1"]
             options += ["--no-input", "--progress-bar", "off", "--target", str(part)]
             pip: Command = [build_environment().python, "-m", "pip", "install", *options]
+            wanted = [f"torch=={release}", *OTHER_TORCHES[release]]
             try:
-                _count(quietly(f"installing {OTHER_TORCH[0]} for the tests", [*pip, *OTHER_TORCH]))
+                _count(quietly(f"installing torch {release} for the tests", [*pip, *wanted]))
             except Failure as failure:
                 errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
-                print(f"no {OTHER_TORCH[0]} for the tests: {errors[-1]}")
+                print(f"no torch {release} for the tests: {errors[-1]}")
                 return None
             for unused in (part / "torch" / "lib").glob("libtorch_cuda*"):  # half of it
                 unused.unlink()

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from tools import testing
 from tools.editable import install_checkout
-from tools.environments import Environment, other_torch, prepare, requirements
+from tools.environments import OTHER_TORCHES, Environment, other_torch, prepare, requirements
 from tools.native import LIBRARY, configured
 from tools.platforms import platform_wheel
 from tools.process import LOGS, ROOT, Command, Failure, quietly
@@ -115,7 +115,7 @@ def torch() -> Iterable[list[str]]:
     yield ["libtorch", "passed", "left out", "failed"]
     yield ["---"] * 4
     query = "from neml2_capi._ffi.runtime import libtorch; print(*libtorch())"
-    for place in (None, other_torch()):
+    for place in (None, *filter(None, map(other_torch, OTHER_TORCHES))):
         settings = {**variables, **({"NEML2_CAPI_LIBTORCH": str(place)} if place else {})}
         same = "on_both or as_in_torch or whole_numbers or outlive"
         chosen = ["tests/python/test_libtorch.py", "-k", same]

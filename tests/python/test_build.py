@@ -40,7 +40,7 @@ def test_where_no_other_torch_can_be_had_a_line_says_why(tmp_path: Path) -> None
     """
     done = run("-c", code, home=tmp_path)
     assert done.returncode == 0, done.stderr
-    (told,) = (line for line in done.stdout.splitlines() if line.startswith("no torch=="))
+    (told,) = (line for line in done.stdout.splitlines() if line.startswith("no torch "))
     assert "for the tests: ERROR: " in told
     assert not list((tmp_path / ".cache").rglob("torch-*/torch"))
 
