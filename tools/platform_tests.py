@@ -54,14 +54,6 @@ def platform_environment(tag: str) -> Environment:
     return environment
 
 
-def kernels_alone() -> Path:
-    """Return a folder with the artifacts of the examples, without packages for this machine."""
-    examples, folder = ROOT / "examples" / "artifacts", CACHE / "kernels-alone" / checkout()
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(examples, folder, ignore=shutil.ignore_patterns("*.pt2"))
-    return folder
-
-
 def programs_for_aarch64() -> Build:
     """The programs of tests/ for aarch64, which ctest runs by qemu; by GNU's compilers."""
     compilers = [f"aarch64-linux-gnu-{name}" for name in ("gcc", "g++", "gfortran")]

@@ -25,7 +25,6 @@ from tools.environments import (
 )
 from tools.native import LIBRARY, Build, configured
 from tools.platform_tests import (
-    kernels_alone,
     platform_environment,
     programs_for_aarch64,
 )
@@ -105,12 +104,13 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
 def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
     """Test the wheel of a platform under a Python of it, and for aarch64 all programs of tests/.
 
-    Packages are for the machine and the C library that compiled them: what has no kernels is left
-    out.
+    Packages are for the machine that compiled them: models run on kernels, and what has none is
+    left out.
     """
     failures = []
     environment = platform_environment(tag)
-    variables = {"NEML2_CAPI_COMPILE": "0", "NEML2_CAPI_KERNELS_ALONE": str(kernels_alone())}
+    variables = {"NEML2_CAPI_COMPILE": "0", "NEML2_CAPI_FOREIGN_PACKAGES": "1"}
+    variables["CC"] = f"{tag.rpartition('_')[2]}-linux-gnu-gcc"
     print(f"\nthe wheel under Python on {tag}", flush=True)
     if _pytest(environment, variables, "quick", chosen, "-m", "not native"):
         failures += [f"pytest on {tag}", *_reasons()]

@@ -157,21 +157,15 @@ def with_kernels(name: str, target: str) -> Path:
     return made_once(cache_root().parent / "kernels" / digest(recipe), make) / packages.name
 
 
-def kernels_alone(name: str, target: str) -> Path:
-    """The artifact of a model on kernels, for a platform where its packages do not run."""
+def for_another_machine(name: str, target: str) -> Path:
+    """The artifact of a model whose packages do not run here, with kernels for each graph."""
     if name not in graph_names():
-        raise NotCompiledError("packages of the archive do not run on this platform")
-    complete = with_kernels(name, target)
-
-    def make(output: Path) -> None:
-        shutil.copytree(complete, output, ignore=shutil.ignore_patterns("*.pt2"))
-
-    folder = cache_root().parent / "kernels-alone" / complete.parent.name / complete.name
-    made = made_once(folder, make)
-    (kernels,) = made.glob("kernels/*/kernels.json")
+        raise NotCompiledError(NO_PACKAGES)
+    root = with_kernels(name, target)
+    (kernels,) = root.glob("kernels/*/kernels.json")
     if json.loads(kernels.read_text()).get("missing"):
-        raise NotCompiledError("packages of the archive do not run on this platform")
-    return made
+        raise NotCompiledError(NO_PACKAGES)
+    return root
 
 
 def add_kernels(name: str, root: Path, targets: Sequence[str] = ()) -> None:
@@ -285,6 +279,9 @@ def _cached(name: str, making: Making) -> Path:
 
 class NotCompiledError(Exception):
     """Model that is not in the archive, and may not be compiled here."""
+
+
+NO_PACKAGES = "packages of the archive are for another machine"
 
 
 def _compile(name: str, command: list[str], version: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,22 @@ sys.path[:0] = [str(ROOT / "tests" / name) for name in ("models", "python/kernel
 
 import compile as models  # noqa: E402  (tests/models is no package)
 from kernel_setup import native_target  # noqa: E402
-from native import KERNELS_ALONE, PREBUILT  # noqa: E402
+from native import FOREIGN, PREBUILT  # noqa: E402
 from recipes import RECIPES  # noqa: E402
 
 pytest_plugins = ["tiers", "kernel_setup"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip a test of packages, which are refused for their machine, or their instructions."""
+    try:
+        return (yield)
+    except Exception as error:
+        refusals = ("was compiled for the ", "holds code for another machine")
+        if FOREIGN and any(refusal in str(error) for refusal in refusals):
+            pytest.skip(models.NO_PACKAGES)
+        raise
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -35,8 +47,8 @@ def away_from_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def compiled(name: str) -> Path:
     """A folder of tests/models/compile.py, mostly from the archive; else the test is skipped."""
-    if KERNELS_ALONE:
-        pytest.skip("packages of the archive do not run on this platform")
+    if FOREIGN:
+        pytest.skip(models.NO_PACKAGES)
     try:
         return models.made(name)
     except models.NotCompiledError as error:
@@ -51,8 +63,8 @@ class Artifacts(Mapping[str, Path]):
         if prebuilt.is_dir():
             return prebuilt
         try:
-            if KERNELS_ALONE:
-                return models.kernels_alone(name, native_target())
+            if FOREIGN:
+                return models.for_another_machine(name, native_target())
             return models.artifact(name)
         except models.NotCompiledError as error:
             pytest.skip(str(error))

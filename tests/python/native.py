@@ -23,9 +23,9 @@ import neml2_capi
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 HOSTS = TESTS / "hosts"
-# Where packages do not run, a folder has the artifacts without them.
-KERNELS_ALONE = os.environ.get("NEML2_CAPI_KERNELS_ALONE", "")
-PREBUILT = Path(KERNELS_ALONE or ROOT / "examples" / "artifacts")
+PREBUILT = ROOT / "examples" / "artifacts"
+# Packages of the archive are of another machine than this Python: models run on their kernels.
+FOREIGN = os.environ.get("NEML2_CAPI_FOREIGN_PACKAGES") == "1"
 
 PACKAGE = Path(neml2_capi.__file__).absolute().parent
 INCLUDE = PACKAGE / "include"
