@@ -65,6 +65,25 @@ static void note(const walk *w, const char *call, int32_t status, const char *me
     problem("no allocation failed", call, status, message);
 }
 
+/* A model whose package cannot be opened any more runs on its kernels, and a record tells why. */
+static void hear_of_damage(void) {
+  char message[1024];
+  int32_t level = NEML2_LOG_SILENT;
+  while (neml2_log_next(&level, NULL, message, sizeof message, NULL) == NEML2_OK && level != NEML2_LOG_SILENT)
+    loader_is_damaged |= loader_lacked_memory && strstr(message, "undefined symbol") != NULL;
+}
+
+/* Tells the first number that is another than expected. */
+static void require_same_numbers(const char *when) {
+  char words[80];
+  hear_of_damage();
+  for (int64_t i = 0; i < own.count; ++i) {
+    if (memcmp(&own.numbers[i], &all->expected.numbers[i], sizeof(double)) == 0) continue;
+    snprintf(words, sizeof words, "%.17g at %d, expected %.17g", own.numbers[i], (int)i, all->expected.numbers[i]);
+    return problem(when, "", 0, words);
+  }
+}
+
 /* The walk, left alone: it must come to the numbers that are expected. */
 static void walk_alone(void) {
   own.resumes = 0;
@@ -74,8 +93,8 @@ static void walk_alone(void) {
     problem("no success afterwards", "", 0, "");
   else if (own.count != all->expected.count)
     problem("afterwards another number of results", "", (int)own.count, "");
-  else if (memcmp(own.numbers, all->expected.numbers, (size_t)own.count * sizeof(double)) != 0)
-    problem("other results afterwards", "", 0, "");
+  else
+    require_same_numbers("other results afterwards");
   memory_returns();
 }
 
@@ -89,10 +108,12 @@ static void walk_with_failure(long at) {
   memory_returns();
   if (memory_failures() == 0) return;
   __atomic_add_fetch(trial_told ? &all->told : &all->without_effect, 1, __ATOMIC_SEQ_CST);
-  if (status == NEML2_OK && (own.count != all->expected.count ||
-                             memcmp(own.numbers, all->expected.numbers, (size_t)own.count * sizeof(double)) != 0))
-    problem("other results", "", 0, "");
-  if (status != NEML2_OK && own.resumes) problem("no success when called again", "", status, "");
+  if (status == NEML2_OK && own.count != all->expected.count)
+    problem("another number of results", "", (int)own.count, "");
+  else if (status == NEML2_OK)
+    require_same_numbers("other results");
+  else if (own.resumes)
+    problem("no success when called again", "", status, "");
 }
 
 static void trace_death(int signal) {
