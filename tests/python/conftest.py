@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,7 @@ from kernel_setup import native_target  # noqa: E402
 from native import FOREIGN, PREBUILT  # noqa: E402
 from recipes import RECIPES  # noqa: E402
 
-pytest_plugins = ["tiers", "kernel_setup"]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Skip a test of packages, which are refused for their machine, or their instructions."""
-    try:
-        return (yield)
-    except Exception as error:
-        refusals = ("was compiled for the ", "holds code for another machine")
-        if FOREIGN and any(refusal in str(error) for refusal in refusals):
-            pytest.skip(models.NO_PACKAGES)
-        raise
+pytest_plugins = ["tiers", "kernel_setup", "foreign"]
 
 
 @pytest.fixture(autouse=True, scope="session")

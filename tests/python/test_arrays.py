@@ -22,7 +22,9 @@ class Plain:
     """A producer that nothing consumes for."""
 
     def __init__(self, array: Any) -> None:
-        self.array: Any = np.from_dlpack(array)
+        made = array if isinstance(array, np.ndarray) else np.from_dlpack(array)
+        # numpy 1.24 reads without the right to write, and exports no such array.
+        self.array: Any = made if made.flags.writeable else made.copy()
 
     def __dlpack__(self, **request: Any) -> Any:
         return self.array.__dlpack__(**request)
@@ -150,6 +152,7 @@ def test_a_drive_answers_in_kind(model: Model, convert: Any) -> None:
     np.testing.assert_array_equal(np.from_dlpack(results["stress"]), expected["stress"])
 
 
+@pytest.mark.skipif(np.__version__ < "1.25", reason="numpy 1.24 exports no truth values")
 def test_a_convergence_error_answers_in_kind(viscoplastic: Model, convert: Any) -> None:
     shapes = {v.name: (2, *v.base_shape) for v in viscoplastic.inputs}
     given = {name: convert(np.zeros(shape)) for name, shape in shapes.items()}

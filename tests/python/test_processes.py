@@ -13,7 +13,6 @@ from textwrap import dedent
 
 import pytest
 from conftest import Artifacts
-from native import FOREIGN
 from patience import PATIENCE
 
 # Every script begins so. `parallel` is a batch that the workers of the library share.
@@ -212,7 +211,6 @@ def test_parent_and_child_of_a_fork_go_on_with_the_same_objects(run: Callable[..
     assert printed == "well\n"
 
 
-@pytest.mark.skipif(FOREIGN, reason="qemu hangs in a fork of a process with threads")
 def test_a_fork_while_other_threads_evaluate_and_the_child_evaluates(
     run: Callable[..., str],
 ) -> None:
