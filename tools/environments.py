@@ -40,7 +40,7 @@ SIZES = {
 }
 
 # Releases of torch, the newest first, whose libtorch must run the packages of that of
-# constraints.txt. The wheels of PyPI are for CUDA, and their libtorch_cpu.so needs two of its libraries.
+# constraints.txt. PyPI's are for CUDA, and their libtorch_cpu.so needs two of its libraries.
 OTHER_TORCHES = {
     "2.15.0": ("nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86"),
     "2.10.0": ("nvidia-cuda-cupti-cu12==12.8.90", "nvidia-cuda-runtime-cu12==12.8.90"),

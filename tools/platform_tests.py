@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from tools.environments import Environment, build_environment, checkout, locked, requirements
 from tools.interpreters import VERSION, interpreter

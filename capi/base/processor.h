@@ -83,7 +83,8 @@ inline std::array<bool, std::size(features)> ask() {
   for (std::size_t i = 0; i < present.size(); ++i) {
     const Feature& feature = features[i];
     const bool is_next = i == 0 || feature.leaf != features[i - 1].leaf || feature.subleaf != features[i - 1].subleaf;
-    if (is_next && !__get_cpuid_count(feature.leaf, feature.subleaf, &found[eax], &found[ebx], &found[ecx], &found[edx]))
+    if (is_next &&
+        !__get_cpuid_count(feature.leaf, feature.subleaf, &found[eax], &found[ebx], &found[ecx], &found[edx]))
       std::fill(std::begin(found), std::end(found), 0u);
     const std::string_view name = feature.name;
     std::uint64_t needed = 0;

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
-from kernel_setup import models
+from compile import NO_PACKAGES
 from native import FOREIGN
 
 #: Tests that are about something else there, and why.
@@ -78,5 +78,5 @@ def _skipped_without_packages() -> Generator[None, object, object]:
     except Exception as error:
         refusals = ("was compiled for the ", "holds code for another machine")
         if FOREIGN and any(refusal in str(error) for refusal in refusals):
-            pytest.skip(models.NO_PACKAGES)
+            pytest.skip(NO_PACKAGES)
         raise
