@@ -25,12 +25,28 @@ void write_to(std::string& bytes, std::size_t offset, const T& value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-// A shared object of one segment that needs libtorch_cpu.so. Edit the members, then take bytes().
+// A shared object that needs libtorch_cpu.so, all of it in one segment. Edit the members, then take bytes().
 struct SmallObject {
   std::string strings = std::string(1, '\0') + "libtorch_cpu.so" + '\0';
   std::vector<Elf64_Sym> symbols = {Elf64_Sym{}};
   std::vector<Elf64_Shdr> sections;
   std::string section_names;
+  std::vector<Elf64_Dyn> entries;  // of the dynamic section, beside those that every object has
+  Elf64_Phdr segment{};            // one more; of type PT_NULL, nobody reads it
+
+  // Returns the address of a table, which is its offset in the file as well.
+  template <class T>
+  std::uint64_t add_table(const std::vector<T>& rows) {
+    const std::uint64_t at = headers + tables_.size();
+    tables_.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(T));
+    tables_.resize((tables_.size() + 7) / 8 * 8);
+    return at;
+  }
+  void add_entry(Elf64_Sxword tag, std::uint64_t value) {
+    Elf64_Dyn& made = entries.emplace_back();
+    made.d_tag = tag;
+    made.d_un.d_val = value;
+  }
 
   std::uint32_t add_string(const std::string& text) {
     const auto at = static_cast<std::uint32_t>(strings.size());
@@ -45,8 +61,7 @@ struct SmallObject {
   }
 
   std::string bytes() const {
-    constexpr std::size_t headers = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);
-    std::string body(headers, '\0');
+    std::string body = std::string(headers, '\0') + tables_;
     const auto add = [&](const void* data, std::size_t size) {
       body.resize((body.size() + 7) / 8 * 8);
       const std::size_t at = body.size();
@@ -58,21 +73,22 @@ struct SmallObject {
     const std::size_t text = add(strings.data(), strings.size());
     const std::size_t table = add(symbols.data(), symbols.size() * sizeof(Elf64_Sym));
     const std::size_t hashes = add(hash.data(), hash.size() * sizeof(std::uint32_t));
-    std::vector<Elf64_Dyn> entries;
+    std::vector<Elf64_Dyn> all_entries;
     const auto entry = [&](Elf64_Sxword tag, std::uint64_t value) {
-      Elf64_Dyn& made = entries.emplace_back();
+      Elf64_Dyn& made = all_entries.emplace_back();
       made.d_tag = tag;
       made.d_un.d_val = value;
     };
-    entry(DT_NEEDED, 1);
+    entry(DT_NEEDED, strings.find("libtorch_cpu.so"));
     entry(DT_HASH, hashes);
     entry(DT_STRTAB, text);
     entry(DT_STRSZ, strings.size());
     entry(DT_SYMTAB, table);
     entry(DT_SYMENT, sizeof(Elf64_Sym));
+    all_entries.insert(all_entries.end(), entries.begin(), entries.end());
     entry(DT_NULL, 0);
     entry(DT_NULL, 0);
-    const std::size_t dynamic = add(entries.data(), entries.size() * sizeof(Elf64_Dyn));
+    const std::size_t dynamic = add(all_entries.data(), all_entries.size() * sizeof(Elf64_Dyn));
     const std::size_t loaded = body.size();
 
     Elf64_Ehdr header{};
@@ -90,7 +106,7 @@ struct SmallObject {
     header.e_phoff = sizeof header;
     header.e_ehsize = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 2;
+    header.e_phnum = 3;
     if (!sections.empty()) {
       std::vector<Elf64_Shdr> all = sections;
       Elf64_Shdr& names = all.emplace_back();
@@ -110,13 +126,18 @@ struct SmallObject {
     place.p_type = PT_DYNAMIC;
     place.p_flags = PF_R | PF_W;
     place.p_offset = place.p_vaddr = place.p_paddr = dynamic;
-    place.p_filesz = place.p_memsz = entries.size() * sizeof(Elf64_Dyn);
+    place.p_filesz = place.p_memsz = all_entries.size() * sizeof(Elf64_Dyn);
     place.p_align = 8;
     write_to(body, 0, header);
     write_to(body, sizeof header, load);
     write_to(body, sizeof header + sizeof load, place);
+    write_to(body, sizeof header + 2 * sizeof load, segment);
     return body;
   }
+
+ private:
+  static constexpr std::size_t headers = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
+  std::string tables_;
 };
 
 }  // namespace neml2_capi::testing

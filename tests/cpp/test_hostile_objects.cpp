@@ -199,6 +199,11 @@ void tables_of_names_are_sound(const std::string& object) {
   write_to(circle, hash + 12 + 4, std::uint32_t{2});
   write_to(circle, hash + 12 + 8, std::uint32_t{1});
   refused(circle, "a circle of names");
+  // Two buckets of one chain.
+  std::string shared = small.bytes();
+  std::uint64_t at = 0;
+  for (const std::uint32_t word : {2u, 3u, 1u, 1u, 0u, 0u, 0u}) write_to(shared, hash + 4 * at++, word);
+  expect(bind_to_provider(shared, provider).imports.empty(), "they may share it");
 }
 
 }  // namespace
