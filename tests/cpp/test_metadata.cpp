@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "capi/archive/crc32.h"
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
 
@@ -95,6 +96,10 @@ void expect_error(const std::string& what, std::int32_t status, const std::strin
   expect(false, what + ": no error");
 }
 
+const artifact::ImplicitSegment& implicit_of(const artifact::Metadata& metadata) {
+  return std::get<artifact::ImplicitSegment>(metadata.segments.at(1));
+}
+
 void reads_every_field() {
   const Artifact a;
   a.write(sample);
@@ -110,13 +115,138 @@ void reads_every_field() {
 
   const auto& forward = std::get<artifact::ForwardSegment>(metadata.segments.at(0)).value;
   expect(forward.package == "elastic.pt2" && forward.parameters.at(0) == "elasticity.E", "the forward segment");
-  const auto& implicit = std::get<artifact::ImplicitSegment>(metadata.segments.at(1));
+  const auto& implicit = implicit_of(metadata);
   expect(implicit.unknowns.at(0).block && implicit.unknowns[0].sub_batch_shape == Dims{12}, "a block group");
   expect(!implicit.givens.at(0).block && implicit.givens[0].variables.at(1).name == "slip~1", "a dense group");
   expect(implicit.max_substepping_level == 3 && implicit.substeps.at(1).partner == "slip", "substepping");
   expect(metadata.derivatives.at(0).input == "strain" && metadata.parameter_derivatives.at(0).output == "slip",
          "pairs");
   expect(implicit.predictor->inputs.at(0) == "guess" && implicit.feedback->iterations == 4, "the predictor");
+}
+
+// ---- the sample with an iterative linear solver, and with sensitivities ----
+
+json krylov_sample() {
+  json document = json::parse(sample);
+  document["solver_config"]["solver_kind"] = "krylov";
+  document["solver_config"]["krylov"] = {{"method", "gmres"}};
+  document["segments"][1]["matvec_package"] = "r.pt2";
+  return document;
+}
+
+json sensitivity_sample() {
+  json document = json::parse(sample);
+  document["segments"][1].update(json::parse(R"({
+    "jacobian_given_package": "j.pt2", "input_sensitivity": {"kind": "krylov", "krylov": {"method": "bicgstab"}},
+    "jacobian_pairs": [{"out_var": "slip", "in_var": "stress", "out_base_shape": [], "in_base_shape": [6],
+                        "in_sub_batch_shape": [], "batch_independent": false}],
+    "dr_dparam_package": "r.pt2", "param_sensitivity": {"kind": "direct"}, "solve_param_package": "s.pt2",
+    "param_jacobian_pairs": []})"));
+  return document;
+}
+
+void reads_iterative_solvers() {
+  const Artifact a;
+  const auto read = [&](const json& document) {
+    a.write(document.dump());
+    return a.read();
+  };
+  json document = krylov_sample();
+  artifact::Metadata metadata = read(document);
+  const artifact::Krylov defaults = implicit_of(metadata).krylov.value();
+  expect(defaults.method == artifact::Krylov::Method::gmres && defaults.cache == artifact::Krylov::Cache::none,
+         "GMRES");
+  expect(defaults.restart == 40 && defaults.max_its == 1000 && defaults.rel_tol == 1e-4, "defaults");
+  expect(implicit_of(metadata).matvec_package == "r.pt2" && implicit_of(metadata).solve_package.empty(), "its package");
+  expect(implicit_of(metadata).preconditioner_setup_package.empty(), "no preconditioner");
+
+  document["solver_config"]["krylov"] = json::parse(R"({"method": "bicgstab", "cache_strategy": "max_its",
+    "restart": 7, "max_its": 8, "abs_tol": 1e-3, "rel_tol": 1e-2, "cache_max_its": 9})");
+  document["segments"][1].update(
+      json::parse(R"({"precond_setup_package": "j.pt2", "precond_apply_package": "s.pt2"})"));
+  metadata = read(document);
+  const artifact::Krylov all = implicit_of(metadata).krylov.value();
+  expect(all.method == artifact::Krylov::Method::bicgstab && all.cache == artifact::Krylov::Cache::max_its, "BiCGStab");
+  expect(all.restart == 7 && all.max_its == 8 && all.cache_max_its == 9, "its limits");
+  expect(all.abs_tol == 1e-3 && all.rel_tol == 1e-2, "its tolerances");
+  expect(implicit_of(metadata).preconditioner_apply_package == "s.pt2", "the preconditioner");
+  document["segments"][1].erase("precond_apply_package");
+  expect_error("half a preconditioner", NEML2_ERROR_ARTIFACT, "has no field 'precond_apply_package'",
+               [&] { read(document); });
+}
+
+void reads_sensitivities() {
+  const Artifact a;
+  a.write(sensitivity_sample().dump());
+  const artifact::Metadata metadata = a.read();
+  const auto& given = implicit_of(metadata).given_sensitivity.value();
+  expect(given.operator_package == "j.pt2" && given.solve_package.empty(), "an operator without a package to solve it");
+  expect(given.krylov->method == artifact::Krylov::Method::bicgstab && given.pairs.at(0).input == "stress", "BiCGStab");
+  const auto& parameter = implicit_of(metadata).parameter_sensitivity.value();
+  expect(parameter.solve_package == "s.pt2" && !parameter.krylov && parameter.pairs.empty(), "one with a package");
+}
+
+void what_a_schema_leaves_open_may_be_missing() {
+  const Artifact a;
+  json document = json::parse(sample);
+  document.erase("solver_config");
+  document.erase("boundary_aliases");
+  document["segments"][1].erase("predictor_package");
+  a.write(document.dump());
+  const artifact::Metadata metadata = a.read();
+  expect(metadata.solver.miters == 25 && metadata.solver.substep_del_tol == 1e-6, "the defaults of the solver");
+  expect(metadata.aliases.inputs.empty(), "no aliases");
+  expect(!implicit_of(metadata).predictor && !implicit_of(metadata).feedback, "no predictor, nothing to feed back");
+}
+
+void an_axis_may_be_empty() {
+  const Artifact a;
+  json document = json::parse(sample);
+  document["inputs"][1]["sub_batch_shape"] = json::array({0});
+  a.write(document.dump());
+  expect(a.read().inputs[1].point_shape() == Dims{0}, "no sites");
+}
+
+// ---- kernels beside the packages ----
+
+void kernels_tell_the_checksum_of_the_metadata() {
+  const Artifact a;
+  a.write(sample);
+  const auto tell = [&](const std::string& kernels) {
+    fs::create_directories(a.root / "kernels" / "float64");
+    std::ofstream(a.root / "kernels" / "float64" / "kernels.json") << kernels;
+  };
+  const std::string checksum = std::to_string(neml2_capi::archive::crc32(sample));
+  // What is no document is for the kernels' own reader to refuse.
+  for (const std::string& kernels : {R"({"metadata_checksum": )" + checksum + "}", std::string("{}"), std::string("[]"),
+                                     std::string(R"({"metadata_checksum": null})"), std::string("not JSON")}) {
+    tell(kernels);
+    expect(!a.read().kernels_only, "packages are there: " + kernels);
+  }
+  for (const std::string& other : {std::string("7"), '"' + checksum + '"', "[" + checksum + "]"}) {
+    tell(R"({"metadata_checksum": )" + other + "}");
+    expect_error(other, NEML2_ERROR_ARTIFACT, "its CRC-32 is " + checksum + ", expected " + other, [&] { a.read(); });
+  }
+}
+
+void kernels_may_be_all_there_is() {
+  const Artifact a;
+  a.write(sample);
+  fs::create_directories(a.root / "kernels" / "float64");
+  std::ofstream(a.root / "kernels" / "float64" / "kernels.json") << "{}";
+  fs::remove(a.leaf() / "elastic.pt2");
+  expect_error("a package", NEML2_ERROR_FILE, "elastic.pt2", [&] { a.read(); });
+  fs::remove_all(a.leaf());
+  expect(a.read().kernels_only, "no package is asked for");
+}
+
+void a_package_is_told_once() {
+  const Artifact a;
+  json document = json::parse(sample);
+  document["segments"][1]["jacobian_package"] = "r.pt2";
+  a.write(document.dump());
+  expect(artifact::packages_of(a.read()) == std::vector<std::string>({"elastic.pt2", "r.pt2", "s.pt2", "p.pt2"}),
+         "in the order of their segments");
 }
 
 // Each value of the document, one after another, is removed and is replaced by something of another kind.
@@ -213,10 +343,34 @@ void refuses_what_is_inconsistent() {
       {"/parameters/0/param_base_shape", "[3]", NEML2_ERROR_ARTIFACT, "does not end in it"},
       {"/parameters/0/dtype", "\"complex128\"", NEML2_ERROR_UNSUPPORTED, "parameters[0].dtype is 'complex128'"},
       {"/boundary_aliases/inputs", "{\"strain\": \"slip~1\"}", NEML2_ERROR_ARTIFACT, "repeats the name 'slip~1'"},
+      {"/boundary_aliases/parameters", "{\"E\": \"y\"}", NEML2_ERROR_ARTIFACT, "not among the parameters"},
+      {"/segments/0/package", "\"..\"", NEML2_ERROR_ARTIFACT, "expected the plain name of a file"},
+      {"/segments/0/package", "\".\"", NEML2_ERROR_ARTIFACT, "expected the plain name of a file"},
+      {"/segments/1/givens/0/role", "\"new_state\"", NEML2_ERROR_UNSUPPORTED, "expected one of 'cur_force', 'increm"},
+      {"/derivatives/0", "[\"slip\"]", NEML2_ERROR_ARTIFACT, "derivatives[0] is not a pair of names"},
+      {"/segments/1/predictor_feedback/input", "\"slap\"", NEML2_ERROR_ARTIFACT, "not among the predictor's inputs"},
+      {"/segments/1/max_substepping_level", "31", NEML2_ERROR_ARTIFACT, "is 31, expected at most 30"},
       {"/boundary_aliases/outputs", "{\"x\": \"y\"}", NEML2_ERROR_ARTIFACT, "boundary_aliases.outputs.x renames"},
   };
   for (const Damage& damage : damages) {
     json damaged = json::parse(sample);
+    damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
+    a.write(damaged.dump());
+    expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
+  }
+}
+
+void refuses_iterative_solvers_that_do_not_end() {
+  const Artifact a;
+  const Damage damages[] = {
+      {"/solver_config/krylov/method", "\"cg\"", NEML2_ERROR_UNSUPPORTED, "expected one of 'bicgstab', 'gmres'"},
+      {"/solver_config/krylov/cache_strategy", "\"all\"", NEML2_ERROR_UNSUPPORTED, "'chord', 'max_its', 'none'"},
+      {"/solver_config/krylov/restart", "0", NEML2_ERROR_ARTIFACT, "restart is 0, expected 1 or more"},
+      {"/solver_config/krylov/max_its", "1000000001", NEML2_ERROR_ARTIFACT, "expected at most 1000000000"},
+      {"/solver_config/krylov/abs_tol", "\"few\"", NEML2_ERROR_ARTIFACT, "krylov.abs_tol is string"},
+  };
+  for (const Damage& damage : damages) {
+    json damaged = krylov_sample();
     damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
     a.write(damaged.dump());
     expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
@@ -287,8 +441,16 @@ void finds_the_artifact_of_a_stub() {
 
 int main() {
   reads_every_field();
+  reads_iterative_solvers();
+  reads_sensitivities();
+  what_a_schema_leaves_open_may_be_missing();
+  an_axis_may_be_empty();
+  kernels_tell_the_checksum_of_the_metadata();
+  kernels_may_be_all_there_is();
+  a_package_is_told_once();
   names_the_path_of_every_damaged_field();
   refuses_what_is_inconsistent();
+  refuses_iterative_solvers_that_do_not_end();
   refuses_what_is_not_json();
   names_the_leaves_that_are_present();
   finds_the_artifact_of_a_stub();
