@@ -1,5 +1,6 @@
 // Reading .pt2 archives: good ones, and every kind of damage.
 #include "capi/archive/archive.h"
+#include "capi/archive/files.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
@@ -71,6 +72,71 @@ void compressed_entries_are_refused(const Scratch& scratch) {
 void files_that_cannot_be_read_are_named(const Scratch& scratch) {
   expect_error(NEML2_ERROR_FILE, "no_such.pt2", [&] { Archive archive(scratch / "no_such.pt2"); });
   expect_error(NEML2_ERROR_FILE, "not a file", [&] { Archive archive(scratch / "."); });
+  write_file(scratch / "file", "x");
+  expect_error(NEML2_ERROR_FILE, "Not a directory", [&] { Archive archive(scratch / "file/small.pt2"); });
+  // Its content is shorter than its size, a page.
+  const std::filesystem::path short_file = "/sys/kernel/mm/transparent_hugepage/enabled";
+  if (std::filesystem::exists(short_file) && std::filesystem::file_size(short_file) > read_file(short_file).size())
+    expect_error(NEML2_ERROR_FILE, "it became shorter while it was read", [&] { Archive archive(short_file); });
+}
+
+void all_entries_of_a_kind_are_found(const Scratch& scratch) {
+  const auto path = scratch / "several.pt2";
+  write_file(path, zip({{"a.cubin", "first"}, {"b.txt", "second"}, {"c.cubin", "third"}}));
+  const Archive archive(path);
+  const auto found = archive.find_all(".cubin");
+  expect(found.size() == 2 && found[0].first == "a.cubin" && found[1].second == "third", "in their order");
+}
+
+// A package in an artifact in memory.
+void a_mounted_archive_is_read(const Scratch& scratch) {
+  const std::string package = zip({{"a.txt", "first"}});
+  const std::string artifact = zip({{"cpu/small.pt2", package}, {"cpu/damaged.pt2", "PK"}});
+  const archive::Mount mount(artifact);
+  const auto path = mount.path() / "cpu/small.pt2";
+  const std::optional<std::string_view> entry = archive::mounted(path);
+  expect(entry == package && Archive(path).find("a.txt") == "first", "its entry");
+  expect_error(NEML2_ERROR_ARTIFACT, "cpu/damaged.pt2", [&] { Archive archive(mount.path() / "cpu/damaged.pt2"); });
+  expect_error(NEML2_ERROR_FILE, "no such file", [&] { Archive archive(mount.path() / "cpu/missing.pt2"); });
+  expect(archive::read(path, package.size()) == package, "a text");
+  expect(!archive::read(path, package.size() - 1), "but for a longer one");
+
+  write_file(scratch / "small.pt2", package);
+  const std::uint32_t checksum = archive::directory_checksum(scratch / "small.pt2");
+  expect(checksum == crc32(std::string_view(package).substr(package.find("PK\x01\x02"))), "that of the directory");
+  expect(archive::directory_checksum(path) == checksum, "of an entry as of a file");
+}
+
+void a_mount_ends_with_its_owner() {
+  const std::string artifact = zip({{"cpu/a.txt", "first"}});
+  std::optional<archive::Mount> mount(artifact);
+  const std::filesystem::path root = mount->path();
+  expect(archive::is_file(root / "cpu/a.txt") && archive::is_folder(root / "cpu") && archive::is_folder(root), "there");
+  expect(!archive::is_folder(root / "cp") && !archive::is_folder(root / "z"), "no such folders");
+  mount.reset();
+  expect(!archive::mounted(root / "cpu/a.txt") && !archive::is_folder(root), "gone");
+}
+
+void a_directory_without_an_end_has_no_checksum(const Scratch& scratch) {
+  const auto path = scratch / "directory.pt2";
+  write_file(path, "no archive");
+  expect_error(NEML2_ERROR_ARTIFACT, "not a zip archive", [&] { archive::directory_checksum(path); });
+  expect_error(NEML2_ERROR_ARTIFACT, "it is empty", [&] { archive::directory_checksum(scratch / "no_such.pt2"); });
+  std::string bytes = zip({{"a.txt", "first"}});
+  bytes[bytes.size() - 3] = 1;  // beyond the end, in the highest byte of the offset
+  write_file(path, bytes);
+  expect_error(NEML2_ERROR_ARTIFACT, "the directory of the archive is damaged",
+               [&] { archive::directory_checksum(path); });
+  const std::string artifact = zip({{"a.pt2", bytes}});
+  const archive::Mount mount(artifact);
+  expect_error(NEML2_ERROR_ARTIFACT, "truncated", [&] { archive::directory_checksum(mount.path() / "a.pt2"); });
+}
+
+// What the system does not show is not missing.
+void a_path_that_the_system_does_not_tell_is_an_error() {
+  const std::filesystem::path path = "/" + std::string(5000, 'a');
+  expect_error(NEML2_ERROR_FILE, "Cannot look at /aaa", [&] { archive::is_file(path); });
+  expect_error(NEML2_ERROR_FILE, "File name too long", [&] { archive::is_folder(path); });
 }
 
 }  // namespace
@@ -84,4 +150,9 @@ int main() {
   headers_are_not_trusted(scratch);
   compressed_entries_are_refused(scratch);
   files_that_cannot_be_read_are_named(scratch);
+  all_entries_of_a_kind_are_found(scratch);
+  a_mounted_archive_is_read(scratch);
+  a_mount_ends_with_its_owner();
+  a_directory_without_an_end_has_no_checksum(scratch);
+  a_path_that_the_system_does_not_tell_is_an_error();
 }
