@@ -50,6 +50,8 @@ std::string Field::text() const {
   std::string text = prose();
   if (text.size() > limits::name_characters)
     throw error(join("has ", text.size(), " characters, expected at most ", limits::name_characters, "."));
+  // It would end there for callers of the C ABI, and two names could be one.
+  if (text.find('\0') != std::string::npos) throw error("has a zero byte.");
   return text;
 }
 

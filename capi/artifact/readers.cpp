@@ -144,8 +144,7 @@ std::vector<std::string> read_names(const Field& list) {
 
 std::string read_package(const Field& field) {
   std::string name = field.text();
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
-      name.find('\0') != std::string::npos)
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
     throw field.error(join("is '", name, "', expected the plain name of a file."));
   return name;
 }

@@ -67,14 +67,15 @@ Names strings_of(const std::string& notes, const char* key) {
   }
 }
 
-// Sets the names where there is one for each tensor. A name that two tensors share is left out.
+// Sets the names where there is one for each tensor. Left out is a name that two tensors share, or that would end early
+// for callers of the C ABI.
 template <class Spec>
 void set_names(std::vector<Spec>& specs, const Names& names) {
   if (names.size() != specs.size()) return;
   std::map<std::string_view, int> uses;
   for (const std::string& name : names) ++uses[name];
   for (std::size_t i = 0; i < specs.size(); ++i)
-    if (!names[i].empty() && uses[names[i]] == 1) specs[i].name = names[i];
+    if (!names[i].empty() && uses[names[i]] == 1 && names[i].find('\0') == std::string::npos) specs[i].name = names[i];
 }
 
 }  // namespace

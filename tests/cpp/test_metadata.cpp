@@ -325,6 +325,8 @@ void refuses_what_is_inconsistent() {
       {"/segments/0/package", "\"gone.pt2\"", NEML2_ERROR_FILE, "segments[0] of the metadata names, is missing"},
       {"/solver_config/solver_kind", "\"krylov\"", NEML2_ERROR_ARTIFACT, "has no field 'krylov'"},
       {"/inputs/1/name", "\"strain\"", NEML2_ERROR_ARTIFACT, "inputs[1].name repeats the name 'strain'"},
+      {"/inputs/1/name", "\"strain\\u0000\"", NEML2_ERROR_ARTIFACT, "inputs[1].name has a zero byte"},
+      {"/segments/0/package", "\"a\\u0000.pt2\"", NEML2_ERROR_ARTIFACT, "package has a zero byte. Compile the model"},
       {"/inputs/0/var_size", "7", NEML2_ERROR_ARTIFACT, "inputs[0].var_size is 7"},
       {"/inputs/0/base_shape", "[-1]", NEML2_ERROR_ARTIFACT, "inputs[0].base_shape[0] is -1"},
       {"/inputs/0/base_shape", "[9007199254740993, 9007199254740993]", NEML2_ERROR_ARTIFACT, "too large"},
