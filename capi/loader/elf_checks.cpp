@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <string_view>
 
@@ -11,8 +12,6 @@
 
 namespace neml2_capi::aoti::elf {
 namespace {
-
-bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 // Tells whether memory of the loaded object holds the bytes; with `flags`, in a segment that has them.
 bool is_loaded(const File& file, std::uint64_t address, std::uint64_t size, Elf64_Word flags = 0,
@@ -35,7 +34,7 @@ void check_loaded_segments(const File& file) {
     end = File::sum(segment.p_vaddr, segment.p_memsz);
     if (end > limits::image_bytes) malformed(join("it asks for more than ", limits::image_bytes, " bytes of memory"));
     if (segment.p_align > 1 &&
-        (!is_power_of_two(segment.p_align) || (segment.p_vaddr - segment.p_offset) % segment.p_align != 0))
+        (!std::has_single_bit(segment.p_align) || (segment.p_vaddr - segment.p_offset) % segment.p_align != 0))
       malformed("a segment is not aligned");
   }
 }
@@ -51,7 +50,7 @@ void check_other_segments(const File& file) {
       case PT_TLS:
         file.offset_of(segment.p_vaddr, std::min(segment.p_filesz, segment.p_memsz));
         if (segment.p_filesz > segment.p_memsz || segment.p_memsz > limits::thread_bytes ||
-            (segment.p_align > 1 && (!is_power_of_two(segment.p_align) || segment.p_align > limits::thread_bytes)))
+            (segment.p_align > 1 && (!std::has_single_bit(segment.p_align) || segment.p_align > limits::thread_bytes)))
           malformed("its thread-local storage has an impossible size");
         break;
       case PT_GNU_RELRO:

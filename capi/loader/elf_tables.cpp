@@ -1,6 +1,7 @@
 #include "capi/loader/elf_tables.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <vector>
 
@@ -24,7 +25,7 @@ std::uint64_t check_gnu_hash(const File& file, const DynamicSection& dynamic, st
   };
   const auto header = file.read_at<Header>(table);
   const std::uint64_t filter = 8ull * header.bloom_words, buckets_size = 4ull * header.buckets;
-  if (header.bloom_words == 0 || (header.bloom_words & (header.bloom_words - 1)) != 0 || header.bloom_shift >= 32)
+  if (!std::has_single_bit(header.bloom_words) || header.bloom_shift >= 32)
     malformed("its hash table has a strange filter");
   const std::uint64_t begin = file.offset_of(table, sizeof header + filter + buckets_size);
   for (std::uint64_t i = 0; i < header.buckets; ++i) {
