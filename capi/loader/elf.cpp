@@ -91,10 +91,10 @@ class Strings {
   std::map<std::uint64_t, std::string_view> replaced_;
 };
 
-// Refuses functions of libtorch under names of the package's own.
+// Refuses functions of libtorch under names of the package's own. Those under libtorch's are bound.
 void refuse_prefix(std::string_view name) {
   const auto at = name.find("aoti_torch_");
-  if (at == std::string_view::npos || at == 0 || name.starts_with("_Z")) return;
+  if (at == std::string_view::npos || name.starts_with("_Z")) return;
   throw Error(NEML2_ERROR_UNSUPPORTED, "",
               join("The package calls ", name, ": it was compiled with the prefix \"", name.substr(0, at),
                    "\" for the functions of libtorch. Compile the model again without torch's option "

@@ -135,7 +135,7 @@ std::vector<std::string> read_names(std::string_view source, std::size_t count) 
   std::vector<std::string> names(count);
   constexpr std::string_view before = "].name = \"";
   each_numbered(source, "outputs_info_[", [&](std::int64_t index, std::string_view rest) {
-    if (index < 0 || index >= std::ssize(names) || !rest.starts_with(before)) return;
+    if (index >= std::ssize(names) || !rest.starts_with(before)) return;
     std::string& name = names[static_cast<std::size_t>(index)];
     rest = rest.substr(before.size(), limits::name_characters);
     if (name.empty()) name = rest.substr(0, rest.find('"'));

@@ -85,7 +85,7 @@ inline bool is_identifier(std::string_view text) {
   });
 }
 
-// Calls `visit(number, rest)` at each "<mark>7<...>", with the number and the text behind it.
+// Calls `visit(number, rest)` at each "<mark>7<...>", with the number, which has no sign, and the text behind it.
 template <class Visit>
 void each_numbered(std::string_view text, std::string_view mark, const Visit& visit) {
   for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
