@@ -59,6 +59,42 @@ void needed_versions_are_counted() {
   refused("its version table has no end", with_needed_versions(library, limits::symbol_versions + 1, object).bytes());
 }
 
+// The dynamic loader passes over versions of the system that no symbol asks for any longer.
+void versions_that_are_not_in_use_are_weak() {
+#if defined(__GLIBC__)
+  // roundeven is of glibc 2.25, and sin of every one.
+  const auto flags_of = [](const std::string& text, const std::vector<std::string>& functions) {
+    SmallObject object;
+    const std::uint32_t library = object.add_string("libm.so.6");
+    object.add_entry(DT_NEEDED, library);
+    std::vector<Elf64_Versym> numbers = {VER_NDX_LOCAL};
+    for (const std::string& function : functions) {
+      object.import(object.add_string(function));
+      numbers.push_back(2);
+    }
+    object.add_entry(DT_VERSYM, object.add_table(numbers));
+    Elf64_Verneed needed{};
+    needed.vn_file = library;
+    needed.vn_aux = sizeof needed;
+    object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
+    Elf64_Vernaux version{};
+    version.vna_name = object.add_string(text);
+    version.vna_other = 2;
+    const std::uint64_t at = object.add_table<Elf64_Vernaux>({version});
+    return read_from<Elf64_Vernaux>(bind_to_provider(object.bytes(), provider).bytes, at).vna_flags;
+  };
+  expect(flags_of("GLIBC_2.25", {"roundeven"}) == 0, "this one is there");
+  expect(flags_of("GLIBC_2.25", {"sin"}) == VER_FLG_WEAK, "another version takes its place");
+  expect(flags_of("GLIBC_2.25", {"sin", "roundeven"}) == 0, "one of two functions");
+  expect(flags_of("GLIBC_2.999", {"sin", "roundeven"}) == VER_FLG_WEAK, "neither is there");
+#endif
+}
+
+void the_provider_has_a_name_of_the_same_length() {
+  const std::string object = SmallObject().bytes();
+  expect_error(NEML2_ERROR_INTERNAL, "must have 15 characters", [&] { bind_to_provider(object, "libshort.so"); });
+}
+
 // The library of another name would be asked for them.
 void versions_of_libtorch_are_refused() {
   const SmallObject object;
@@ -274,6 +310,8 @@ void command_lines_of_compilers_are_found() {
 int main() {
   needed_versions_are_counted();
   versions_of_libtorch_are_refused();
+  versions_that_are_not_in_use_are_weak();
+  the_provider_has_a_name_of_the_same_length();
   defined_versions_are_counted();
   a_relocation_fits_into_its_segment();
   a_relocation_does_not_fit_into_a_small_segment();

@@ -1,4 +1,5 @@
 // Source text and lists of operators that were written to crash a reader, or to keep it busy for long.
+#include "capi/base/limits.h"
 #include "capi/package/call_spec.h"
 #include "capi/package/extern_nodes.h"
 #include "capi/package/source.h"
@@ -99,6 +100,11 @@ void names_of_outputs_cost_what_they_are_long() {
   expect_error(NEML2_ERROR_ARTIFACT, "operators", [&] { parse_extern_nodes(nodes_named(names), ""); });
 }
 
+void lists_of_operators_are_bounded() {
+  expect_error(NEML2_ERROR_ARTIFACT, "bytes, expected at most",
+               [] { parse_extern_nodes(std::string(limits::json_bytes + 1, ' '), ""); });
+}
+
 void axes_that_an_input_has_not_are_refused() {
   const std::string source = elasticity();
   const std::string name = read_signature(source).inputs[0].name;
@@ -145,6 +151,7 @@ int main() {
   specifications_are_not_followed_without_end();
   a_chain_of_names_is_followed_to_its_end();
   names_of_outputs_cost_what_they_are_long();
+  lists_of_operators_are_bounded();
   axes_that_an_input_has_not_are_refused();
   numbers_of_inputs_and_outputs_are_sensible();
   a_source_is_read_once();

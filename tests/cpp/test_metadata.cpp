@@ -184,6 +184,14 @@ void reads_sensitivities() {
   expect(given.krylov->method == artifact::Krylov::Method::bicgstab && given.pairs.at(0).input == "stress", "BiCGStab");
   const auto& parameter = implicit_of(metadata).parameter_sensitivity.value();
   expect(parameter.solve_package == "s.pt2" && !parameter.krylov && parameter.pairs.empty(), "one with a package");
+
+  json document = sensitivity_sample();
+  document["segments"][1].erase("param_sensitivity");
+  document["boundary_aliases"]["parameters"] = {{"elasticity.E", "E"}};
+  a.write(document.dump());
+  expect(implicit_of(a.read()).parameter_sensitivity->solve_package == "s.pt2",
+         "with a package, if nothing else is told");
+  expect(a.read().aliases.parameters.at("elasticity.E") == "E", "a parameter by another name");
 }
 
 void what_a_schema_leaves_open_may_be_missing() {
@@ -345,6 +353,7 @@ void refuses_what_is_inconsistent() {
       {"/parameters/0/param_base_shape", "[3]", NEML2_ERROR_ARTIFACT, "does not end in it"},
       {"/parameters/0/dtype", "\"complex128\"", NEML2_ERROR_UNSUPPORTED, "parameters[0].dtype is 'complex128'"},
       {"/boundary_aliases/inputs", "{\"strain\": \"slip~1\"}", NEML2_ERROR_ARTIFACT, "repeats the name 'slip~1'"},
+      {"/boundary_aliases/inputs", "[]", NEML2_ERROR_ARTIFACT, "boundary_aliases.inputs is array, expected an object"},
       {"/boundary_aliases/parameters", "{\"E\": \"y\"}", NEML2_ERROR_ARTIFACT, "not among the parameters"},
       {"/segments/0/package", "\"..\"", NEML2_ERROR_ARTIFACT, "expected the plain name of a file"},
       {"/segments/0/package", "\".\"", NEML2_ERROR_ARTIFACT, "expected the plain name of a file"},
@@ -402,6 +411,11 @@ void names_the_leaves_that_are_present() {
   a.write(sample);
   expect_error("dtype", NEML2_ERROR_UNSUPPORTED, "Present: cpu/float64", [&] { a.read("cpu", "float32"); });
   expect_error("device", NEML2_ERROR_UNSUPPORTED, "not compiled for cuda/float64", [&] { a.read("cuda:0"); });
+  fs::create_directories(a.root / "cuda" / "float64");
+  expect_error("a package", NEML2_ERROR_FILE, "elastic.pt2", [&] { a.read("cuda:1"); });
+  for (const fs::directory_entry& package : fs::directory_iterator(a.leaf()))
+    fs::copy(package, a.root / "cuda" / "float64");
+  expect(a.read("cuda:1").leaf == a.root / "cuda" / "float64", "a device's packages");
   fs::create_directories(a.root / "xpu" / "float64");
   expect_error("xpu leaf", NEML2_ERROR_UNSUPPORTED, "are for the device 'xpu'", [&] { a.read("xpu"); });
   expect_error("family", NEML2_ERROR_UNSUPPORTED, "no device '../cpu'", [&] { a.read("../cpu"); });

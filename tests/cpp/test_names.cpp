@@ -74,7 +74,8 @@ void depth_and_number_are_bounded() {
 void notes_come_first() {
   const std::string tree = dictionary(R"(["a"])", {leaf});
   expect(names_by(tree, 1, R"({"inputs":["strain"]})") == Names({"strain"}), "the exporter's name");
-  for (const char* notes : {R"({"inputs":[""]})", R"({"inputs":["a\u0000"]})", R"({"inputs":[7]})", R"({"inputs":[]})", "[]", "not JSON"})
+  for (const char* notes :
+       {R"({"inputs":[""]})", R"({"inputs":["a\u0000"]})", R"({"inputs":[7]})", R"({"inputs":[]})", "[]", "not JSON"})
     expect(names_by(tree, 1, notes) == Names({"a"}), join("the notes ", notes));
 }
 

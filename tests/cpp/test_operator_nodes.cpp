@@ -98,7 +98,8 @@ void the_source_tells_of_outputs() {
   expect(output_in("buf0", call + "f(buf0);\n").is_read, "another mention does");
   expect(!output_in("buf0", "RAIIAtenTensorHandle buf0(buf0_handle);\nbuf0.reset();\n" + call).is_read,
          "a declaration and a release do not");
-  expect(output_in("buf0", "buf0(buf1_handle);\n" + call).is_read, "a call of another shape does");
+  for (const char* declaration : {"buf0(buf1_handle);\n", "buf0(buf0_other);\n"})
+    expect(output_in("buf0", declaration + call).is_read, join("another declaration does: ", declaration));
   expect(output_in("buf0", call + "g((const float*)(buf0.data_ptr()));\n").dtype == DType::float32, "its type");
 
   const auto checked = output_in("buf0", "assert_size_stride(buf0, {s17, 3L}, {3L, 1L}, \"f\");\n");

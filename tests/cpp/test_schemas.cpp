@@ -228,6 +228,9 @@ void reads_schema_3() {
   }
   const artifact::Metadata without = read(blocks);
   expect(!implicit_of(without).given_sensitivity && without.derivatives.empty(), "no derivatives by sub-batch sites");
+  json given = sample3();
+  given["segments"][1]["given_group_infos"][1]["structure"] = "block";
+  expect(!implicit_of(read(given)).given_sensitivity, "nor of those that are given");
 }
 
 void reads_schema_7() {
@@ -328,6 +331,11 @@ void finds_the_metadata_from_every_path() {
   expect_error("float32", NEML2_ERROR_UNSUPPORTED, "compiled for cpu/float64, not for cpu/float32",
                [&] { artifact::read_metadata(deep, "cpu", "float32"); });
 
+  fs::create_directories(folder.root / "flat" / "folder_meta.json");
+  expect(read(flat.parent_path()).leaf == flat.parent_path(), "a folder is no metadata");
+  fs::create_directories(folder.root / "empty" / "cpu");
+  expect_error("a device of nothing", NEML2_ERROR_FILE, "There is no file",
+               [&] { read(folder.root / "empty" / "cpu"); });
   folder.write("flat", "k_meta.json", sample3());
   expect_error("two models", NEML2_ERROR_NAME, "k_meta.json, m_meta.json", [&] { read(folder.root / "flat"); });
   expect(read(flat).solver.miters == 30, "one of two models");
@@ -382,6 +390,8 @@ void finds_the_metadata_from_a_stub() {
       "[]\n[]\n");
   expect_error("two models", NEML2_ERROR_NAME, "Compiled models in it: m, k", [&] { read(two); });
   expect(artifact::read_stub_metadata(two, "m", "cpu", "float64").leaf == file.parent_path(), "by name");
+  const std::string picard = " [picard]\n type = Picard\n []\n";
+  expect(read(stub(model, newton.substr(0, 10) + picard + newton.substr(10))).solver.miters == 7, "one of two solvers");
 }
 
 }  // namespace

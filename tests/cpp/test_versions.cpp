@@ -28,6 +28,7 @@ void symbols_that_the_system_has_stay() {
 #endif
   expect(replacement(versions, "libstdc++.so.6", "GLIBCXX_3.4", "_ZSt17__throw_bad_allocv") == "-", "it throws");
   expect(!versions.is_unused(7), "the version is in use");
+  expect(!versions.is_unused(8), "nobody told of this one");
   versions.check();
 }
 
