@@ -264,6 +264,14 @@ void read_producers(std::string_view bytes, Object& object) {
   }
 }
 
+// Refuses tables that share bytes: what is written into one of them changes the other.
+Bytes check_again(Bytes bytes) {
+  File file(std::move(bytes));
+  const DynamicSection dynamic(file);
+  elf::check_loadable(file, dynamic);
+  return file.take();
+}
+
 // Edits an object, for both ways of binding. `make`, given the strings, returns the edit of undefined symbols.
 template <class Make>
 Object edit(std::string_view bytes, std::string_view provider, const Make& make) {
@@ -284,7 +292,7 @@ Object edit(std::string_view bytes, std::string_view provider, const Make& make)
   make_symbolic(dynamic);
   forbid_executable_stack(file);
   read_producers(file.bytes(), object);
-  object.bytes = file.take();
+  object.bytes = check_again(file.take());
   return object;
 }
 

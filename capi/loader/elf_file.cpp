@@ -1,6 +1,7 @@
 #include "capi/loader/elf_file.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "capi/base/limits.h"
 
@@ -22,7 +23,7 @@ void malformed(const std::string& what) {
               join("The shared object in the package is malformed: ", what, ". Compile or copy the package again."));
 }
 
-File::File(std::string_view bytes) : bytes_(bytes) {
+File::File(Bytes&& bytes) : bytes_(std::move(bytes)) {
   const auto header = read<Elf64_Ehdr>(0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) malformed("it is not an ELF file");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)

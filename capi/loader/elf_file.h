@@ -22,7 +22,8 @@ namespace neml2_capi::aoti::elf {
 class File {
  public:
   // Throws where the headers are not those of a shared object for this machine.
-  explicit File(std::string_view bytes);
+  explicit File(std::string_view bytes) : File(Bytes(bytes)) {}
+  explicit File(Bytes&& bytes);
 
   const Bytes& bytes() const { return bytes_; }
   Bytes take() { return std::move(bytes_); }

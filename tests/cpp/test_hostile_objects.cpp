@@ -206,6 +206,22 @@ void tables_of_names_are_sound(const std::string& object) {
   expect(bind_to_provider(shared, provider).imports.empty(), "they may share it");
 }
 
+// The address of a function that is written into a symbol would be the value of an entry.
+void tables_that_share_bytes_are_refused() {
+  for (const Elf64_Sxword tag : {DT_NEEDED, DT_SONAME, DT_RUNPATH}) {
+    SmallObject object;
+    const std::uint32_t name = object.add_string("aoti_torch_clone");
+    object.import(name);
+    object.add_entry(tag, name);
+    std::string bytes = object.bytes();
+    const std::size_t entry = entry_at(bytes, DT_SYMENT) + sizeof(Elf64_Dyn);  // the next one
+    // The name of the symbol is that of the entry.
+    write_to(bytes, entry_at(bytes, DT_SYMTAB) + 8, entry + 8 - sizeof(Elf64_Sym));
+    expect_error(NEML2_ERROR_ARTIFACT, "outside of its string table",
+                 [&] { aoti::bind_to_addresses(bytes, provider, [](const std::string&) { return 4096; }); });
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -219,5 +235,6 @@ int main() {
   entries_lead_into_segments(object);
   relocations_lead_into_segments(object);
   tables_of_names_are_sound(object);
+  tables_that_share_bytes_are_refused();
   return 0;
 }
