@@ -207,6 +207,17 @@ void what_a_schema_leaves_open_may_be_missing() {
   expect(!implicit_of(metadata).predictor && !implicit_of(metadata).feedback, "no predictor, nothing to feed back");
 }
 
+void what_was_read_is_described() {
+  const Artifact a;
+  a.write(sample);
+  const json told = json::parse(artifact::describe(a.read()));
+  const json& substeps = told.at("segments").at(1).at("substeps");
+  expect(substeps.at(0).at("role") == "fixed" && substeps.at(1).at("role") == "old_state", "the roles of givens");
+  artifact::Metadata elsewhere = a.read();
+  elsewhere.leaf = "/caf\xe9";
+  expect_error("a path", NEML2_ERROR_UNSUPPORTED, "is not UTF-8", [&] { artifact::describe(elsewhere); });
+}
+
 void an_axis_may_be_empty() {
   const Artifact a;
   json document = json::parse(sample);
@@ -460,6 +471,7 @@ int main() {
   reads_iterative_solvers();
   reads_sensitivities();
   what_a_schema_leaves_open_may_be_missing();
+  what_was_read_is_described();
   an_axis_may_be_empty();
   kernels_tell_the_checksum_of_the_metadata();
   kernels_may_be_all_there_is();
