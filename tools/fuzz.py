@@ -37,11 +37,13 @@ LONGEST = {
     "source": 6144,
     "stub": 2048,
 }
-# Unit tests of the readers, and the files of the readers.
-TESTS = ["archive", "elf", "isa", "metadata", "npz", "schemas", "source", "versions"]
+# Unit tests of the readers, and the files of the readers: not those beside them that write, or run.
+TESTS = ["archive", "collected_errors", "elf", "elf_tables", "isa", "kernels_json", "metadata"]
+TESTS += ["names", "operator_nodes", "schemas", "size_expressions", "source", "versions"]
 TESTS += [f"hostile_{name}" for name in ("archives", "metadata", "objects", "source", "stubs")]
 _READERS = re.compile(
-    r"capi/(archive/|artifact/|package/|loader/(elf|isa|versions)|kernels/folder|base/json)"
+    r"capi/(archive/(?!npz)|artifact/(?!nmhit_)|loader/(elf|isa|versions)|kernels/folder|base/json_doc"
+    r"|package/(?!graph|operator_node|runtime|scalar_type|signature|singular))"
 )
 DICTIONARIES = {"describe": "metadata"}
 
@@ -130,14 +132,18 @@ def coverage() -> int:
         percent = 100 * branches["covered"] / branches["count"] if branches["count"] else 100
         counts = [lines["covered"], lines["count"], branches["covered"], branches["count"]]
         print(f"| {name} | {' | '.join(map(str, counts))} | {percent:.0f} |")
-        source = (ROOT / name).read_text().splitlines()
+        taken: dict[tuple[int, int, int], list[int]] = {}  # by all instances of a template
         for line, column, _, end, true, false, *_ in file["branches"]:
+            sums = taken.setdefault((line, column, end), [0, 0])
+            sums[:] = sums[0] + true, sums[1] + false
+        source = (ROOT / name).read_text().splitlines()
+        for (line, column, end), (true, false) in taken.items():
             if not (true and false):
                 never = "neither" if not (true or false) else "true" if not true else "false"
                 whole = source[line - 1]
                 condition = whole[column - 1 : end - 1] or whole.strip()
                 missed.append(f"{name}:{line}: never {never}: {condition}")
-    print("\nnot reached:\n" + "\n".join(dict.fromkeys(missed)))
+    print("\nnot reached:\n" + "\n".join(missed))
     return 0
 
 
