@@ -22,14 +22,19 @@ void __libc_free(void *);
 #pragma GCC visibility push(default)
 
 int memory_traces;
-static int counting, lasts, failed_in_loader;
+static int counting, lasts, failed_in_loader, failed_in_package;
 static __thread int opening; /* a shared object */
 static long fails_at, asked, failures, blocks;
+
+void memory_prepare(void) {
+  void *frame;
+  backtrace(&frame, 1); /* the first one takes memory itself */
+}
 
 void memory_fails(long at, int lasting) {
   fails_at = at;
   lasts = lasting;
-  asked = failures = failed_in_loader = 0;
+  asked = failures = failed_in_loader = failed_in_package = 0;
   __atomic_store_n(&counting, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -41,6 +46,8 @@ long memory_returns(void) {
 long memory_failures(void) { return failures; }
 
 int memory_failed_in_loader(void) { return failed_in_loader; }
+
+int memory_failed_in_package(void) { return failed_in_package; }
 
 long memory_blocks(void) { return __atomic_load_n(&blocks, __ATOMIC_SEQ_CST); }
 
@@ -63,12 +70,26 @@ static int is_asked_for_thread_locals(const void *caller) {
   return info.dli_sname && strcmp(info.dli_sname, "__cxa_thread_atexit_impl") == 0;
 }
 
+/* Tells whether the code of a package asks, through the C++ library at most; packages are opened from memory. */
+static int is_asked_by_package(void) {
+  enum { NEAREST = 5 };
+  void *frames[NEAREST];
+  Dl_info info = {0};
+  const int count = backtrace(frames, NEAREST);
+  for (int i = 0; i < count; ++i)
+    if (dladdr(frames[i], &info) && info.dli_fname && strncmp(info.dli_fname, "/proc/self/fd/", 14) == 0) return 1;
+  return 0;
+}
+
 static int fails(const void *caller) {
   if (!__atomic_load_n(&counting, __ATOMIC_RELAXED)) return 0;
   const long number = __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   if (fails_at == 0 || number < fails_at || (number > fails_at && !lasts)) return 0;
   if (is_asked_for_thread_locals(caller)) return 0;
-  if (__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) == 0 && memory_traces) memory_trace();
+  if (__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) == 0) {
+    failed_in_package = is_asked_by_package();
+    if (memory_traces) memory_trace();
+  }
   errno = ENOMEM;
   return 1;
 }

@@ -9,6 +9,9 @@
 #define MEMORY_CAN_FAIL 1
 #endif
 
+/* To be called first, while there is memory. */
+void memory_prepare(void);
+
 /* Thread-local memory is left alone: glibc ends the process itself where it cannot have that, when a thread first uses a
  * thread_local variable of a package, or one with a destructor.
  *
@@ -19,10 +22,11 @@ void memory_fails(long at, int lasting);
 /* Lets all allocations succeed again. Returns how many were asked for since memory_fails(). */
 long memory_returns(void);
 
-/* The number of allocations that failed since memory_fails(); whether the dynamic loader asked for one of them; and the
- * number of blocks in use. */
+/* The number of allocations that failed since memory_fails(); whether the dynamic loader asked for one of them, or the
+ * code of a package for the first one; and the number of blocks in use. */
 long memory_failures(void);
 int memory_failed_in_loader(void);
+int memory_failed_in_package(void);
 long memory_blocks(void);
 
 /* Whether to print where an allocation fails, on stderr. */

@@ -135,15 +135,17 @@ static int warm_trials(long from, long to, long every) {
   walk_alone();
   for (all->at = from; all->at <= to; all->at += every) {
     long before = 0, after = 0;
-    int passes = 0;
+    int passes = 0, in_package = 0;
     begin_trial();
     do { /* what the library keeps for itself may come later, but not time and again */
       before = after;
       walk_with_failure(all->at);
+      in_package = memory_failed_in_package();
       walk_alone();
       after = memory_blocks();
     } while (after > before && ++passes < 6);
-    if (after > before) {
+    /* The code that torch wrote loses the handle of a constant where it lacks memory for its name. */
+    if (after > before && !in_package) {
       __atomic_add_fetch(&all->leaks, 1, __ATOMIC_SEQ_CST);
       problem("blocks are left behind", "", (int)(after - before), "");
     }
@@ -231,8 +233,9 @@ int main(int argc, char **argv) {
     if (strcmp(word, "--warm") == 0) only_warm = 1;
     if (strcmp(word, "--once") == 0) only_lasting = 0;
     if (strcmp(word, "--lasting") == 0) only_lasting = 1;
-    if (strcmp(word, "--trace") == 0) memory_traces = 1, memory_trace(); /* the first trace takes memory itself */
+    if (strcmp(word, "--trace") == 0) memory_traces = 1;
   }
+  memory_prepare();
   all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (argc < 2 || !walk_named(&own, argv[1], plugin)) return 2;
   for (warm = 0; warm < 2; ++warm)
