@@ -119,9 +119,9 @@ def torch() -> Iterable[list[str]]:
         settings = {**variables, **({"NEML2_CAPI_LIBTORCH": str(place)} if place else {})}
         same = "on_both or as_in_torch or whole_numbers or outlive"
         chosen = ["tests/python/test_libtorch.py", "-k", same]
-        version = quietly(
-            "asking for the version", [environment.python, "-c", query], settings
-        ).split()[1]
+        # Not the package of the folder that this is started in.
+        ask: Command = [environment.python, "-I", "-c", query]
+        version = quietly("asking for the version", ask, settings).split()[1]
         yield [version, *_counted(outcomes(environment, settings, "full", chosen))]
 
 
