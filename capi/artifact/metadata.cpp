@@ -49,10 +49,10 @@ Document read_json(const fs::path& path) {
 std::string told_checksum(const fs::path& file) {
   const std::string text = archive::read(file, limits::json_bytes).value_or("");
   constexpr std::string_view key = "\"metadata_checksum\":";
-  std::size_t at = text.find(key);
+  const std::size_t at = text.find(key);
   if (at == std::string::npos) return "";
-  at = text.find_first_not_of(" \n\r\t", at + key.size());
-  const std::string told = at == std::string::npos ? "" : text.substr(at, text.find_first_of(",}\n\r", at) - at);
+  const std::size_t begin = std::min(text.find_first_not_of(" \n\r\t", at + key.size()), text.size());
+  const std::string told = text.substr(begin, text.find_first_of(",}\n\r", begin) - begin);
   return told == "null" ? "" : told.substr(0, 20);
 }
 

@@ -59,10 +59,12 @@ void memory_trace(void) {
   memory_traces = was;
 }
 
-/* Tells who asks: the dynamic loader, while it opens an object, or the C library for thread-local memory. */
-static int is_asked_for_thread_locals(const void *caller) {
+/* Tells whether memory is asked for that is left alone. The dynamic loader asks for other memory, too, while it opens an
+ * object. */
+static int is_left_alone(const void *caller) {
   Dl_info info = {0};
   if (!dladdr(caller, &info) || !info.dli_fname) return 0;
+  if (strstr(info.dli_fname, "/libgomp")) return 1;
   if (strstr(info.dli_fname, "/ld-linux")) {
     if (!opening) return 1;
     failed_in_loader = 1;
@@ -85,7 +87,7 @@ static int fails(const void *caller) {
   if (!__atomic_load_n(&counting, __ATOMIC_RELAXED)) return 0;
   const long number = __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   if (fails_at == 0 || number < fails_at || (number > fails_at && !lasts)) return 0;
-  if (is_asked_for_thread_locals(caller)) return 0;
+  if (is_left_alone(caller)) return 0;
   if (__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) == 0) {
     failed_in_package = is_asked_by_package();
     if (memory_traces) memory_trace();
