@@ -132,7 +132,7 @@ void a_directory_without_an_end_has_no_checksum(const Scratch& scratch) {
   expect_error(NEML2_ERROR_ARTIFACT, "truncated", [&] { archive::directory_checksum(mount.path() / "a.pt2"); });
 }
 
-// What the system does not show is not missing.
+// A file that the system does not show is not missing.
 void a_path_that_the_system_does_not_tell_is_an_error() {
   const std::filesystem::path path = "/" + std::string(5000, 'a');
   expect_error(NEML2_ERROR_FILE, "Cannot look at /aaa", [&] { archive::is_file(path); });

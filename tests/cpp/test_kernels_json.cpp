@@ -123,7 +123,7 @@ void objects_for_other_machines_are_passed_over() {
   a.refused("No object in", document, NEML2_ERROR_UNSUPPORTED);
 }
 
-// What is damaged in the object's bytes.
+// Damage of the object's bytes.
 using Damage = std::function<void(std::string&)>;
 
 void with_objects(const Damage& damage, const std::string& message) {

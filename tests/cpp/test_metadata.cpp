@@ -236,7 +236,7 @@ void kernels_tell_the_checksum_of_the_metadata() {
     std::ofstream(a.root / "kernels" / "float64" / "kernels.json") << kernels;
   };
   const std::string checksum = std::to_string(neml2_capi::archive::crc32(sample));
-  // What is no document is for the kernels' own reader to refuse.
+  // The kernels' own reader refuses what is no document.
   for (const std::string& kernels : {R"({"metadata_checksum": )" + checksum + "}", std::string("{}"), std::string("[]"),
                                      std::string(R"({"metadata_checksum": null})"), std::string("not JSON")}) {
     tell(kernels);
@@ -333,6 +333,12 @@ struct Damage {
   const char* message;
 };
 
+void refuses(const Artifact& a, json damaged, const Damage& damage) {
+  damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
+  a.write(damaged.dump());
+  expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
+}
+
 void refuses_what_is_inconsistent() {
   const Artifact a;
   const Damage damages[] = {
@@ -374,12 +380,7 @@ void refuses_what_is_inconsistent() {
       {"/segments/1/max_substepping_level", "31", NEML2_ERROR_ARTIFACT, "is 31, expected at most 30"},
       {"/boundary_aliases/outputs", "{\"x\": \"y\"}", NEML2_ERROR_ARTIFACT, "boundary_aliases.outputs.x renames"},
   };
-  for (const Damage& damage : damages) {
-    json damaged = json::parse(sample);
-    damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
-    a.write(damaged.dump());
-    expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
-  }
+  for (const Damage& damage : damages) refuses(a, json::parse(sample), damage);
 }
 
 void refuses_iterative_solvers_that_do_not_end() {
@@ -391,12 +392,7 @@ void refuses_iterative_solvers_that_do_not_end() {
       {"/solver_config/krylov/max_its", "1000000001", NEML2_ERROR_ARTIFACT, "expected at most 1000000000"},
       {"/solver_config/krylov/abs_tol", "\"few\"", NEML2_ERROR_ARTIFACT, "krylov.abs_tol is string"},
   };
-  for (const Damage& damage : damages) {
-    json damaged = krylov_sample();
-    damaged[json::json_pointer(damage.pointer)] = json::parse(damage.value);
-    a.write(damaged.dump());
-    expect_error(damage.pointer, damage.status, damage.message, [&] { a.read(); });
-  }
+  for (const Damage& damage : damages) refuses(a, krylov_sample(), damage);
 }
 
 void refuses_what_is_not_json() {
