@@ -14,7 +14,7 @@ if [[ -z ${IN_NAMESPACE:-} ]]; then
   wheel=$(cd "$source" && python3 build.py wheel --platform "manylinux_2_17_$(uname -m)" | awk 'END {print $2}')
   export WHEEL=$source/$wheel
 fi
-debian bullseye gcc,g++,make,ca-certificates,xz-utils,libgomp1,zlib1g-dev,libffi-dev,libssl-dev,liblzma-dev,libbz2-dev
+debian bullseye gcc,g++,make,ca-certificates,xz-utils,zlib1g-dev,libffi-dev,libssl-dev,liblzma-dev,libbz2-dev
 enter "$@"
 rm -rf "$root/wheel" && mkdir "$root/wheel"
 cp "$WHEEL" "$root/wheel"

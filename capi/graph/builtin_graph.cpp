@@ -1,7 +1,5 @@
 #include "capi/graph/builtin_graph.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -196,7 +194,7 @@ void resolve_builtin(const Object& object, const Signature& signature, std::vect
   const Provider& provider = Provider::get();
   std::set<std::string> missing;
   for (const Import& import : object.imports)
-    if (import.required && !dlsym(provider.library, provided_name(import.name).c_str())) missing.insert(import.name);
+    if (import.required && provider.address_of(import.name) == 0) missing.insert(import.name);
   bool lacks_operators = false;
   for (OperatorNode& node : nodes) {
     node.function = provider.find_operator(node.target.c_str());

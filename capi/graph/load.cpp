@@ -172,7 +172,7 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
 
 std::shared_ptr<Graph> open(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents = read_checked(archive, package, wanted);
-  Image& image = Image::map(archive.path().stem().string(), contents.object.bytes, contents.object.openmp);
+  Image& image = Image::map(archive.path().stem().string(), contents.object.bytes);
   if (contents.runtime == Runtime::libtorch)
     return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image, contents.device,
                           contents.kernels);

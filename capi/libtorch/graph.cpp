@@ -10,11 +10,12 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/library.h"
+#include "capi/libtorch/serial_regions.h"
 #include "capi/libtorch/stream.h"
 #include "capi/libtorch/tensors.h"
 #include "capi/loader/container.h"
+#include "capi/loader/elf.h"
 #include "capi/loader/loaded_graph.h"
-#include "capi/loader/serial_regions.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
@@ -126,7 +127,7 @@ class LibtorchGraph final : public LoadedGraph {
       Vector<OwnedHandle> in, out(outputs.size());
       for (const Tensor& tensor : given) in.push_back(handle_of(tensor));
       Run run{&calls_, singular, {}, !device().is_host()};
-      const SerialRegions torch_serial(Library::get().openmp());
+      const SerialRegions serial(Library::get().openmp());
       const OnStream here(device());
       container->run(raw(in), in.size(), raw(out), out.size(), &run, signature().has_integer_kernels, here.stream());
       for (const PackagedConstant& constant : container->replaced()) given.push_back(constant.value);
@@ -147,12 +148,14 @@ class LibtorchGraph final : public LoadedGraph {
 
 Object bind(std::string_view bytes) {
   const Library& library = Library::get();
+  const Provider& provider = Provider::get();  // the package asks for this library instead of libtorch
   const auto address_of = [&](const std::string& name) {
     if (name == "aoti_torch_proxy_executor_call_function") return reinterpret_cast<std::uintptr_t>(&call_operator);
     if (name == "aoti_torch_delete_tensor_object") return reinterpret_cast<std::uintptr_t>(&delete_tensor);
+    // A package's own regions are the provider's here, too.
+    if (is_of_openmp(name)) return provider.address_of(name);
     return library.address_of(name);
   };
-  Provider::get();  // the package asks for this library instead of libtorch
   Object object = bind_to_addresses(bytes, provider_file, address_of);
   std::set<std::string> missing;
   for (const Import& import : object.imports)

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "capi/loader/image.h"
+#include "capi/libtorch/serial_regions.h"
 
 namespace neml2_capi::aoti::libtorch {
 

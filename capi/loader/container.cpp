@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/loader/serial_regions.h"
 #include "capi/loader/shared_object.h"
 
 namespace neml2_capi::aoti {
@@ -98,7 +97,6 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
   if (alone || !has_run()) lock.lock();
   if (!has_run()) require_memory_for_loader();
   image_.note_run();
-  const SerialRegions serial(entry().openmp);
   call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
   if (lock) has_run_.store(true, std::memory_order_release);
 }

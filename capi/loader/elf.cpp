@@ -28,9 +28,11 @@ using elf::malformed;
 constexpr std::string_view torch_library = "libtorch_cpu.so";
 // Libraries that some linkers keep beside it. Packages take nothing from them.
 constexpr std::string_view torch_companions[] = {"libtorch.so", "libc10.so"};
+// Libraries of OpenMP. The provider has what packages take from them.
+constexpr std::string_view openmp_libraries[] = {"libgomp", "libomp", "libiomp"};
+constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
 constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
-constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 // Prefix that leaves the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
 constexpr std::string_view provider_prefix = "nml2";
 
@@ -122,10 +124,9 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
       continue;
     }
     const std::string_view name = strings.get(symbol.st_name);
-    object.openmp |= starts_with_any(name, openmp_prefixes);
+    const std::uint64_t number = numbers + i * sizeof(Elf64_Half);
     if (!bind(symbol, name)) {
       refuse_prefix(name);
-      const std::uint64_t number = numbers + i * sizeof(Elf64_Half);
       const auto beginning =
           version_table ? object.versions.replace(file.read<Elf64_Half>(number) & 0x7fff, name, binding != STB_WEAK)
                         : std::nullopt;
@@ -142,10 +143,13 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
     if (object.imports.size() > limits::imports)
       malformed(join("it calls more than ", limits::imports, " functions of libtorch"));
     file.write(at, symbol);
+    if (version_table) file.write<Elf64_Half>(number, VER_NDX_GLOBAL);  // the provider has no versions
   }
 }
 
-void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view provider) {
+// Lets the provider stand for libtorch and OpenMP. `versions` are entries of libraries of OpenMP.
+void edit_needed(File& file, DynamicSection& dynamic, Strings& strings, const std::vector<std::uint64_t>& versions,
+                 std::string_view provider) {
   std::optional<std::uint64_t> torch;
   std::vector<std::uint64_t> companions;
   for (std::uint64_t i = 0; i < dynamic.size(); ++i) {
@@ -155,7 +159,8 @@ void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view pro
     if (entry.d_tag != DT_NEEDED) continue;
     if (strings.get(name) == torch_library) {
       torch = name;
-    } else if (starts_with_any(strings.get(name), torch_companions)) {
+    } else if (starts_with_any(strings.get(name), torch_companions) ||
+               starts_with_any(strings.get(name), openmp_libraries)) {
       companions.push_back(i);
     } else {
       strings.use(name);
@@ -167,22 +172,35 @@ void edit_needed(DynamicSection& dynamic, Strings& strings, std::string_view pro
                      ", as packages do that AOTInductor compiles for the CPU. Compile the model again."));
   strings.replace(*torch, provider);
   for (const std::uint64_t i : companions) dynamic.set(i, DT_NEEDED, *torch);
+  for (const std::uint64_t entry : versions) {
+    auto library = file.read<Elf64_Verneed>(entry);
+    library.vn_file = static_cast<Elf64_Word>(*torch);
+    file.write(entry, library);
+  }
 }
 
+// Entries of the versions that an object needs.
+struct VersionEntries {
+  std::vector<std::uint64_t> all;
+  std::vector<std::uint64_t> openmp_libraries;
+};
+
 // Reads the versions that the object needs of each library. A version table of libtorch itself would name the library
-// that was replaced. Returns where their entries stand.
-std::vector<std::uint64_t> read_versions(const File& file, const DynamicSection& dynamic, Strings& strings,
-                                         Object& object) {
-  std::vector<std::uint64_t> entries;
-  elf::each_needed_version(file, dynamic,
-                           [&](const Elf64_Verneed& library, const Elf64_Vernaux& version, std::uint64_t address) {
-                             const std::string_view name = strings.get(library.vn_file);
-                             if (name == torch_library) cannot_edit("it asks for symbol versions of libtorch_cpu.so");
-                             strings.use(library.vn_file);
-                             strings.use(version.vna_name);
-                             object.versions.add(version.vna_other & 0x7fff, name, strings.get(version.vna_name));
-                             entries.push_back(file.offset_of(address, sizeof version));
-                           });
+// that was replaced.
+VersionEntries read_versions(const File& file, const DynamicSection& dynamic, Strings& strings, Object& object) {
+  VersionEntries entries;
+  elf::each_needed_version(file, dynamic, [&](const elf::NeededVersion& needed) {
+    const auto& [library, version, library_at, version_at] = needed;
+    const std::string_view name = strings.get(library.vn_file);
+    if (name == torch_library) cannot_edit("it asks for symbol versions of libtorch_cpu.so");
+    strings.use(library.vn_file);
+    strings.use(version.vna_name);
+    entries.all.push_back(file.offset_of(version_at, sizeof version));
+    if (starts_with_any(name, openmp_libraries))
+      entries.openmp_libraries.push_back(file.offset_of(library_at, sizeof library));
+    else
+      object.versions.add(version.vna_other & 0x7fff, name, strings.get(version.vna_name));
+  });
   // Names of versions that the object defines share the string table.
   elf::each_defined_version(file, dynamic, [&](const Elf64_Verdef&, std::uint64_t name) { strings.use(name); });
   return entries;
@@ -286,8 +304,8 @@ Object edit(std::string_view bytes, std::string_view provider, const Make& make)
   Strings strings(file, dynamic);
   const auto versions = read_versions(file, dynamic, strings, object);
   edit_symbols(file, dynamic, strings, object, make(strings));
-  release_versions(file, versions, object.versions);
-  edit_needed(dynamic, strings, provider);
+  release_versions(file, versions.all, object.versions);
+  edit_needed(file, dynamic, strings, versions.openmp_libraries, provider);
   strings.apply();
   make_symbolic(dynamic);
   forbid_executable_stack(file);
@@ -302,10 +320,12 @@ std::string provided_name(std::string_view name) {
   return std::string(provider_prefix).append(name.substr(provider_prefix.size()));
 }
 
+bool is_of_openmp(std::string_view name) { return starts_with_any(name, openmp_prefixes); }
+
 Object bind_to_provider(std::string_view bytes, std::string_view provider) {
   return edit(bytes, provider, [](Strings& strings) -> Bind {
     return [&strings](const Elf64_Sym& symbol, std::string_view name) {
-      if (!starts_with_any(name, provided_prefixes)) return false;
+      if (!starts_with_any(name, provided_prefixes) && !is_of_openmp(name)) return false;
       strings.replace(symbol.st_name, provider_prefix);
       return true;
     };
@@ -315,7 +335,7 @@ Object bind_to_provider(std::string_view bytes, std::string_view provider) {
 Object bind_to_addresses(std::string_view bytes, std::string_view provider, const AddressOf& address_of) {
   return edit(bytes, provider, [&](Strings& strings) -> Bind {
     return [&](Elf64_Sym& symbol, std::string_view name) {
-      if (!starts_with_any(name, torch_prefixes)) return false;
+      if (!starts_with_any(name, torch_prefixes) && !is_of_openmp(name)) return false;
       strings.use(symbol.st_name);
       if (const std::uintptr_t address = address_of(std::string(name))) {
         symbol.st_info = static_cast<unsigned char>(ELF64_ST_INFO(STB_LOCAL, STT_FUNC));

@@ -29,16 +29,18 @@ struct Object {
   std::vector<Import> imports;
   Versions versions;                   // of the system's libraries
   std::vector<std::string> producers;  // compilers and their flags, where debug information tells them
-  bool openmp = false;                 // true for code with parallel regions
 };
 
 // Returns the name under which the provider exports a function: nml2_torch_clone for aoti_torch_clone.
 std::string provided_name(std::string_view name);
 
+// Tells whether code calls this function for its parallel regions.
+bool is_of_openmp(std::string_view name);
+
 // Edits a copy of `object`:
-//   - it needs the library `provider` (of as many characters) where it needed libtorch_cpu.so;
-//   - its undefined aoti_torch_*, aoti_record_* and Sleef_* names become the provider's, so that no libtorch in the
-//     process captures them;
+//   - it needs the library `provider` (of as many characters) where it needed libtorch_cpu.so or one of OpenMP;
+//   - its undefined aoti_torch_*, aoti_record_*, Sleef_* names and those of OpenMP become the provider's, so that no
+//     libtorch and no OpenMP in the process captures them;
 //   - its own definitions come first (DT_SYMBOLIC), so that no other package in the process captures its kernels;
 //   - its process-wide unique symbols become weak ones, so that packages do not share state;
 //   - it asks for no executable stack, which newer systems refuse;
@@ -50,7 +52,7 @@ Object bind_to_provider(std::string_view object, std::string_view provider);
 // Returns the address of a function in this process, or 0.
 using AddressOf = std::function<std::uintptr_t(const std::string& name)>;
 
-// Edits a copy likewise, but binds each function that the package takes from libtorch to its address, whatever
+// Edits a copy likewise, but binds each function that the package takes from these to its address, whatever
 // libraries the process has: the symbol becomes a local one with an absolute value, which the dynamic loader looks up
 // nowhere. A function without an address stays undefined. The edited copy is for this process only.
 Object bind_to_addresses(std::string_view object, std::string_view provider, const AddressOf& address_of);

@@ -130,7 +130,7 @@ void each_needed_version(const File& file, const DynamicSection& dynamic, const 
     for (std::uint64_t version = File::sum(at, library.vn_aux);;) {
       if (++count > limits::symbol_versions) malformed("its version table has no end");
       const auto entry = file.read_at<Elf64_Vernaux>(version);
-      visit(library, entry, version);
+      visit({library, entry, at, version});
       if (entry.vna_next == 0) break;
       version = File::sum(version, entry.vna_next);
     }
@@ -157,11 +157,11 @@ void check_versions(const File& file, const DynamicSection& dynamic, std::uint64
     if (const Elf64_Dyn entry = dynamic.at(i); entry.d_tag == DT_NEEDED)
       libraries.insert(name_at(file, dynamic, entry.d_un.d_val));
   std::uint64_t last = 0;
-  each_needed_version(file, dynamic, [&](const Elf64_Verneed& library, const Elf64_Vernaux& version, std::uint64_t) {
-    if (!libraries.contains(name_at(file, dynamic, library.vn_file)))
+  each_needed_version(file, dynamic, [&](const NeededVersion& needed) {
+    if (!libraries.contains(name_at(file, dynamic, needed.library.vn_file)))
       malformed("it asks for a version of a library that it does not need");
-    name_at(file, dynamic, version.vna_name);
-    last = std::max<std::uint64_t>(last, version.vna_other & 0x7fff);
+    name_at(file, dynamic, needed.version.vna_name);
+    last = std::max<std::uint64_t>(last, needed.version.vna_other & 0x7fff);
   });
   each_defined_version(file, dynamic, [&](const Elf64_Verdef& version, std::uint64_t name) {
     name_at(file, dynamic, name);

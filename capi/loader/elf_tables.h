@@ -11,10 +11,17 @@ namespace neml2_capi::aoti::elf {
 // Returns the number of symbols. A look-up in the hash table ends, and finds a symbol that is there.
 std::uint64_t check_symbols(const File& file, const DynamicSection& dynamic);
 
-// Calls `visit` for each version that the object needs of a library, with the address of its entry, and `define` for the
-// name of each that it defines, as the dynamic loader walks them.
-using VisitNeeded =
-    std::function<void(const Elf64_Verneed& library, const Elf64_Vernaux& version, std::uint64_t address)>;
+// A version that the object needs of a library, with the addresses of both entries.
+struct NeededVersion {
+  Elf64_Verneed library;
+  Elf64_Vernaux version;
+  std::uint64_t library_at;
+  std::uint64_t version_at;
+};
+
+// Calls `visit` for each version that the object needs, and `define` for the name of each that it defines, as the dynamic
+// loader walks them.
+using VisitNeeded = std::function<void(const NeededVersion&)>;
 using VisitDefined = std::function<void(const Elf64_Verdef& version, std::uint64_t name)>;
 void each_needed_version(const File& file, const DynamicSection& dynamic, const VisitNeeded& visit);
 void each_defined_version(const File& file, const DynamicSection& dynamic, const VisitDefined& define);

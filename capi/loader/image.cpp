@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/loader/elf.h"
 #include "capi/loader/memory_file.h"
 #include "capi/loader/shared_object.h"
 
@@ -110,10 +111,9 @@ Error cannot_load(const std::string& path, const std::string& reason) {
       return Error(NEML2_ERROR_FILE, "",
                    join("The copy of the package's code cannot be read", reason.substr(path.size()),
                         ". Try again, with more open files allowed (ulimit -n)."));
-  std::string advice = "Compile the model on a system as old as this one, or older.";
-  if (reason.find("libgomp") != std::string::npos)
-    advice = "Install GCC's OpenMP library: libgomp1 (Debian, Ubuntu), libgomp (Fedora, RHEL).";
-  return Error(NEML2_ERROR_UNSUPPORTED, "", join("The code of the package cannot be loaded: ", reason, ". ", advice));
+  return Error(NEML2_ERROR_UNSUPPORTED, "",
+               join("The code of the package cannot be loaded: ", reason,
+                    ". Compile the model on a system as old as this one, or older."));
 }
 
 // Reads AOTI_RUNTIME_CHECK_INPUTS as packages do.
@@ -124,22 +124,16 @@ bool wants_checks() {
 
 }  // namespace
 
-OpenMP OpenMP::find(void* library) {
-  OpenMP openmp;
-  for (void* scope : {RTLD_DEFAULT, library}) {
-    if (openmp.set_levels && openmp.levels) break;
-    look_up(openmp.levels, scope, "omp_get_max_active_levels");
-    look_up(openmp.set_levels, scope, "omp_set_max_active_levels");
-  }
-  return openmp.levels ? openmp : OpenMP();
-}
-
 const Provider& Provider::get() {
   static const Provider provider = open_provider();
   return provider;
 }
 
-Image::Image(std::string_view name, std::string_view object, bool openmp) {
+std::uintptr_t Provider::address_of(std::string_view name) const {
+  return reinterpret_cast<std::uintptr_t>(dlsym(library, provided_name(name).c_str()));
+}
+
+Image::Image(std::string_view name, std::string_view object) {
   const MemoryFile file(name, object);
   const auto before = loaded_addresses();
   std::string reason;
@@ -170,11 +164,9 @@ Image::Image(std::string_view name, std::string_view object, bool openmp) {
   if (before.contains(address_of_library(reinterpret_cast<const void*>(entry_.create))))
     throw refuse(NEML2_ERROR_INTERNAL,
                  "The dynamic loader returned a library that was loaded before. Please report this as a bug.");
-
-  if (openmp) entry_.openmp = OpenMP::find(library);
 }
 
-Image& Image::map(std::string_view name, std::string_view object, bool openmp) {
+Image& Image::map(std::string_view name, std::string_view object) {
   using Content = std::pair<std::size_t, std::size_t>;  // hash and size
   // The map is never destroyed: threads may still run packages while the process ends.
   static auto& images = *new std::map<Content, Image*>;
@@ -183,7 +175,7 @@ Image& Image::map(std::string_view name, std::string_view object, bool openmp) {
   const std::lock_guard lock(mutex);
   // First a place, then the image: one that is mapped stays, and must be found again.
   auto& image = images[content];
-  if (!image) image = new Image(name, object, openmp);
+  if (!image) image = new Image(name, object);
   return *image;
 }
 

@@ -25,21 +25,15 @@ struct Provider {
 
   // Throws Error NEML2_ERROR_FILE.
   static const Provider& get();
+
+  // Returns what packages get for a function that they call ("aoti_torch_clone", "GOMP_parallel"), or 0.
+  std::uintptr_t address_of(std::string_view name) const;
 };
 
 // Name and handle, as the AOTI runtime pairs them.
 struct ConstantEntry {
   const char* name;
   void* handle;
-};
-
-// Setting of an OpenMP run time that bounds the nesting of a thread's parallel regions; null where there is none.
-struct OpenMP {
-  int (*levels)() = nullptr;
-  void (*set_levels)(int) = nullptr;
-
-  // Finds functions of the process first, then those of `library` and of the libraries that it needs.
-  static OpenMP find(void* library);
 };
 
 // Functions that a package exports: the C ABI of the AOTI runtime. Each returns 0 on success.
@@ -66,8 +60,6 @@ struct EntryPoints {
     return num_constants && constant_name && constant_original_name && constant_is_folded && constants &&
            use_constants && swap_constants && free_unused_constants;
   }
-
-  OpenMP openmp;  // null where the package has no parallel regions
 };
 
 // Code of one package. It stays for the life of the process: packages cannot be unmapped (a thread_local pins them), so
@@ -77,7 +69,7 @@ class Image {
   // Maps an edited object. `name` is for people. Throws Error NEML2_ERROR_UNSUPPORTED with the reason of the dynamic
   // loader, NEML2_ERROR_FILE where it cannot read the object, NEML2_ERROR_ARTIFACT for one that does not export a
   // package's functions.
-  static Image& map(std::string_view name, std::string_view object, bool openmp);
+  static Image& map(std::string_view name, std::string_view object);
 
   const EntryPoints& entry() const { return entry_; }
 
@@ -92,7 +84,7 @@ class Image {
   bool checks_inputs() const;
 
  private:
-  Image(std::string_view name, std::string_view object, bool openmp);
+  Image(std::string_view name, std::string_view object);
   void remember_checks();
 
   static constexpr int unknown = -1;

@@ -80,7 +80,8 @@ void a_package_is_bound_to_the_provider(const std::string& before) {
     if (entry.d_tag != DT_NEEDED) continue;
     const std::string library = dynamic_string(edited.bytes, entry.d_un.d_val);
     needs_provider |= library == provider;
-    expect(!library.starts_with("libtorch") && !library.starts_with("libc10"), library + " is not needed");
+    for (const char* replaced : {"libtorch", "libc10", "libgomp"})
+      expect(!library.starts_with(replaced), library + " is not needed");
   }
   expect(symbolic, "its own definitions come first");
   expect(needs_provider, "it needs the provider");
@@ -90,8 +91,8 @@ void a_package_is_bound_to_the_provider(const std::string& before) {
   for (std::size_t i = 0; i < old_symbols.size(); ++i) {
     const std::string was = dynamic_string(before, old_symbols[i].st_name);
     const std::string is = dynamic_string(edited.bytes, new_symbols[i].st_name);
-    const bool provided =
-        was.starts_with("aoti_torch_") || was.starts_with("aoti_record_") || was.starts_with("Sleef_");
+    const bool provided = was.starts_with("aoti_torch_") || was.starts_with("aoti_record_") ||
+                          was.starts_with("Sleef_") || aoti::is_of_openmp(was);
     if (old_symbols[i].st_shndx == SHN_UNDEF && provided) {
       ++renamed;
       expect(is == "nml2" + was.substr(4), was + " has the provider's name");

@@ -64,7 +64,6 @@ void memory_trace(void) {
 static int is_left_alone(const void *caller) {
   Dl_info info = {0};
   if (!dladdr(caller, &info) || !info.dli_fname) return 0;
-  if (strstr(info.dli_fname, "/libgomp")) return 1;
   if (strstr(info.dli_fname, "/ld-linux")) {
     if (!opening) return 1;
     failed_in_loader = 1;

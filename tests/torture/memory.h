@@ -13,7 +13,7 @@
 void memory_prepare(void);
 
 /* Thread-local memory is left alone: glibc ends the process itself where it cannot have that, when a thread first uses a
- * thread_local variable of a package, or one with a destructor. So is the memory of libgomp, which ends the process, too.
+ * thread_local variable of a package, or one with a destructor.
  *
  * Fails allocation number `at`, counted from 1, of those that follow; and all later ones where `lasting`. With `at` 0
  * none fails. */
