@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -38,15 +39,19 @@ class Rows {
 class Sums {
  public:
   Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, const Range& range)
-      : sums_(sums), variables_(variables), arrays_(sums.begin(), sums.end()), rows_(range) {
+      : sums_(sums), variables_(variables), rows_(range) {
+    if (std::ranges::none_of(sums, is_one_value)) return;
+    arrays_.assign(sums.begin(), sums.end());
     for (std::size_t i = 0; i < sums.size(); ++i)
       if (is_one_value(sums[i])) arrays_[i] = rows_.add(variables[i], false);
   }
-  const Vector<Points>& arrays() const { return arrays_; }
+  std::span<const Points> arrays() const {
+    return arrays_.empty() ? std::span<const Points>(sums_) : std::span<const Points>(arrays_);
+  }
 
   // In the order of the points. One that failed is there as zero, or NaN.
   void write(std::int64_t points) const {
-    if (sums_.empty()) return;
+    if (arrays_.empty()) return;
     const Vector<std::int32_t> good(static_cast<std::size_t>(points), NEML2_OK);
     for (std::size_t i = 0, k = 0; i < sums_.size(); ++i)
       if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
@@ -55,7 +60,7 @@ class Sums {
  private:
   const std::vector<Points>& sums_;
   const std::vector<Variable>& variables_;
-  Vector<Points> arrays_;
+  Vector<Points> arrays_;  // empty where nothing is summed
   Rows rows_;
 };
 

@@ -62,8 +62,10 @@ class Chains {
     for (const auto* arrays : {&request.blocks, &request.parameter_blocks, &request.tangents, &request.jvps,
                                &request.cotangents, &request.adjoints, &request.parameter_adjoints})
       for (const model::Points& points : *arrays) bound_.push_back(points.data != nullptr);
-    if (bound_ != planned_) plan(request);
-    planned_ = bound_;
+    if (bound_ != planned_) {
+      plan(request);
+      planned_ = bound_;
+    }
     for (std::size_t i = 0; i < matrices_.size(); ++i) {
       const model::Points& points = (request.*targets_[i].first)[targets_[i].second];
       matrices_[i].data = reinterpret_cast<T*>(points.data);
@@ -327,7 +329,7 @@ class Chains {
   std::vector<Place<T>> tangents_, seeds_, cotangents_, jvps_, adjoints_, parameter_adjoints_;
   std::vector<Move<T>> moves_to_seeds_;
 
-  std::vector<bool> bound_, planned_;
+  std::vector<char> bound_, planned_;  // which arrays there are: 0 or 1
   std::map<std::string, Direction> initial_, of_, of_parameters_;
   std::map<std::pair<bool, std::string>, std::int64_t> columns_;  // of parameters, or of inputs
   std::int64_t count_ = 0;
