@@ -9,7 +9,6 @@
 #include <string>
 
 #include "capi/base/error.h"
-#include "capi/tensor/memory.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -58,17 +57,12 @@ FileBytes::FileBytes(const std::filesystem::path& path, std::size_t most) {
     throw unreadable(join("it has ", size, " bytes, expected at most ", most), "Pass a file of an artifact.",
                      NEML2_ERROR_ARTIFACT);
   if (size == 0) return;
-  data_ = static_cast<char*>(memory::allocate(size));
+  data_ = std::make_unique_for_overwrite<char[]>(size);
   size_ = size;
-  const std::ptrdiff_t count = read_all(file.value, data_, size);
+  const std::ptrdiff_t count = read_all(file.value, data_.get(), size);
   if (count == static_cast<std::ptrdiff_t>(size)) return;
   const std::string why = count < 0 ? std::strerror(errno) : "it became shorter while it was read";
-  memory::release(data_, size_);
   throw unreadable(why, "Read it when no program writes it.");
-}
-
-FileBytes::~FileBytes() {
-  if (data_) memory::release(data_, size_);
 }
 
 }  // namespace neml2_capi::archive
