@@ -24,7 +24,8 @@ bool tell_of_memory(const char* words) {
 }  // namespace
 
 void require_memory_for_loader() {
-  constexpr std::size_t enough = std::size_t{256} << 10;
+  // Below the size at which glibc gives freed memory back to the system: it waits for the loader.
+  constexpr std::size_t enough = std::size_t{120} << 10;
   void* const block = std::malloc(enough);
   if (!block) throw std::bad_alloc();
   std::free(block);
