@@ -39,7 +39,7 @@ LONGEST = {
 }
 # Unit tests of the readers, and the files of the readers: not those beside them that write, or run.
 TESTS = ["archive", "collected_errors", "elf", "elf_tables", "isa", "kernels_json", "metadata"]
-TESTS += ["names", "operator_nodes", "schemas", "size_expressions", "source", "versions"]
+TESTS += ["names", "operator_nodes", "schemas", "size_expressions", "source", "stubs", "versions"]
 TESTS += [f"hostile_{name}" for name in ("archives", "metadata", "objects", "source", "stubs")]
 _READERS = re.compile(
     r"capi/(archive/(?!npz)|artifact/(?!nmhit_)|loader/(elf|isa|versions)|kernels/folder|base/json_doc"

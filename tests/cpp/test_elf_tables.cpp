@@ -90,6 +90,34 @@ void versions_that_are_not_in_use_are_weak() {
 #endif
 }
 
+// No library of OpenMP is opened, and the dynamic loader asks for no version of one.
+void the_provider_stands_for_openmp() {
+  for (const auto& [name, function] : {std::pair("libgomp.so.1", "GOMP_parallel"), {"libomp.so.5", "__kmpc_barrier"}}) {
+    SmallObject object;
+    const std::uint32_t library = object.add_string(name);
+    object.add_entry(DT_NEEDED, library);
+    object.import(object.add_string(function));
+    const std::uint64_t numbers = object.add_table<Elf64_Versym>({VER_NDX_LOCAL, 2});
+    object.add_entry(DT_VERSYM, numbers);
+    Elf64_Verneed needed{};
+    needed.vn_file = library;
+    needed.vn_aux = sizeof needed;
+    const std::uint64_t at = object.add_table<Elf64_Verneed>({needed});
+    object.add_entry(DT_VERNEED, at);
+    Elf64_Vernaux version{};
+    version.vna_name = object.add_string("VERSION_1");
+    version.vna_other = 2;
+    object.add_table<Elf64_Vernaux>({version});
+    const aoti::Object edited = bind_to_provider(object.bytes(), provider);
+    expect(edited.imports.size() == 1 && edited.imports[0].name == function, "the provider is asked for it");
+    expect(edited.bytes.find(function) == edited.bytes.npos, "by its own name");
+    expect(read_from<Elf64_Verneed>(edited.bytes, at).vn_file == object.strings.find("libtorch_cpu.so"),
+           "the provider");
+    expect(read_from<Elf64_Versym>(edited.bytes, numbers + sizeof(Elf64_Versym)) == VER_NDX_GLOBAL, "of any version");
+    edited.versions.check();
+  }
+}
+
 void the_provider_has_a_name_of_the_same_length() {
   const std::string object = SmallObject().bytes();
   expect_error(NEML2_ERROR_INTERNAL, "must have 15 characters", [&] { bind_to_provider(object, "libshort.so"); });
@@ -311,6 +339,7 @@ int main() {
   needed_versions_are_counted();
   versions_of_libtorch_are_refused();
   versions_that_are_not_in_use_are_weak();
+  the_provider_stands_for_openmp();
   the_provider_has_a_name_of_the_same_length();
   defined_versions_are_counted();
   a_relocation_fits_into_its_segment();

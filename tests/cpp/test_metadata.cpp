@@ -1,4 +1,4 @@
-// Reading metadata.json and stubs: what is understood, and what each kind of damage is answered with.
+// Reading metadata.json: what is understood, and what each kind of damage is answered with.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -429,37 +429,6 @@ void names_the_leaves_that_are_present() {
   expect_error("type", NEML2_ERROR_UNSUPPORTED, "not 'int8'", [&] { a.read("cpu", "int8"); });
 }
 
-void finds_the_artifact_of_a_stub() {
-  const Artifact a;
-  const fs::path stub = a.root / "model_aoti.i";
-  const auto write = [&](const std::string& text) { std::ofstream(stub) << text; };
-  const auto model = [](const std::string& path) {
-    return "[Models]\n [m]\n type = AOTIModel\n artifact_path = " + path + "\n []\n [n]\n type = Chaboche\n []\n[]\n";
-  };
-  expect_error("no stub", NEML2_ERROR_FILE, "There is no file", [&] { artifact::read_stub(stub, "m"); });
-  write(model("'cpu'"));
-  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "a relative path");
-  write(model("'/nowhere/cpu'"));
-  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "an absolute path that is gone, beside the stub");
-  write(model("'/nowhere/cpu/'"));
-  expect(artifact::read_stub(stub, "m").artifact == a.root / "cpu", "the same with a slash at its end");
-  write(model("'" + a.leaf().string() + "'"));
-  expect(artifact::read_stub(stub, "m").artifact == a.leaf(), "an absolute path");
-
-  expect_error("unknown", NEML2_ERROR_NAME, "Compiled models in it: m", [&] { artifact::read_stub(stub, "k"); });
-  expect_error("type", NEML2_ERROR_NAME, "of type 'Chaboche'", [&] { artifact::read_stub(stub, "n"); });
-  write("[Models]\n [m]\n type = AOTIModel\n []\n[]\n");
-  expect_error("no path", NEML2_ERROR_ARTIFACT, "artifact_path", [&] { artifact::read_stub(stub, "m"); });
-  write("[Models]\n [m]\n [type]\n []\n []\n[]\n");
-  expect_error("a section", NEML2_ERROR_ARTIFACT, "model_aoti.i:3:2: node has no value",
-               [&] { artifact::read_stub(stub, "m"); });
-  for (const std::string& text : {std::string("[Models"), std::string("[Models]\n [m]\n"), std::string("\x01\x02 = ["),
-                                  std::string(1, '\0') + "x"}) {
-    write(text);
-    expect_error("not HIT", NEML2_ERROR_ARTIFACT, "is not a HIT file", [&] { artifact::read_stub(stub, "m"); });
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -477,6 +446,5 @@ int main() {
   refuses_iterative_solvers_that_do_not_end();
   refuses_what_is_not_json();
   names_the_leaves_that_are_present();
-  finds_the_artifact_of_a_stub();
   return 0;
 }
