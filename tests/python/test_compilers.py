@@ -11,15 +11,19 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from native import CC, INCLUDE, LINK, PREBUILT, ROOT, TESTS, bits, c_program, command, run
 from patience import PATIENCE
 from programs import ctest
+
+from neml2_capi import Graph
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
@@ -216,3 +220,41 @@ def test_the_library_by(compiler: Compiler) -> None:
     build = configured("quick", *choice, folder=place)
     build.make(title=f"building the library by {compiler.name}", expected=300)
     ctest("--output-on-failure", "-R", "^(c|cpp|cpp_face|scenario_c|scenario_cpp)_", of=place)
+
+
+# A loop over enough points that Inductor shares it among threads.
+_PARALLEL = """
+import sys
+from pathlib import Path
+sys.path.append(sys.argv[1])
+import torch
+from graphs import Dim, compile_graph
+points = torch.ones(1 << 18, 6, dtype=torch.float64)
+batch = {0: Dim("batch", min=2, max=1 << 20)}
+compile_graph(Path("parallel.pt2"), lambda a: torch.exp(a) * a + a.sum(1, True), (points,), (batch,))
+"""
+
+
+@pytest.mark.everything("torch compiles a package")
+@with_each(CLANG, places=())
+def test_parallel_regions_by(
+    compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code of clang calls another OpenMP than that of g++; neither is loaded."""
+    pytest.importorskip("torch")
+    own = Path(f"/usr/lib/llvm-{compiler.name.rpartition('-')[2]}/lib")
+    headers = sorted(own.glob("clang/*/include/omp.h"))
+    if not headers:
+        pytest.skip(f"{compiler.name} has no OpenMP")
+    monkeypatch.setenv("CXX", str(compiler.cxx[0]))
+    monkeypatch.setenv("CPATH", str(headers[0].parent))
+    monkeypatch.setenv("LIBRARY_PATH", str(own))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    command(sys.executable, "-c", _PARALLEL, TESTS / "models", cwd=tmp_path)
+    with zipfile.ZipFile(tmp_path / "parallel.pt2") as package:
+        (code,) = (name for name in package.namelist() if name.endswith(".wrapper.so"))
+        assert b"__kmpc_fork_call" in package.read(code)
+    a = np.linspace(0.0, 1.0, 30).reshape(5, 6)
+    result = Graph(tmp_path / "parallel.pt2", runtime="builtin")(a)[0]
+    np.testing.assert_allclose(result, np.exp(a) * a + a.sum(1, keepdims=True), rtol=1e-14)
+    assert "libomp" not in Path("/proc/self/maps").read_text()
