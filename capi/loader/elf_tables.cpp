@@ -65,6 +65,16 @@ std::string_view name_at(const File& file, const DynamicSection& dynamic, std::u
   return text.substr(0, end);
 }
 
+// A version is compared by its hash first. One whose hash is 0 equals that of a symbol without a version, which has no name.
+void check_hash_of_version(std::string_view name, std::uint32_t told) {
+  std::uint32_t hash = 0;
+  for (const char character : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(character);
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  if (hash == 0 || hash != told) malformed("a version has another hash than its name");
+}
+
 // Checks the place that a relocation is written to.
 void check_place(const File& file, std::uint64_t address, std::uint64_t size) {
   for (const Elf64_Phdr& segment : file.loaded())
@@ -160,11 +170,11 @@ void check_versions(const File& file, const DynamicSection& dynamic, std::uint64
   each_needed_version(file, dynamic, [&](const NeededVersion& needed) {
     if (!libraries.contains(name_at(file, dynamic, needed.library.vn_file)))
       malformed("it asks for a version of a library that it does not need");
-    name_at(file, dynamic, needed.version.vna_name);
+    check_hash_of_version(name_at(file, dynamic, needed.version.vna_name), needed.version.vna_hash);
     last = std::max<std::uint64_t>(last, needed.version.vna_other & 0x7fff);
   });
   each_defined_version(file, dynamic, [&](const Elf64_Verdef& version, std::uint64_t name) {
-    name_at(file, dynamic, name);
+    check_hash_of_version(name_at(file, dynamic, name), version.vd_hash);
     last = std::max<std::uint64_t>(last, version.vd_ndx & 0x7fff);
   });
   const auto table = dynamic.find(DT_VERSYM);

@@ -107,7 +107,8 @@ std::optional<std::string_view> Versions::replace(unsigned number, std::string_v
   Version& version = found->second;
   void* library = open_library(version.library);
   const std::string name(symbol);
-  if (!version.present.value_or(false)) version.present = dlvsym(library, name.c_str(), version.name.c_str());
+  if (library && !version.present.value_or(false))
+    version.present = dlvsym(library, name.c_str(), version.name.c_str());
   if (!library || *version.present) {
     version.is_used = true;
     return std::nullopt;

@@ -53,6 +53,22 @@ struct SmallObject {
     strings += text + '\0';
     return at;
   }
+  // A version that is needed, by this name.
+  Elf64_Vernaux needed(const std::string& name) {
+    Elf64_Vernaux version{};
+    version.vna_name = add_string(name);
+    version.vna_hash = hash_of(name);
+    return version;
+  }
+  static std::uint32_t hash_of(const std::string& name) {
+    std::uint32_t hash = 0;
+    for (const char character : name) {
+      hash = (hash << 4) + static_cast<unsigned char>(character);
+      if (const std::uint32_t high = hash & 0xf0000000) hash = (hash ^ high >> 24) & ~high;
+    }
+    return hash;
+  }
+
   void import(std::uint32_t name) {
     Elf64_Sym symbol{};
     symbol.st_name = name;

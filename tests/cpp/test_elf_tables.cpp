@@ -41,8 +41,7 @@ SmallObject with_needed_versions(std::uint32_t library, std::size_t count, Small
   needed.vn_file = library;
   needed.vn_aux = sizeof needed;
   object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
-  Elf64_Vernaux version{};
-  version.vna_name = object.add_string("VERSION_1");
+  Elf64_Vernaux version = object.needed("VERSION_1");
   version.vna_next = sizeof version;
   std::vector<Elf64_Vernaux> versions(count, version);
   versions.back().vna_next = 0;
@@ -57,6 +56,26 @@ void needed_versions_are_counted() {
   object.add_entry(DT_NEEDED, library);
   accepted(with_needed_versions(library, limits::symbol_versions, object).bytes());
   refused("its version table has no end", with_needed_versions(library, limits::symbol_versions + 1, object).bytes());
+}
+
+// The dynamic loader takes a version whose hash is 0 for that of symbols that have none, and reads a name that is not there.
+void versions_have_the_hash_of_their_name() {
+  for (const auto& [name, told] : {std::pair("", 0u), {"VERSION_1", 0u}, {"VERSION_1", 1u}}) {
+    SmallObject object;
+    const std::uint32_t library = object.add_string("libm.so.6");
+    object.add_entry(DT_NEEDED, library);
+    object.import(object.add_string("sin"));
+    object.add_entry(DT_VERSYM, object.add_table<Elf64_Versym>({VER_NDX_LOCAL, 2}));
+    Elf64_Verneed needed{};
+    needed.vn_file = library;
+    needed.vn_aux = sizeof needed;
+    object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
+    Elf64_Vernaux version = object.needed(name);
+    version.vna_hash = told;
+    version.vna_other = 2;
+    object.add_table<Elf64_Vernaux>({version});
+    refused("another hash than its name", object.bytes());
+  }
 }
 
 // The dynamic loader passes over versions of the system that no symbol asks for any longer.
@@ -77,8 +96,7 @@ void versions_that_are_not_in_use_are_weak() {
     needed.vn_file = library;
     needed.vn_aux = sizeof needed;
     object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
-    Elf64_Vernaux version{};
-    version.vna_name = object.add_string(text);
+    Elf64_Vernaux version = object.needed(text);
     version.vna_other = 2;
     const std::uint64_t at = object.add_table<Elf64_Vernaux>({version});
     return read_from<Elf64_Vernaux>(bind_to_provider(object.bytes(), provider).bytes, at).vna_flags;
@@ -104,8 +122,7 @@ void the_provider_stands_for_openmp() {
     needed.vn_aux = sizeof needed;
     const std::uint64_t at = object.add_table<Elf64_Verneed>({needed});
     object.add_entry(DT_VERNEED, at);
-    Elf64_Vernaux version{};
-    version.vna_name = object.add_string("VERSION_1");
+    Elf64_Vernaux version = object.needed("VERSION_1");
     version.vna_other = 2;
     object.add_table<Elf64_Vernaux>({version});
     const aoti::Object edited = bind_to_provider(object.bytes(), provider);
@@ -134,11 +151,17 @@ void versions_of_libtorch_are_refused() {
 void defined_versions_are_counted() {
   for (const std::size_t count : {limits::symbol_versions, limits::symbol_versions + 1}) {
     SmallObject object;
-    Elf64_Verdef version{};  // where its own name begins, too: the empty one
+    Elf64_Verdaux name{};
+    name.vda_name = object.add_string("VERSION_1");
+    Elf64_Verdef version{};
+    version.vd_hash = SmallObject::hash_of("VERSION_1");
     version.vd_next = sizeof version;
     std::vector<Elf64_Verdef> versions(count, version);
     versions.back().vd_next = 0;
+    const std::size_t size = (count * sizeof version + 7) / 8 * 8;
+    for (std::size_t i = 0; i < count; ++i) versions[i].vd_aux = static_cast<Elf64_Word>(size - i * sizeof version);
     object.add_entry(DT_VERDEF, object.add_table(versions));
+    object.add_table<Elf64_Verdaux>({name});
     if (count == limits::symbol_versions)
       accepted(object.bytes());
     else
@@ -337,6 +360,7 @@ void command_lines_of_compilers_are_found() {
 
 int main() {
   needed_versions_are_counted();
+  versions_have_the_hash_of_their_name();
   versions_of_libtorch_are_refused();
   versions_that_are_not_in_use_are_weak();
   the_provider_stands_for_openmp();
