@@ -1,6 +1,7 @@
 // Artifact as a whole: named inputs, outputs and promoted parameters over a list of segments. Rooms above evaluate it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@ namespace neml2_capi::model {
 struct Snapshot {
   Options options;
   Vector<Tensor> parameters;   // copies of the stored ones
+  Vector<Tensor> stored;       // these, where each is one value of 8 bytes; else empty
   std::uint64_t settings = 0;  // which options, and which shapes of parameters, by number
 };
 
@@ -56,6 +58,7 @@ class Model {
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
   // Takes a snapshot, in the memory that it has from before. Returns false where only values of parameters changed.
+  // Few threads meet in it, and none waits, where the parameters are single numbers and nobody sets them.
   bool take(Snapshot& snapshot) const;
   Options options() const;
   template <class Value>
@@ -89,6 +92,7 @@ class Model {
   static std::shared_ptr<Model> make(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
+  bool take_values(Snapshot& snapshot) const;
   void note_batches();
   void tell(double seconds) const;
   void require_device() const;
@@ -112,7 +116,8 @@ class Model {
   mutable std::shared_mutex mutex_;  // guards what follows
   Vector<Tensor> parameters_;
   Options options_;
-  std::uint64_t settings_ = 1;  // counts the changes of options, and of shapes of parameters
+  std::atomic<std::uint64_t> settings_ = 1;  // counts the changes of options, and of shapes of parameters
+  std::atomic<std::uint64_t> writes_ = 0;    // counts where the writing of a value begins, and where it ends
 };
 
 }  // namespace neml2_capi::model

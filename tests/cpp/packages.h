@@ -37,12 +37,17 @@ inline void expect_error(std::int32_t status, const std::string& text, const std
   expect(false, join("an error that says: ", text));
 }
 
-// A package of the committed examples: example("elasticity").
-inline std::filesystem::path example(const std::string& package) {
+// The folder of the committed examples.
+inline std::filesystem::path artifacts() {
   const char* folder = std::getenv("NEML2_TEST_ARTIFACTS");
   expect(folder != nullptr, "NEML2_TEST_ARTIFACTS names the folder of the examples: run ctest, or set it");
+  return folder;
+}
+
+// A package of theirs: example("elasticity").
+inline std::filesystem::path example(const std::string& package) {
   const std::string model = package.substr(0, package.find('_'));
-  return std::filesystem::path(folder) / model / "cpu" / "float64" / (package + ".pt2");
+  return artifacts() / model / "cpu" / "float64" / (package + ".pt2");
 }
 
 inline std::string read_file(const std::filesystem::path& path) {
