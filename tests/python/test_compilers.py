@@ -231,7 +231,8 @@ import torch
 from graphs import Dim, compile_graph
 points = torch.ones(1 << 18, 6, dtype=torch.float64)
 batch = {0: Dim("batch", min=2, max=1 << 20)}
-compile_graph(Path("parallel.pt2"), lambda a: torch.exp(a) * a + a.sum(1, True), (points,), (batch,))
+law = lambda a: torch.exp(a) * a + a.sum(1, True)
+compile_graph(Path("parallel.pt2"), law, (points,), (batch,))
 """
 
 
