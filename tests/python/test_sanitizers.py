@@ -69,10 +69,11 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
 
 
 @pytest.mark.everything("the library with ThreadSanitizer")
-def test_devices_that_share_a_model_have_no_races() -> None:
-    """The whole library, and 10,000 dispatches through models, of which some fail."""
-    targets = "cpp_test_dispatch", "neml2_builtin"
+def test_threads_that_share_a_model_have_no_races() -> None:
+    """The whole library: 10,000 dispatches through models, some failing; parameters that are set."""
+    targets = "cpp_test_dispatch", "cpp_test_snapshots", "neml2_builtin"
     libraries = build("threads", "-fsanitize=thread -O1 -g", *targets) / "lib"
     (provider,) = libraries.glob("libn2*.so")
-    program = libraries / targets[0]
-    run(program, provider, "10000", TSAN_OPTIONS="halt_on_error=1:die_after_fork=0")
+    options = {"TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0"}
+    run(libraries / targets[0], provider, "10000", **options)
+    run(libraries / targets[1], **options)
