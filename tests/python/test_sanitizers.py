@@ -70,7 +70,7 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
 
 @pytest.mark.everything("the library with ThreadSanitizer")
 def test_threads_that_share_a_model_have_no_races() -> None:
-    """The whole library: 10,000 dispatches through models, some failing; parameters that are set."""
+    """10,000 dispatches through models, of which some fail; parameters that are set meanwhile."""
     targets = "cpp_test_dispatch", "cpp_test_snapshots", "neml2_builtin"
     libraries = build("threads", "-fsanitize=thread -O1 -g", *targets) / "lib"
     (provider,) = libraries.glob("libn2*.so")
