@@ -14,8 +14,10 @@ from neml2_capi.artifact.files import read_package
 from neml2_capi.artifact.shared_object import newest, read_object
 from neml2_capi.artifact.targets import level_here
 
-#: Every package opens these.
-_USUAL = re.compile(r"(libtorch|libc10|libc\.|libm\.|libstdc\+\+|libgcc_s|ld-linux)")
+#: Every package opens these, or the library stands for them.
+_USUAL = re.compile(
+    r"(libtorch|libc10|libc\.|libm\.|libstdc\+\+|libgcc_s|ld-linux|libgomp|libi?omp)"
+)
 _SHIM = re.compile(r"(?!_Z)(\w+?)aoti_torch_\w+")
 
 

@@ -243,6 +243,14 @@ def test_doctor_tells_what_packages_ask_for_and_what_there_is(artifacts: Artifac
     assert "this machine" in shown
 
 
+def test_doctor_asks_for_no_openmp(artifacts: Artifacts) -> None:
+    """Parallel regions run without it."""
+    root = artifacts["isotropic_hardening_parallel"]
+    assert any(b"libgomp.so.1" in package.read_bytes() for package in root.rglob("*.pt2"))
+    document = json.loads(told("doctor", "--json", root)[1])
+    assert not any(package["libraries"] for package in document["packages"])
+
+
 def test_a_prefix_of_torchs_functions_is_named(artifacts: Artifacts, tmp_path: Path) -> None:
     """torch's option shim_symbol_prefix."""
     change = replacing(b"aoti_torch_empty_strided", b"my_aoti_torch_empty_strd")
