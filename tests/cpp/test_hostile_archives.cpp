@@ -29,6 +29,10 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   large_blocks += size >= large;
   return std::malloc(size);
 }
+// Sanitizers have others, which do not call that one.
+void* operator new[](std::size_t size) { return operator new(size); }
+void operator delete[](void* block) noexcept { std::free(block); }
+void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
