@@ -37,7 +37,7 @@ void only_values_change_without_notice() {
   expect(model->take(snapshot) && snapshot.parameters[1].sizes() == Dims({3}), "another shape");
   model->parameter(1).data_as<double>()[2] = 9;
   expect(!model->take(snapshot) && snapshot.parameters[1].data_as<double>()[2] == 9, "a value of three");
-  model->set_option("chunk", std::int64_t{7});
+  model->set_option("chunk", 7.0);
   expect(model->take(snapshot), "an option");
 }
 
