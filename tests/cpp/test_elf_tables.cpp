@@ -49,6 +49,17 @@ SmallObject with_needed_versions(std::uint32_t library, std::size_t count, Small
   return object;
 }
 
+// Lets an object need a version of a library, which has the number 2 among its symbols. Returns where the entries stand.
+std::pair<std::uint64_t, std::uint64_t> add_version(SmallObject& object, std::uint32_t library, Elf64_Vernaux version) {
+  Elf64_Verneed needed{};
+  needed.vn_file = library;
+  needed.vn_aux = sizeof needed;
+  version.vna_other = 2;
+  const std::uint64_t at = object.add_table<Elf64_Verneed>({needed});
+  object.add_entry(DT_VERNEED, at);
+  return {at, object.add_table<Elf64_Vernaux>({version})};
+}
+
 void needed_versions_are_counted() {
   SmallObject object;
   const std::uint32_t library = object.add_string("libother.so");
@@ -66,14 +77,9 @@ void versions_have_the_hash_of_their_name() {
     object.add_entry(DT_NEEDED, library);
     object.import(object.add_string("sin"));
     object.add_entry(DT_VERSYM, object.add_table<Elf64_Versym>({VER_NDX_LOCAL, 2}));
-    Elf64_Verneed needed{};
-    needed.vn_file = library;
-    needed.vn_aux = sizeof needed;
-    object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
     Elf64_Vernaux version = object.needed(name);
     version.vna_hash = told;
-    version.vna_other = 2;
-    object.add_table<Elf64_Vernaux>({version});
+    add_version(object, library, version);
     refused("another hash than its name", object.bytes());
   }
 }
@@ -92,13 +98,7 @@ void versions_that_are_not_in_use_are_weak() {
       numbers.push_back(2);
     }
     object.add_entry(DT_VERSYM, object.add_table(numbers));
-    Elf64_Verneed needed{};
-    needed.vn_file = library;
-    needed.vn_aux = sizeof needed;
-    object.add_entry(DT_VERNEED, object.add_table<Elf64_Verneed>({needed}));
-    Elf64_Vernaux version = object.needed(text);
-    version.vna_other = 2;
-    const std::uint64_t at = object.add_table<Elf64_Vernaux>({version});
+    const std::uint64_t at = add_version(object, library, object.needed(text)).second;
     return read_from<Elf64_Vernaux>(bind_to_provider(object.bytes(), provider).bytes, at).vna_flags;
   };
   expect(flags_of("GLIBC_2.25", {"roundeven"}) == 0, "this one is there");
@@ -117,14 +117,7 @@ void the_provider_stands_for_openmp() {
     object.import(object.add_string(function));
     const std::uint64_t numbers = object.add_table<Elf64_Versym>({VER_NDX_LOCAL, 2});
     object.add_entry(DT_VERSYM, numbers);
-    Elf64_Verneed needed{};
-    needed.vn_file = library;
-    needed.vn_aux = sizeof needed;
-    const std::uint64_t at = object.add_table<Elf64_Verneed>({needed});
-    object.add_entry(DT_VERNEED, at);
-    Elf64_Vernaux version = object.needed("VERSION_1");
-    version.vna_other = 2;
-    object.add_table<Elf64_Vernaux>({version});
+    const std::uint64_t at = add_version(object, library, object.needed("VERSION_1")).first;
     const aoti::Object edited = bind_to_provider(object.bytes(), provider);
     expect(edited.imports.size() == 1 && edited.imports[0].name == function, "the provider is asked for it");
     expect(edited.bytes.find(function) == edited.bytes.npos, "by its own name");

@@ -1,5 +1,4 @@
 // Snapshots that evaluations take of a model, while another thread sets its parameters.
-#include <atomic>
 #include <thread>
 
 #include "capi/artifact/metadata.h"
