@@ -1,4 +1,5 @@
-/* Calls umat_ of each library that the arguments name, once, as a host does that knows nothing else of it. */
+/* Calls umat_ of each library that the arguments name, once, as a host does that knows nothing else of it, and counts the
+   properties of its generic behaviour. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,10 +26,11 @@ static int call(const char *name) {
   static const int ndi = 3, nshr = 3, ntens = 6, nstatv = 13, nprops = 2, one = 1, jstep[4] = {1, 1, 1, 1};
   double stress[6] = {0}, statev[13] = {0}, ddsdde[36], unused[36] = {0}, pnewdt = 1;
   char cmname[80];
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  void *library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   void *found = library ? dlsym(library, "umat_") : NULL;
+  const unsigned short *properties = library ? dlsym(library, "NEML2_nMaterialProperties") : NULL;
   umat_function *umat;
-  if (!found) {
+  if (!found || !properties) {
     fprintf(stderr, "%s\n", dlerror());
     return 2;
   }
@@ -40,6 +42,7 @@ static int call(const char *name) {
   print("stress", stress, 6);
   print("ddsdde", ddsdde, 36);
   print("statev", statev, 13);
+  printf("properties %d\n", *properties);
   return 0;
 }
 

@@ -9,9 +9,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,20 @@ def expected() -> dict[str, NDArray[np.float64]]:
         "ddsdde": tangent.T.ravel(),
         "statev": np.concatenate([[plastic], *states]),
     }
+
+
+STATIC_TLS = 0x10
+
+
+def flags(library: Path) -> int:
+    """DT_FLAGS of a shared object."""
+    content = library.read_bytes()
+    (first,) = struct.unpack_from("<Q", content, 0x20)
+    size, count = struct.unpack_from("<HH", content, 0x36)
+    segments = (struct.unpack_from("<IIQQQQ", content, first + size * i) for i in range(count))
+    ((offset, length),) = [(s[2], s[5]) for s in segments if s[0] == 2]
+    entries = dict(struct.iter_unpack("<QQ", content[offset : offset + length]))
+    return int(entries.get(30, 0))
 
 
 def called(library: Path, *wrappers: str, folder: Path) -> dict[str, NDArray[np.float64]]:
@@ -109,11 +124,58 @@ def test_a_program_loads_a_library_for_each_material(alone: Path, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert [word for word, *_ in lines] == ["stress", "ddsdde", "statev"] * 4
-    for first in range(0, 12, 3):
+    assert [word for word, *_ in lines] == ["stress", "ddsdde", "statev", "properties"] * 4
+    for first in range(0, 16, 4):
         assert_is_expected(
             {word: np.array([float(n) for n in ns]) for word, *ns in lines[first : first + 3]}
         )
+
+
+def test_forty_libraries_load_beside_each_other(alone: Path) -> None:
+    """None takes of the static block of thread-local storage, which is small."""
+    make(HARDENING, alone / "libsteel.so")
+    libraries = [alone / f"libsteel{number}.so" for number in range(40)]
+    for library in libraries:
+        shutil.copy(alone / "libsteel.so", library)
+    done = subprocess.run([program(), *libraries], cwd=alone, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("stress") == 40
+
+
+def test_each_of_several_libraries_has_tables_of_its_own(alone: Path) -> None:
+    """Also where the host lets all see the symbols of all."""
+    for name in ("steel", "iron"):
+        make(HARDENING, alone / f"lib{name}.so")
+    done = subprocess.run(
+        [program(), alone / "libsteel.so", alone / "libiron.so"], capture_output=True, text=True
+    )
+    assert done.stdout.count("properties 2") == 2, done.stdout
+
+
+@pytest.mark.parametrize("name", ["libneml2_capi.so.1", "libneml2_plugin.so", "libn2*.so"])
+def test_no_library_asks_for_static_thread_local_storage(name: str) -> None:
+    (library,) = Path(library_path()).parent.glob(name)
+    assert not flags(library) & STATIC_TLS
+
+
+STRIPS = {
+    "strip": ("strip", "-o"),
+    "strip, all": ("strip", "--strip-all", "-o"),
+    "objcopy": ("objcopy", "--strip-all"),
+    "llvm-strip": ("llvm-strip", "-o"),
+    "llvm-objcopy": ("llvm-objcopy", "--strip-all"),
+}
+
+
+@pytest.mark.parametrize("command", STRIPS.values(), ids=STRIPS.keys())
+def test_a_stripped_library_still_has_its_artifact(alone: Path, command: Sequence[str]) -> None:
+    if not shutil.which(command[0]):
+        pytest.skip(f"there is no {command[0]}")
+    whole, stripped = alone / "libsteel.so", alone / "libstripped.so"
+    make(HARDENING, whole)
+    files = (stripped, whole) if command[-1] == "-o" else (whole, stripped)
+    subprocess.run([*command, *files], check=True)
+    assert_is_expected(called(stripped, folder=alone))
 
 
 def test_no_file_but_the_library_is_opened(alone: Path) -> None:
