@@ -72,6 +72,12 @@ def kind_of(value: Any) -> Kind | None:
     return _KNOWN[cls]
 
 
+def alike(value: Any, array: Any) -> Any:
+    """The numpy array `array` as one of the kind of `value`."""
+    kind = kind_of(value)
+    return array if kind is None else kind.hand_out(Tensor(array)._open(), array)
+
+
 _KNOWN: WeakKeyDictionary[type, Kind | None] = WeakKeyDictionary()
 
 

@@ -246,6 +246,13 @@ def is_torch(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def carries_gradient(value: Any) -> bool:
+    """Tell whether torch would follow what becomes of `value`."""
+    if not is_torch(value) or not value.requires_grad:
+        return False
+    return bool(sys.modules["torch"].is_grad_enabled())
+
+
 def dtype_code(name: str) -> int:
     """The code of an element type."""
     for code, known in DTYPE_NAMES.items():

@@ -14,12 +14,13 @@ from neml2_capi.model.backend import Backend
 from neml2_capi.model.call import Call
 from neml2_capi.model.copies import reopened, setting_of
 from neml2_capi.model.described import Described
+from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.functions import Functions
 from neml2_capi.model.native import Native
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.source import Source, source_of
-from neml2_capi.model.state import State
+from neml2_capi.model.state import State, batch_of
 
 _Self = TypeVar("_Self", bound="Model")
 
@@ -222,7 +223,8 @@ class Model(Functions, Described):
         batch : int or tuple of int
             How many points; () for one without batch axes.
         initial : mapping of str to array, optional
-            Values of outputs and inputs before the first step, (*B, *point shape); zero otherwise.
+            Values of outputs and inputs before the first step, which broadcast to (*B, *point
+            shape), and are copied; zero otherwise.
 
         Returns
         -------
@@ -233,9 +235,12 @@ class Model(Functions, Described):
         ------
         UnknownNameError
             An initial value is of nothing that becomes history.
+        FatalError
+            The batch is no number of points, or an initial value is of another shape or not finite.
         """
-        shape = (batch,) if isinstance(batch, int) else tuple(batch)
-        return State(self, shape, initial or {})
+        initial = {} if initial is None else initial
+        check_mapping("initial", initial)
+        return State(self, batch_of(batch), initial)
 
     def bind(
         self,

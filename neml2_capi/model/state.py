@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.kinds import alike
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import (
+    Array,
+    Label,
+    Tensor,
+    as_numpy,
+    carries_gradient,
+    is_torch,
+    wrap,
+)
+from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
+    from neml2_capi._ffi.variables import Variable
     from neml2_capi.model.model import Model
 
 
@@ -23,23 +38,25 @@ class State:
             outputs, tangent = model.jacobian(inputs)  # as often as a host iterates
             state.advance(outputs)  # at the end of the step
 
-    It begins at zero, or at `initial`. Arrays are kept as copies, and never written: copy() is a
-    step to which a host can return.
+    It begins at zero, or at `initial`. Arrays are kept as copies, and never written; those of numpy
+    cannot be. copy() is a step to which a host can return.
     """
 
     def __init__(self, model: Model, batch: tuple[int, ...], initial: Mapping[str, Any]) -> None:
         """Use Model.state()."""
         self._carried = [h for h in model.histories if h.output or h.current]
         self._inputs = {v.name: v for v in model.inputs}
-        self._values: dict[str, Any] = {
-            h.input: np.zeros(batch + self._inputs[h.input].point_shape) for h in self._carried
-        }
+        self._values: dict[str, Any] = {}
+        for history in self._carried:
+            variable = self._inputs[history.input]
+            self._values[variable.name] = _zeros(batch, variable)
         known = [name.partition("~")[0] for name in self._values]
         for name, value in initial.items():
             older = [h.input for h in self._carried if name in (h.input, h.output, h.current)]
             if not older:
                 raise unknown_name("initial value", name, [*dict.fromkeys(known)])
-            self._values |= {key: np.asarray(value) for key in older}
+            self._values |= {key: _initial(name, value, self._values[key]) for key in older}
+        self._values = {name: _frozen(value) for name, value in self._values.items()}
         self._forces: dict[str, Any] = {}
 
     def inputs(self, forces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
@@ -62,7 +79,9 @@ class State:
         FatalError
             Inputs are missing or unknown; all are named.
         """
-        given = {**(forces or {}), **named}
+        forces = {} if forces is None else forces
+        check_mapping("forces", forces)
+        given = {**forces, **named}
         free = [name for name in self._inputs if name not in self._values]
         for name in given:
             if name in self._values:
@@ -95,6 +114,7 @@ class State:
         FatalError
             An output that becomes history is missing, or inputs() was not called. Nothing changed.
         """
+        check_mapping("outputs", outputs)
         values = {}
         for history in self._carried:
             name = history.output or history.current or ""
@@ -127,8 +147,8 @@ class State:
 
     def __getitem__(self, name: str) -> Any:
         """A value at the end of the last step: "stress", or "stress~1" for one that is older."""
-        name, _, age = name.partition("~")
-        key = f"{name}~{int(age or 0) + 1}"
+        name, _, age = str(name).partition("~")
+        key = f"{name}~{int(age or 0) + 1}" if not age or age.isdecimal() else ""
         if key not in self._values:
             raise unknown_name("state", name, self._ipython_key_completions_())
         return self._values[key]
@@ -141,6 +161,76 @@ class State:
         return f"<State: {', '.join(shapes)}>"
 
 
+def batch_of(points: Any) -> tuple[int, ...]:
+    """The batch axes of so many points; FatalError where `points` is no number, nor several."""
+    sizes = points if isinstance(points, tuple | list) else (points,)
+    try:
+        axes = tuple(-1 if isinstance(size, bool) else operator.index(size) for size in sizes)
+    except TypeError:
+        axes = (-1,)
+    if any(size < 0 for size in axes):
+        raise FatalError(
+            f"batch must be a number of points, 0 at least, or a tuple of them; got {points!r}",
+            lib.NEML2_ERROR_ARGUMENT,
+            "batch",
+        )
+    return axes
+
+
+def _zeros(batch: tuple[int, ...], variable: Variable) -> Array:
+    try:
+        return np.zeros(batch + variable.point_shape, variable.dtype)
+    except (ValueError, MemoryError) as error:
+        raise FatalError(
+            f"batch = {batch} is more than there is memory for: {error}; expected fewer points",
+            lib.NEML2_ERROR_MEMORY,
+            "batch",
+        ) from error
+
+
+def _initial(name: str, value: Any, zeros: Array) -> Any:
+    """A copy of an initial value, of the shape and the element type of what is zero else."""
+    label = Label("initial value", name)
+    array, target = np.asarray(_as_array(value, label, zeros.dtype.name)), zeros.copy()
+    if array.dtype.kind not in "fiu":
+        raise label.refuse(
+            f"has the element type {array.dtype}; expected numbers", lib.NEML2_ERROR_DTYPE
+        )
+    try:
+        with np.errstate(over="ignore"):
+            target[...] = array
+    except ValueError:
+        raise label.refuse(
+            f"has the shape {array.shape}; expected one that broadcasts to {zeros.shape}, the "
+            "batch and then one point",
+            lib.NEML2_ERROR_SHAPE,
+        ) from None
+    if not (good := np.isfinite(target)).all():
+        raise label.refuse(
+            f"is {target[~good][0]} at index {np.argwhere(~good)[0].tolist()}; expected finite "
+            "numbers",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    made = alike(value, target)
+    return value.to(made).expand(target.shape).clone() if carries_gradient(value) else made
+
+
+def _as_array(value: Any, label: Label, dtype: str) -> Array:
+    owner = owned("tensor")
+    return as_numpy(owner, wrap(owner, value, label, dtype))
+
+
 def _kept(value: Any) -> Any:
-    """A copy where the caller may write it again."""
-    return value.copy() if isinstance(value, np.ndarray) else value
+    """A copy: the caller may write to what was given, and to what a model gave."""
+    if is_torch(value):
+        return value.clone()  # its gradient goes through
+    if isinstance(value, Tensor):
+        return Tensor(np.array(value.numpy()))
+    return _frozen(np.array(value) if isinstance(value, np.ndarray) else copy.copy(value))
+
+
+def _frozen(value: Any) -> Any:
+    """An array that copies of the state share, and nobody writes."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value

@@ -64,6 +64,48 @@ def test_older_values_follow() -> None:
     )
 
 
+def test_nothing_that_is_given_or_taken_is_shared(model: Model) -> None:
+    given = np.full((2, 6), 7.0)
+    state = model.state(2, {"stress": given})
+    given[:] = 0.0
+    assert (state["stress"] == 7.0).all()
+    outputs = model.forward(state.inputs(strain=DIRECTION, t=1.0))
+    state.advance(outputs)
+    expected = outputs["stress"].copy()
+    outputs["stress"][:] = 0.0
+    np.testing.assert_array_equal(state["stress"], expected)
+    for array in (state["stress"], state.inputs(strain=DIRECTION, t=2.0)["stress~1"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0.0
+
+
+@pytest.mark.full("torch")
+def test_nothing_of_torch_is_shared_and_gradients_go_through() -> None:
+    import torch
+
+    from neml2_capi.torch import Model as TorchModel
+
+    model = TorchModel(PREBUILT / "combined_hardening")
+    given = torch.full((2, 6), 7.0, dtype=torch.float64)
+    state = model.state(2, {"stress": given})
+    given.zero_()
+    assert (state["stress"] == 7.0).all()
+    strain = torch.from_numpy(np.tile(DIRECTION, (2, 1))).requires_grad_()
+    time = torch.ones(2, dtype=torch.float64)
+    outputs = dict(model.forward(state.inputs(strain=strain, t=time)))
+    outputs["stress"] = 2.0 * strain
+    state.advance(outputs)
+    with torch.no_grad():
+        outputs["stress"].zero_()
+    kept = state["stress"]
+    np.testing.assert_array_equal(kept.detach(), np.tile(2 * DIRECTION, (2, 1)))
+    kept.sum().backward()
+    assert strain.grad is not None and (strain.grad == 2.0).all()
+    start = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+    model.state(2, {"stress": start})["stress"].sum().backward()
+    assert start.grad is not None and (start.grad == 2.0).all()
+
+
 def test_all_that_is_missing_is_named_at_once(model: Model) -> None:
     state = model.state()
     with pytest.raises(FatalError, match=r"'strain' \(\*B, \(6,\)\), 't'"):
