@@ -14,6 +14,7 @@ from neml2_capi._ffi.components import column, components, point_shape
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import Variable
+from neml2_capi.driver.npz import read_npz
 
 Array = NDArray[np.float64]
 
@@ -65,11 +66,7 @@ class Columns(Mapping[str, Array]):
 def read_columns(file: Path) -> Columns:
     """Those of an npz file of numpy, or of a csv file with names in its first line."""
     if file.suffix == ".npz":
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                return Columns(file, {name: arrays[name] for name in arrays.files})
-        except (ValueError, AttributeError) as error:
-            raise FatalError(f"{file} is not an npz file of arrays: {error}") from error
+        return Columns(file, read_npz(file))
     with file.open(newline="", encoding="utf-8-sig") as lines:
         rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
     if len(rows) < 2:

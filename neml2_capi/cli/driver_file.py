@@ -17,7 +17,7 @@ from neml2_capi._ffi.variables import Variable
 from neml2_capi._toml import Node
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import read
-from neml2_capi.driver.control import NAMED, conjugates
+from neml2_capi.driver.control import NAMED, UNIAXIAL, conjugates
 from neml2_capi.driver.record import REPORTED
 from neml2_capi.model.scheduler import scheduler_of
 
@@ -193,7 +193,7 @@ def _control(node: Node, model: Model, times: Array) -> dict[str, Any] | None:
         name = entry.text(f"components over time, or one of {', '.join(NAMED)}")
         entry.must_be_in(NAMED, name, "control")
         return {key: name}
-    known = {component.name for component in components(output)}
+    known = [*(component.name for component in components(output)), UNIAXIAL]
     parts: dict[str, Any] = {}
     for name, part in entry.table(known, "component").items():
         made, _ = signal(part, times)

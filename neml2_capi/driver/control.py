@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from neml2_capi._ffi.components import components
 from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Label
-from neml2_capi.driver.forces import Force, Table, parts_of
+from neml2_capi.driver.forces import Force, Table, parts_of, typed
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable
@@ -24,6 +25,8 @@ NAMED = {
     "biaxial": ("zz", "yz", "xz", "xy"),
     "plane stress": ("zz", "yz", "xz"),
 }
+#: The one of them in which one component does not vanish, and which that is.
+UNIAXIAL, _ALONG = "uniaxial", "xx"
 #: Of the greatest component of a point; in a model of float32, as many units in its last place.
 TOLERANCE, _UNITS = 1e-9, 64
 #: The strain that does not matter, of the tolerance, which times the tangent is a stress.
@@ -54,13 +57,48 @@ class Control:
             parts = dict.fromkeys(NAMED[parts], 0.0)
         if not isinstance(parts, Mapping) or not parts:
             raise _refuse(name, f"expected its components by name, or one of {', '.join(NAMED)}")
+        parts = with_named(name, parts)
         found = parts_of(Label("control", name), parts, self.output, clock)
+        #: The components that are prescribed, by name.
+        self.components = list(found)
         self._free = np.array([number for number, _, _ in found.values()])
         self._factors = [factor for _, factor, _ in found.values()]
         self.forces: list[Force] = [force for _, _, force in found.values()]
         pairs = {(d.output, d.variable) for d in model.derivatives}
         self._has_tangent = (name, self.input.name) in pairs
         self._last: tuple[Array, Array, Array] | None = None  # strain, stress, tangent
+
+    def check_others(self, given: Any) -> None:
+        """The components that are not found, of an input that is `given` as drive() takes it.
+
+        FatalError where one is prescribed that is found, too. A warning names those of which nobody
+        said anything: that they do not move is seldom meant.
+        """
+        if not isinstance(given, Mapping):
+            return
+        output, name = self.output.name, self.input.name
+        for part in self.components:
+            if part in given:
+                raise _refuse(
+                    f"{output}.{part}",
+                    f"is prescribed, and so is {name}.{part}, which is found for it: expected one "
+                    "of them",
+                )
+        parts = [component.name for component in components(self.input)]
+        held = [part for part in parts if part not in self.components and part not in given]
+        if held:
+            whole = (
+                f', or give control={{"{output}": {{"{UNIAXIAL}": stress}}}} where all other '
+                "stresses vanish"
+                if self.components == [_ALONG]
+                else ""
+            )
+            warnings.warn(
+                f"the components {', '.join(held)} of {name!r} are held at zero: neither they nor "
+                f"those of {output!r} are prescribed. Name them in the forces or in the control"
+                f"{whole}",
+                stacklevel=3,
+            )
 
     @property
     def derivatives(self) -> dict[str, dict[str, bool]]:
@@ -86,7 +124,8 @@ class Control:
     def _targets(self, step: int, fraction: float, batch: tuple[int, ...]) -> Array:
         targets = np.empty((*batch, len(self.forces)))
         for i, (factor, force) in enumerate(zip(self._factors, self.forces, strict=True)):
-            targets[..., i] = factor * force.at(step, fraction)
+            value = factor * force.at(step, fraction)
+            targets[..., i] = typed(np.asarray(value), force.label, self.output.dtype)
         return targets.reshape(-1, len(self.forces))
 
 
@@ -128,13 +167,14 @@ class _Points:
 
     def evaluate(self) -> None:
         """Call the model; where it fails, go back half way to where it last converged."""
+        asked = ~self.done  # the others are what they were, and are not counted again
         for _ in range(_HALVINGS):
             try:
                 self._call()
                 break
             except ConvergenceError as error:
-                self._count()
-                bad = ~np.asarray(error.converged_mask).reshape(-1)
+                self._count(asked)
+                asked = bad = ~np.asarray(error.converged_mask).reshape(-1)
                 if self._good is None:
                     raise
                 middle = (self._strain[bad] + self._good[bad]) / 2
@@ -144,7 +184,7 @@ class _Points:
                 self._step[bad] /= 2
         else:
             self._call()
-        self._count()
+        self._count(asked)
         self._good = self._strain.copy()
         before, self._residual = self._residual, self._stress[:, self._free] - self._targets
         self._update(self._residual - before)
@@ -153,7 +193,8 @@ class _Points:
         stiffness = np.abs(self._tangent).max(axis=(1, 2))
         scale = scale + _LEAST_STRAIN * np.where(np.isfinite(stiffness), stiffness, 0.0)
         tolerance = max(TOLERANCE, _UNITS * float(np.finfo(self._stress.dtype).eps))
-        self.done = (np.abs(self._residual) <= (tolerance * scale)[:, None]).all(axis=1)
+        near = np.abs(self._residual) <= (tolerance * scale)[:, None]
+        self.done = near.all(axis=1) & np.isfinite(scale)  # all is near, by an infinite stress
 
     def advance(self) -> None:
         """Take a Newton step at the points that are not done."""
@@ -181,8 +222,9 @@ class _Points:
             outputs={name: np.array(value) for name, value in call.outputs.items()},
         )
 
-    def _count(self) -> None:
-        self.iterations += np.asarray(self._call.report["iterations"]).reshape(-1)
+    def _count(self, asked: Array) -> None:
+        counted = np.asarray(self._call.report["iterations"]).reshape(-1)
+        self.iterations += np.where(asked, counted, 0)
 
     def _update(self, change: Array) -> None:
         """The tangent: as compiled, else by differences first and Broyden's update then."""
@@ -214,7 +256,7 @@ class _Points:
         for k in range(size):
             self._strain[:, k] += _DIFFERENCE
             self._call()
-            self._count()
+            self._count(~self.done)
             tangent[:, :, k] = (self._stress - stress) / (self._strain[:, k] - strain[:, k])[
                 :, None
             ]
@@ -242,12 +284,25 @@ def _solved(matrices: Array, right: Array) -> Array:
     return solution
 
 
+def with_named(name: str, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Components by name, where {"uniaxial": stress} is that of xx, and the others vanish."""
+    if UNIAXIAL not in parts:
+        return parts
+    if len(parts) > 1:
+        raise _refuse(
+            name,
+            f"has {UNIAXIAL!r}, which prescribes all components, and others beside it; expected "
+            "that alone, or components by name",
+        )
+    return {_ALONG: parts[UNIAXIAL], **dict.fromkeys(NAMED[UNIAXIAL], 0.0)}
+
+
 def conjugates(model: Model, key: str) -> tuple[Variable, Variable]:
     """The output of "stress" or "stress:strain", and the input whose components are found for it.
 
     That is the one of the output's type which is no history, unless it is named.
     """
-    name, _, given = key.partition(":")
+    name, _, given = str(key).partition(":")
     if name not in model.outputs.index_of:
         raise unknown_name("controlled output", name, model.outputs.names)
     output = model.outputs[model.outputs.index_of[name]]

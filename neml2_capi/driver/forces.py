@@ -12,7 +12,15 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label, Tensor, as_numpy, common_batch, wrap
+from neml2_capi._ffi.tensor import (
+    Array,
+    Label,
+    Tensor,
+    as_numpy,
+    carries_gradient,
+    common_batch,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable
@@ -40,10 +48,7 @@ class Table:
 
     def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
         self.label, self.kind = label, kind_of(values)
-        rows = as_array(values, label)
-        if not np.can_cast(rows.dtype, dtype, "same_kind"):
-            raise _wrong_type(label, rows, dtype)
-        rows = rows.astype(dtype, copy=False)
+        rows = typed(as_array(values, label), label, dtype)
         if rows.shape == shape:
             rows = rows[np.newaxis]
         split = rows.ndim - len(shape)
@@ -77,10 +82,10 @@ class Function:
     constant = False
 
     def __init__(
-        self, label: Label, function: Callable[[Any], Any], shape: Shape, clock: Table
+        self, label: Label, function: Callable[[Any], Any], shape: Shape, dtype: str, clock: Table
     ) -> None:
         self.label = label
-        self._function, self._shape, self._clock = function, shape, clock
+        self._function, self._shape, self._dtype, self._clock = function, shape, dtype, clock
         first = function(self._time(0, 1.0))
         self.kind = kind_of(first)
         values = self._array(first, 0, 1.0)
@@ -98,12 +103,13 @@ class Function:
                 f"{self._time(step, fraction)}; expected batch axes and then {self._shape}",
                 lib.NEML2_ERROR_SHAPE,
             )
-        return values
+        return typed(values, self.label, self._dtype, f" at t = {self._time(step, fraction)}")
 
     def _time(self, step: int, fraction: float) -> Any:
         time = self._clock.at(step, fraction)
         if time.ndim == 0:
             return float(time)
+        time = time.copy()  # it is the function's, which may write to it
         kind = self._clock.kind
         return time if kind is None else kind.hand_out(Tensor(time)._open(), time)
 
@@ -154,14 +160,14 @@ def force(label: Label, value: Any, variable: Variable, clock: Table) -> Force:
 
 def _over_time(label: Label, value: Any, shape: Shape, dtype: str, clock: Table) -> Force:
     if callable(value):
-        return Function(label, value, shape, clock)
+        return Function(label, value, shape, dtype, clock)
     return Table(label, value, shape, dtype, clock.steps)
 
 
 def clock(times: Any) -> Table:
     """The times, (n,) or (n, *B); FatalError unless they increase."""
     label = Label("times")
-    values = as_array(times, label)
+    values = typed(as_array(times, label), label, "float64")
     if values.ndim == 0 or len(values) == 0:
         raise label.refuse(
             f"have the shape {values.shape}; expected (n,), or (n, *batch) where each point has "
@@ -181,8 +187,21 @@ def clock(times: Any) -> Table:
 
 
 def as_array(value: Any, label: Label) -> Array:
-    """A numpy array over the memory of an array, or of numbers and lists."""
+    """A numpy array over the memory of an array, or of numbers and lists.
+
+    FatalError where torch would lose the gradient of it.
+    """
+    if carries_gradient(value):
+        raise label.refuse(
+            "requires a gradient, which what is driven has not: give its values, tensor.detach(), "
+            "or drive under torch.no_grad(); for gradients, step through neml2_capi.torch.Module, "
+            "as examples/calibrate_torch.py does",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    if value is None:
+        raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
     owner = owned("tensor")
+    value = np.bool_(value) if isinstance(value, bool) else value  # not the number 1
     return as_numpy(owner, wrap(owner, value, label, "float64"))
 
 
@@ -190,6 +209,25 @@ def as_points(value: Any, label: Label, shape: Shape) -> Array:
     """`value` as an array (*batch, *shape)."""
     array = as_array(value, label)
     label.batch_of(array.shape, shape)
+    return array
+
+
+def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
+    """The values in an element type, all of them finite there; FatalError otherwise."""
+    truth = values.dtype.kind == "b" and np.dtype(dtype).kind != "b"
+    if truth or not np.can_cast(values.dtype, dtype, "same_kind"):
+        raise _wrong_type(label, values, dtype)
+    with np.errstate(over="ignore"):  # it is told
+        array = values.astype(dtype, copy=False)
+    if array.dtype.kind == "f" and not (good := np.isfinite(array)).all():
+        place = tuple(np.argwhere(~good)[0].tolist())
+        value = values[place]
+        raise label.refuse(
+            f"{f'has {value} at index {list(place)}' if place else f'is {value}'}{where}"
+            f"{f', which {dtype} cannot hold' if np.isfinite(value) else ''}; expected finite "
+            "numbers: correct it, or leave it out",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
     return array
 
 

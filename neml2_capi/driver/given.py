@@ -11,7 +11,7 @@ from neml2_capi._ffi import tensor
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.tensor import Array, Label
-from neml2_capi.driver.forces import Force, Shape, as_points, write
+from neml2_capi.driver.forces import Force, Shape, as_points, typed, write
 from neml2_capi.driver.series import Roles
 from neml2_capi.model.evaluation import check_mapping
 
@@ -31,6 +31,10 @@ class Given(NamedTuple):
     @property
     def batch(self) -> Shape:
         return self.label.batch_of(self.value.shape, self.variable.point_shape)
+
+    def finite(self) -> Given:
+        """The same in the element type of the variable; FatalError unless it is finite."""
+        return self._replace(value=typed(self.value, self.label, self.variable.dtype))
 
     def filled(self, batch: Shape, *, everywhere: bool = False) -> Array:
         """A new array of this value in a common batch; one value can stay one."""
@@ -52,7 +56,7 @@ def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dic
         base = older.get(name, name)
         variables = model.outputs if base in model.outputs.index_of else model.inputs
         variable = variables[variables.index_of[base]]
-        given[name] = _given(Label("initial value", name), variable, value)
+        given[name] = _given(Label("initial value", name), variable, value).finite()
     return given
 
 
@@ -83,4 +87,5 @@ def common_batch(
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:
-    return Given(label, variable, as_points(value, label, variable.point_shape), kind_of(value))
+    array = as_points(value, label, variable.point_shape)
+    return Given(label, variable, array, kind_of(value))

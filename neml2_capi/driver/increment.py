@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neml2_capi._ffi.errors import ConvergenceError
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.control import Control
-from neml2_capi.driver.forces import Force, Shape, write
+from neml2_capi.driver.forces import Force, Shape, Table, write
 from neml2_capi.driver.given import Given
 from neml2_capi.driver.series import Roles, Series
 
@@ -56,6 +58,8 @@ class Increment:
             for v in model.outputs
             if v.name in kept
         }
+        #: Outputs of which no value at the first time is known.
+        self.unknown = outputs.keys() - remembered - initial.keys()
         inputs = {v.name: self._force(v) for v in model.inputs if v.name in forces}
         for series in roles.series:
             inputs |= self._history(series, (inputs | outputs)[series.name])
@@ -96,6 +100,19 @@ class Increment:
             return self._control.solve(self.call, step, fraction)
         self.call()
         return np.asarray(self.call.report["iterations"])
+
+    def rest(self, clock: Table, fraction: float) -> None:
+        """Evaluate at the first time, this fraction of the first step after it.
+
+        Points that fail have NaN.
+        """
+        first, second = clock.rows[0], clock.rows[min(1, clock.steps - 1)]
+        for name, force in self._forces.items():
+            if force is clock:
+                time = first + fraction * (second - first)
+                write(self.call.inputs[name], np.asarray(time), clock.label)
+        with suppress(ConvergenceError):
+            self.call()
 
     def advance(self) -> None:
         """Make new values history: the arrays change places, and no value moves."""

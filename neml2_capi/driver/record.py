@@ -48,6 +48,22 @@ class Record:
             self._rows[name][step] = value
         self._substeps[step] = substeps
 
+    def complete(self, step: int, names: set[str]) -> bool:
+        """Record some of what is in the arrays of the call where the row of a step has NaN.
+
+        True where nothing is missing any more.
+        """
+        current = self._current()
+        for name in names:
+            row = self._rows[name][step : step + 1]  # an array, of a scalar, too
+            np.copyto(row, current[name], where=~np.isfinite(row))
+        return all(np.isfinite(self._rows[name][step]).all() for name in names)
+
+    def evaluated(self, unknown: set[str]) -> set[str]:
+        """What is recorded of derivatives and of `unknown` outputs."""
+        pairs = {f"{output}:{v}" for output, names in self._derivatives.items() for v in names}
+        return pairs | unknown.intersection(self._names)
+
     def arrays(self, steps: int) -> Mapping[str, Array]:
         """The first steps."""
         recorded = dict(self._rows)

@@ -18,13 +18,17 @@ from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
+from neml2_capi.driver.arguments import file_name, names_of, wrong
+from neml2_capi.driver.npz import read_npz
 from neml2_capi.driver.tables import axes_of, columns_of, draw, table_of, write_csv
-from neml2_capi.model.evaluation import kind_of_results
+from neml2_capi.model.evaluation import check_mapping, kind_of_results
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 _Self = TypeVar("_Self", bound="Results")
+#: The libraries that have data frames.
+_FRAMES = ("pandas", "polars")
 #: In a file: the types of the variables, as JSON.
 _TYPES = "variables.json"
 
@@ -54,7 +58,18 @@ class Results(Mapping[str, Any]):
             The arrays by name; they are not copied.
         variables
             Those of the model, which tell the components of the arrays of their names.
+
+        Raises
+        ------
+        FatalError
+            They are no arrays by name, or no variables.
         """
+        check_mapping("arrays", arrays)
+        variables = tuple(variables) if isinstance(variables, Iterable) else (variables,)
+        for each in variables:
+            if not isinstance(each, Variable):
+                raise wrong("variables", f"must be those of a model; got {each!r}")
+        names_of("arrays", arrays)
         self._arrays = dict(arrays)
         self._variables = {v.name: v for v in variables if v.name in self._arrays}
 
@@ -95,8 +110,16 @@ class Results(Mapping[str, Any]):
         -------
         DataFrame
             With "t", "point", which counts from 0 where there are several, "strain.xx" and so on.
+
+        Raises
+        ------
+        FatalError
+            There is no such library, or these are no results over time.
         """
-        return _imported(library).DataFrame(table_of(self.columns()))
+        if not isinstance(library, str) or library not in _FRAMES:
+            raise wrong("library", f"must be one of {', '.join(_FRAMES)}; got {library!r}")
+        columns = self._over_time()
+        return _imported(library).DataFrame(table_of(columns))
 
     def to_xarray(self) -> Any:
         """A data set of xarray, which must be installed, with columns() as its variables.
@@ -107,7 +130,7 @@ class Results(Mapping[str, Any]):
             Over "time", and "point" or "point_0", "point_1" and so on of a batch. "t" is a
             coordinate of time where all points have the same.
         """
-        columns = self.columns()
+        columns = self._over_time()
         axes = max(values.ndim for values in columns.values()) - 1
         batch = ["point"] if axes == 1 else [f"point_{axis}" for axis in range(axes)]
         named = {n: (["time", *batch[: v.ndim - 1]], v) for n, v in columns.items() if n != "t"}
@@ -134,7 +157,9 @@ class Results(Mapping[str, Any]):
         FatalError
             A column is unknown, or matplotlib is not installed.
         """
-        columns = self.columns()
+        columns = self._over_time()
+        if not curves:
+            raise wrong("curves", 'must be one at least, such as "strain.xx:stress.xx"')
         for curve in curves:
             axes_of(curve, list(columns))
         if axes is None:
@@ -151,6 +176,20 @@ class Results(Mapping[str, Any]):
             draw(diagram, columns, curve)
         return diagrams[0][0].figure
 
+    def _over_time(self) -> dict[str, NDArray[Any]]:
+        """The columns; FatalError where they are not of some times."""
+        arrays = self._numpy()
+        lengths = {name: values.shape[:1] for name, values in arrays.items()}
+        if "t" not in arrays or set(lengths.values()) != {lengths["t"]} or not lengths["t"]:
+            told = ", ".join(f"{name} {arrays[name].shape}" for name in arrays) or "none"
+            raise FatalError(
+                f"these are no results over time: expected 't', (n,), and arrays of its length; "
+                f"got {told}",
+                lib.NEML2_ERROR_SHAPE,
+                "t",
+            )
+        return self.columns()
+
     def without(self, names: Iterable[str]) -> Results:
         """Leave some of the arrays out.
 
@@ -163,8 +202,15 @@ class Results(Mapping[str, Any]):
         -------
         Results
             The others, not copied.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such array.
         """
-        hidden = set(names)
+        hidden = names_of("names", names)
+        for name in hidden - self.keys():
+            raise unknown_name("result", name, self._arrays)
         kept = {name: value for name, value in self.items() if name not in hidden}
         return Results(kept, self._variables.values())
 
@@ -177,21 +223,34 @@ class Results(Mapping[str, Any]):
             A name that ends in .csv is one of text, with a row for each time and point. Any other
             is a file of numpy, which numpy.load() and load() read; .npz is appended where it is
             missing. "variables.json" has the types of the variables there.
+
+        Raises
+        ------
+        FatalError
+            The file cannot be written, or these are no results over time, for csv.
         """
-        name = os.fspath(path)
+        name = file_name("path", path)
         if name.endswith(".csv"):
             self._save(name, "csv")
         else:
             self._save(name if name.endswith(".npz") else f"{name}.npz", "npz")
 
     def _save(self, path: str | os.PathLike[str], form: str) -> None:
-        if form == "csv":
-            write_csv(path, self.columns())
-            return
-        types = json.dumps([asdict(variable) for variable in self._variables.values()])
-        with Path(path).open("wb") as stream:
+        try:
+            if form == "csv":
+                write_csv(path, self._over_time())
+                return
+            types = json.dumps([asdict(variable) for variable in self._variables.values()])
             arrays: dict[str, Any] = {**self._numpy(), _TYPES: np.array(types)}
-            np.savez(stream, **arrays)
+            with Path(path).open("wb") as stream:
+                np.savez(stream, **arrays)
+        except OSError as error:
+            raise FatalError(
+                f"the results cannot be written to {os.fspath(path)}: {error.strerror}; name "
+                "another file",
+                lib.NEML2_ERROR_FILE,
+                "path",
+            ) from error
 
     def _numpy(self) -> dict[str, Any]:
         return {name: Tensor(value).numpy() for name, value in self.items()}
@@ -222,25 +281,36 @@ class Results(Mapping[str, Any]):
         Raises
         ------
         FatalError
-            The file holds one array only.
+            The file cannot be read, or is damaged.
         """
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise FatalError(
-                f"{os.fspath(path)} holds one array; expected a file of Results.save(), .npz",
-                lib.NEML2_ERROR_ARGUMENT,
-                "path",
-            )
-        with loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-        types = json.loads(str(arrays.pop(_TYPES, "[]")))
-        for each in types:
-            each.update({k: tuple(each[k]) for k in ("base_shape", "sub_batch_shape")})
-        return cls(arrays, [Variable(**each) for each in types])
+        name = file_name("path", path)
+        arrays = read_npz(name)
+        return cls(arrays, _variables(name, arrays.pop(_TYPES, np.array("[]"))))
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in self.items())
         return f"<Results: {shapes}>"
+
+
+def _variables(file: str, text: Array) -> list[Variable]:
+    """The types that save() wrote."""
+    shapes = ("base_shape", "sub_batch_shape")
+    try:
+        told = json.loads(str(text))
+        found = [Variable(**{**each, **{k: tuple(each[k]) for k in shapes}}) for each in told]
+        for variable in found:
+            sizes = all(type(size) is int and size >= 0 for size in variable.point_shape)
+            texts = (variable.name, variable.type, variable.dtype)
+            if not sizes or not all(isinstance(each, str) for each in texts):
+                raise ValueError(f"{variable} is no variable")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise FatalError(
+            f"{file} is damaged: its {_TYPES} is not what Results.save() writes ({error}). The "
+            "arrays in it may be read with numpy.load()",
+            lib.NEML2_ERROR_FILE,
+            "path",
+        ) from error
+    return found
 
 
 def _imported(library: str, extra: str = "") -> Any:

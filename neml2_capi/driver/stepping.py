@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The most points that a message names.
 _NAMED = 8
+#: Of the first step: what passes where a law has no value at rest.
+_MOMENT = 1e-9
 _log = CHANNELS["driver"]
 
 
@@ -55,16 +57,25 @@ class Stepping:
         self._increment, self._record, self._clock = increment, record, clock
         self._pace, self._give = pace, give
 
-    def begin(self, *, evaluate: bool) -> None:
-        """Record the initial state; without history, `evaluate` the model there."""
+    def begin(self, *, is_solved: bool) -> None:
+        """Record the initial state, and evaluate there what it does not tell.
+
+        Without history, `is_solved`, the model is evaluated as in any step. Else derivatives, and
+        outputs that are not known, are evaluated with no time passed, where they have a value then.
+        """
         self._record.put(0, substeps=0)
-        if evaluate:
+        if is_solved:
             try:
                 iterations = self._increment.evaluate(0, 1.0)
             except ConvergenceError as error:
                 raise self._failed(0, 1.0, error) from error
             self._record.count(0, iterations)
             self._record.put(0, substeps=0)
+        elif wanted := self._record.evaluated(self._increment.unknown):
+            for fraction in (0.0, _MOMENT):
+                self._increment.rest(self._clock, fraction)
+                if self._record.complete(0, wanted):
+                    break
 
     def make(self, step: int) -> None:
         """Go from one of the times to the next."""

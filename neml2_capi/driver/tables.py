@@ -64,7 +64,7 @@ def write_csv(file: str | os.PathLike[str], columns: Columns) -> None:
 
 def axes_of(curve: str, names: list[str]) -> tuple[str, str]:
     """The columns of a curve such as "strain.xx:stress.xx"."""
-    x, separator, y = curve.partition(":")
+    x, separator, y = str(curve).partition(":")
     if not (separator and x and y):
         raise FatalError(
             f"plot {curve!r}: expected X:Y, for example t:{names[-1]}", lib.NEML2_ERROR_ARGUMENT

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kinds
-from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label
+from neml2_capi.driver.arguments import (
+    check_fraction,
+    check_is_model,
+    check_switch,
+    check_text,
+    names_of,
+)
 from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
@@ -49,8 +55,9 @@ def drive(
     The driver carries the history: `x~1`, `x~2` are what `x` was one and two increments before. A
     force is what it is at the first time. Before the first time all was constant, unless `initial`
     has an `x~1` for one step before it. An input of an output's name, from where the solve of it
-    begins, is the last value unless it is prescribed. At the first time the model is not evaluated,
-    unless it has no history at all; outputs of which no initial value is known are NaN.
+    begins, is the last value unless it is prescribed. The first row of what becomes history, and of
+    what `initial` has, are these values. Other outputs and derivatives are evaluated there, with no
+    time passed, or 1e-9 of the first step where a law divides by it.
 
     Components of an output can be prescribed in the place of those of an input. They are found by
     Newton's method, with the compiled derivative if there is one, for each point:
@@ -79,9 +86,10 @@ def drive(
     control : mapping, optional
         One output, "stress", and components of it by name, with numbers over time as in `forces`;
         or a name in their place: "uniaxial" (all but xx vanish), "biaxial" (all but xx and yy),
-        "plane stress" (zz, yz and xz). The same components of the input of the output's type,
-        "strain", are found, to 1e-9 of the greatest stress of a point (1e-5 in float32);
-        "stress:strain" names it where there are several.
+        "plane stress" (zz, yz and xz). {"uniaxial": stress} prescribes xx, too. The same components
+        of the input of the output's type, "strain", are found, to 1e-9 of the greatest stress of a
+        point (1e-5 in float32); "stress:strain" names it where there are several. A component of
+        which neither the stress nor the strain is said has no strain, and a UserWarning tells so.
     parameters : mapping of str to array, optional
         Values, (*B, *base_shape), that replace stored ones in this run.
     record
@@ -103,33 +111,38 @@ def drive(
     -------
     Results
         Arrays by name, with time as their first axis. They are of the kind of those that are given,
-        as in Model, and carry no gradients.
+        as in Model, and carry no gradients: a tensor that requires one is refused.
 
     Raises
     ------
     FatalError
-        A name, shape or element type is wrong. Nothing was evaluated, unless a function of time
-        returned it later.
+        A name, shape or element type is wrong, or a number is not finite. Nothing was evaluated,
+        unless a function of time returned it later.
     StepError
         Points of a step did not converge with its least increment, or components were not found
         there. It holds the results before.
     """
-    if not 0.0 < least_step <= 1.0:
-        raise FatalError(
-            f"least_step, a fraction of a step, must be above 0 and at most 1; got {least_step}",
-            lib.NEML2_ERROR_ARGUMENT,
-            "least_step",
-        )
+    check_is_model(model)
+    check_fraction("least_step", least_step)
+    check_switch("report", report)
+    check_switch("progress", progress, also_none=True)
+    check_text("time", time)
     check_mapping("forces", forces)
+    if not isinstance(derivatives, bool | None):
+        check_mapping("derivatives", derivatives)
+        for output, blocks in derivatives.items():
+            check_mapping(f"derivatives of {output!r}", blocks)
     clocked = clock(times)
     controlled = _control(model, control, clocked)
     if controlled:
         forces = {controlled.input.name: {}, **forces}
+        controlled.check_others(forces[controlled.input.name])
     roles = Roles(model, forces, time)
     prescribed = _forces(model, [n for n in roles.forces if n != time], forces, clocked)
     timed = {time: clocked, **prescribed} if time in roles.forces else prescribed
-    starts = initial_values(model, roles, initial or {})
-    replaced = parameter_values(model, parameters or {})
+    starts = initial_values(model, roles, {} if initial is None else initial)
+    replaced = parameter_values(model, {} if parameters is None else parameters)
+    replaced = {name: value.finite() for name, value in replaced.items()}
     given: list[Force | Given] = [clocked, *prescribed.values(), *starts.values()]
     given += controlled.forces if controlled else []
     kinds = Kinds()
@@ -156,7 +169,7 @@ def drive(
             giver(model, kinds.kind),
             (*model.inputs, *model.outputs),
         )
-        stepping.begin(evaluate=not roles.series)
+        stepping.begin(is_solved=not roles.series)
         with bar(clocked.steps - 1, 0, "step", progress) as shown:
             for step in range(1, clocked.steps):
                 stepping.make(step)
@@ -190,7 +203,7 @@ def _recorded(
     known = [*(name for name in forces if name not in outputs), *outputs]
     if record is None:
         return [n for n in known if n in outputs or n == found or not forces[n].constant]
-    wanted = {record} if isinstance(record, str) else set(record)
+    wanted = names_of("record", record)
     for name in wanted:
         if name not in known:
             raise unknown_name("recorded variable", name, known)

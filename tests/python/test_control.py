@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,7 @@ FILES = {
     "biaxial": "forces.strain = {xx.ramp = 0.01, yy.ramp = -0.004}\ncontrol.stress = 'biaxial'",
     "plane stress": "forces.strain = {xx.ramp = 0.004, yy.ramp = 0.002, xy.ramp = 0.006}\n"
     "control.stress = 'plane stress'",
-    "creep": "[control.stress]\nxx.points = [[0, 0], [1, 180], [10, 180]]\n"
-    "yy = 0\nzz = 0\nyz = 0\nxz = 0\nxy = 0",
+    "creep": "control.stress.uniaxial.points = [[0, 0], [1, 180], [10, 180]]",
 }
 
 
@@ -139,6 +139,40 @@ def test_its_name_and_a_file_do_the_same(name: str, tmp_path: Path) -> None:
     for key in ("strain", "stress"):
         near(results[key], expected[key])
         near(from_file[key], expected[key])
+
+
+@pytest.mark.parametrize("control", [{"uniaxial": 180 * RAMP}, {"uniaxial": lambda t: 18.0 * t}])
+def test_a_given_stress_is_uniaxial(control: Any) -> None:
+    """Lateral strains are found, by name in drive() and as an experiment."""
+    model = Model(PREBUILT / "combined_hardening")
+    stresses = {"xx": 180 * RAMP, **dict.fromkeys(COMPONENTS[1:], 0 * RAMP)}
+    strain, stress = independent({}, stresses)
+    for results in (
+        drive(model, TIMES, {}, control={"stress": control}),
+        experiments.uniaxial(model, TIMES, stress=180.0),
+        experiments.uniaxial(model, TIMES, stress=control["uniaxial"]),
+    ):
+        near(results["strain"], strain)
+        near(results["stress"], stress)
+
+
+@pytest.mark.parametrize(
+    "forces, control, held",
+    [
+        ({}, {"xx": 100 * RAMP}, "yy, zz, yz, xz, xy"),
+        ({"xx": 1e-3 * RAMP}, "biaxial", "yy"),
+        ({}, "uniaxial", "xx"),
+        ({"yy": 0.0, "zz": 0.0}, {"xx": 100 * RAMP}, "yz, xz, xy"),
+    ],
+)
+def test_strains_that_nobody_prescribes_are_told(forces: Any, control: Any, held: str) -> None:
+    model = Model(PREBUILT / "combined_hardening")
+    with pytest.warns(UserWarning, match=f"components {held} of 'strain' are held at zero"):
+        drive(model, TIMES, {"strain": forces}, control={"stress": control})
+    known = dict.fromkeys(held.split(", "), 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drive(model, TIMES, {"strain": {**known, **forces}}, control={"stress": control})
 
 
 def test_strain_is_held_while_stress_relaxes() -> None:
@@ -230,6 +264,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "none": ({"stress": {}}, "its components by name"),
     "scalar": ({"equivalent_plastic_strain": {"": 0}}, "the inputs of that type are"),
     "length": ({"stress": {"yy": np.zeros(3)}}, "'stress.yy' has the shape"),
+    "named": ({"stress": {"uniaxial": 1.0, "xy": 0}}, "'uniaxial', which prescribes all"),
     "no mapping": ("uniaxial", "control must be a mapping"),  # type: ignore[dict-item]
 }
 
@@ -238,6 +273,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 def test_mistakes_are_named(control: Any, message: str) -> None:
     with pytest.raises(FatalError, match=message):
         drive(Model(PREBUILT / "combined_hardening"), TIMES, {"strain": {}}, control=control)
+
+
+def test_a_component_has_a_stress_or_a_strain() -> None:
+    with pytest.raises(FatalError, match=r"'stress.yy' is prescribed, and so is strain.yy"):
+        drive(
+            Model(PREBUILT / "combined_hardening"),
+            TIMES,
+            {"strain": {"xx": 1e-3, "yy": 0.0}},
+            control={"stress": "uniaxial"},
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""Checks of arguments that are no arrays: errors name the argument and what was expected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi.model.model import Model
+
+
+def wrong(name: str, problem: str) -> FatalError:
+    """The error of an argument: `strain must be ...`."""
+    return FatalError(f"{name} {problem}", lib.NEML2_ERROR_ARGUMENT, name)
+
+
+def check_is_model(model: object) -> None:
+    """FatalError unless it is an open model."""
+    if not isinstance(model, Model):
+        raise wrong(
+            "model", f"must be a Model; got a {type(model).__name__}: open it first, Model(path)"
+        )
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """FatalError unless it is above 0 and at most 1."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < float(value) <= 1.0:
+        raise wrong(f"{name}, a fraction of a step,", f"must be above 0 and at most 1; got {value}")
+
+
+def check_switch(name: str, value: object, *, also_none: bool = False) -> None:
+    """FatalError unless it is True or False, or None where that is a choice."""
+    if not isinstance(value, bool | np.bool_) and not (value is None and also_none):
+        choices = "True, False or None" if also_none else "True or False"
+        raise wrong(name, f"must be {choices}; got {value!r}")
+
+
+def check_text(name: str, value: object) -> None:
+    """FatalError unless it is a text."""
+    if not isinstance(value, str):
+        raise wrong(name, f"must be the name of a variable; got {value!r}")
+
+
+def names_of(name: str, value: Any) -> set[str]:
+    """Names, or a single one, as a set; FatalError where they are anything else."""
+    if isinstance(value, str):
+        return {value}
+    names = list(value) if isinstance(value, Iterable) else [value]
+    if not isinstance(value, Iterable) or not all(isinstance(each, str) for each in names):
+        raise wrong(name, f"must be a name, or a list of names; got {value!r}")
+    return set(names)
+
+
+def file_name(name: str, value: Any) -> str:
+    """The path of a file as a text; FatalError where it is none."""
+    try:
+        text = os.fsdecode(value)
+    except TypeError:
+        raise wrong(name, f"must be the path of a file; got {value!r}") from None
+    if not text or "\0" in text:
+        raise wrong(name, f"must be the path of a file; got {text!r}")
+    return text

@@ -1,0 +1,136 @@
+"""Files of numpy, .npz, whose entries are checked before memory is made for them."""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import Array
+
+_SUFFIX = ".npy"
+#: What a compressed file may become: numpy's own zeros shrink a thousandfold.
+_LARGE, _RATIO = 1 << 30, 200
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class Damage(ValueError):
+    """Why a file is not one that numpy.savez() wrote."""
+
+
+class Form(NamedTuple):
+    """What an array is, by its header."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+class Npz:
+    """An open file: the forms of its arrays by name, and the arrays where they are asked for.
+
+    Damage tells whatever is wrong: an entry that is no array, one of Python's objects, one that is
+    longer or shorter than its header says.
+    """
+
+    def __init__(self, file: str | os.PathLike[str], *, compressed: bool = True) -> None:
+        """Read the headers; `compressed` says whether the entries may be."""
+        self.forms: dict[str, Form] = {}
+        self._archive: zipfile.ZipFile | None = None
+        with _blamed():
+            self._archive = zipfile.ZipFile(file)
+            for entry in self._archive.infolist():
+                name = entry.filename.removesuffix(_SUFFIX)
+                if name == entry.filename or name in self.forms:
+                    raise Damage(f"its entry {entry.filename!r} is not one array of its name")
+                self._check_size(entry, compressed)
+                with self._archive.open(entry) as stream:
+                    self.forms[name] = _form(name, stream, entry.file_size)
+
+    def __getitem__(self, name: str) -> Array:
+        assert self._archive is not None
+        with _blamed(), self._archive.open(name + _SUFFIX) as stream:
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+            stream.read(1)  # the end, where the checksum is compared
+            return array
+
+    def check(self) -> None:
+        """Damage where an entry has another checksum than it was written with."""
+        assert self._archive is not None
+        with _blamed():
+            if damaged := self._archive.testzip():
+                raise Damage(f"{damaged} has another checksum")
+
+    def __enter__(self) -> Npz:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._archive is not None:
+            self._archive.close()
+
+    @staticmethod
+    def _check_size(entry: zipfile.ZipInfo, compressed: bool) -> None:
+        if entry.compress_type != zipfile.ZIP_STORED:
+            if not compressed:
+                raise Damage(f"{entry.filename} is compressed, which numpy.savez() does not")
+            if entry.file_size > max(_LARGE, _RATIO * entry.compress_size):
+                raise Damage(
+                    f"{entry.filename} would be {entry.file_size} bytes, of {entry.compress_size}"
+                )
+
+
+def read_npz(file: str | os.PathLike[str], argument: str = "path") -> dict[str, Array]:
+    """All arrays of a file; FatalError, with the file, where it cannot be read."""
+    try:
+        with Npz(file) as npz:
+            return {name: npz[name] for name in npz.forms}
+    except (OSError, Damage) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise FatalError(
+            f"{Path(os.fsdecode(file))} cannot be read: {why}; expected a file of numpy.savez(), "
+            ".npz",
+            lib.NEML2_ERROR_FILE,
+            argument,
+        ) from error
+
+
+@contextmanager
+def _blamed() -> Iterator[None]:
+    """Whatever is raised of bytes that nobody wrote is a Damage; of the file system, as it is."""
+    try:
+        yield
+    except (OSError, Damage):
+        raise
+    except Exception as error:
+        raise Damage(str(error) or type(error).__name__) from error
+
+
+def _form(name: str, stream: IO[bytes], size: int) -> Form:
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise Damage(f"{name} is of the version {version} of numpy's format")
+    shape, _, dtype = _HEADERS[version](stream)
+    if dtype.hasobject:
+        raise Damage(f"{name} holds objects of Python, which would be run")
+    if any(axis < 0 for axis in shape):
+        raise Damage(f"{name} has the shape {shape}")
+    wanted, found = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if wanted != found:
+        raise Damage(f"{name} has {found} bytes, and {wanted} by its shape {shape} of {dtype}")
+    return Form(shape, dtype)
