@@ -23,6 +23,8 @@ import numpy as np
 try:
     import jax
     import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "neml2_capi.jax needs jax, which is not installed: pip install jax. Without it, "
@@ -244,9 +246,7 @@ class Function:
                 for output, of_output in like.items()
             }
 
-        run = jax.custom_jvp(lambda *given: _on_host(evaluated, (self._like(batch), like), *given))
-        run.defjvp(_refuse_second_derivatives)
-        return run(*primals)
+        return _on_host(evaluated, (self._like(batch), like), *primals)
 
 
 def _shape(variable: Variable) -> tuple[int, ...]:
@@ -284,6 +284,7 @@ def _on_host(function: Callable[..., Any], like: Any, *arguments: Any) -> Any:
             # Its text is all that jax passes on, with the stack: that of the library says nothing.
             raise error.with_traceback(None) from None
 
+    arguments = jax.tree.map(_once.bind, arguments)
     # An argument without the new axis of vmap gets one of length 1, which the model broadcasts.
     return jax.pure_callback(run, like, *arguments, vmap_method="expand_dims")
 
@@ -311,7 +312,20 @@ def _product(block: Any, shape: tuple[int, ...], tangent: Any, names: str, pair:
 
 
 def _refuse_second_derivatives(primals: Any, tangents: Any) -> Any:
+    if isinstance(tangents[0], ad.Zero):
+        return _once.bind(*primals), tangents[0]
     raise FatalError(
-        "derivatives of second order are not compiled: differentiate once only",
+        "derivatives of second order are not compiled: differentiate once only, without "
+        "jax.hessian and the like; for least squares use J^T J, with J by jax.jacfwd",
         lib.NEML2_ERROR_UNSUPPORTED,
     )
+
+
+# The identity, but for a derivative: what a callback depends on goes through it. A rule of
+# custom_jvp would not do, since jax drops it when it takes a scan apart.
+_once = Primitive("neml2_capi_once")
+_once.def_impl(lambda array: array)
+_once.def_abstract_eval(lambda array: array)
+ad.primitive_jvps[_once] = _refuse_second_derivatives
+batching.primitive_batchers[_once] = lambda arrays, axes: (_once.bind(*arrays), axes[0])
+mlir.register_lowering(_once, lambda _, array: [array])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -208,10 +208,30 @@ def test_a_block_of_all_sites_is_refused(artifacts: Artifacts) -> None:
         jax.jacfwd(lambda e: Function(model)({"strain": e})["mean_stress"])(strain)
 
 
-def test_second_derivatives_are_refused(elasticity: Model) -> None:
+@pytest.mark.parametrize(
+    "twice",
+    [
+        jax.hessian,
+        lambda energy: jax.jit(jax.hessian(jax.jit(energy))),
+        lambda energy: jax.jacrev(jax.jacrev(energy)),
+        lambda energy: jax.hessian(jax.checkpoint(energy)),
+        lambda energy: lambda s: jax.jvp(jax.grad(energy), (s,), (s,)),
+        lambda energy: jax.hessian(lambda s: jax.vmap(energy)(s[jnp.newaxis]).sum()),
+        # jax takes a loop apart, without the rules of custom_jvp.
+        lambda energy: jax.hessian(lambda s: jax.lax.map(energy, s).sum()),
+        lambda energy: jax.jacrev(jax.jacfwd(lambda s: jax.lax.map(energy, s).sum())),
+    ],
+)
+def test_second_derivatives_are_refused(
+    elasticity: Model, twice: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+) -> None:
     function = Function(elasticity)
-    with pytest.raises(FatalError, match="second order are not compiled"):
-        jax.hessian(lambda s: (function({"strain": s})["stress"] ** 2).sum())(strains())
+
+    def energy(strain: Any) -> Any:
+        return (function({"strain": strain})["stress"] ** 2).sum()
+
+    with pytest.raises(FatalError, match="second order are not compiled: differentiate once"):
+        twice(energy)(strains(3))
 
 
 def test_a_failed_solve_is_told_in_the_last_line(
