@@ -92,7 +92,7 @@ class State:
                 raise unknown_name("input", name, free)
         missing = [name for name in free if name not in given]
         if missing:
-            shapes = ", ".join(f"{n!r} (*B, {self._inputs[n].point_shape})" for n in missing)
+            shapes = ", ".join(f"{n!r} {_shape(self._inputs[n].point_shape)}" for n in missing)
             raise FatalError(
                 f"inputs are missing: {shapes}. Give every input that is not history",
                 lib.NEML2_ERROR_MISSING,
@@ -218,6 +218,11 @@ def _initial(name: str, value: Any, zeros: Array) -> Any:
 def _as_array(value: Any, label: Label, dtype: str) -> Array:
     owner = owned("tensor")
     return as_numpy(owner, wrap(owner, value, label, dtype))
+
+
+def _shape(point: tuple[int, ...]) -> str:
+    """As documents write it: (*B, 6) for a tensor, (*B,) for a number."""
+    return f"(*B, {', '.join(map(str, point))})" if point else "(*B,)"
 
 
 def _kept(value: Any) -> Any:

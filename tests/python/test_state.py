@@ -108,7 +108,7 @@ def test_nothing_of_torch_is_shared_and_gradients_go_through() -> None:
 
 def test_all_that_is_missing_is_named_at_once(model: Model) -> None:
     state = model.state()
-    with pytest.raises(FatalError, match=r"'strain' \(\*B, \(6,\)\), 't'"):
+    with pytest.raises(FatalError, match=r"missing: 'strain' \(\*B, 6\), 't' \(\*B,\)\. "):
         state.inputs()
     with pytest.raises(FatalError, match="did you mean 'strain'"):
         state.inputs(strian=DIRECTION)
