@@ -20,22 +20,13 @@
 namespace neml2_capi::aoti {
 namespace {
 
-// Returns the folder of the library that this code is in.
-std::filesystem::path own_folder() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return {};
-  std::error_code error;
-  const auto file = std::filesystem::absolute(info.dli_fname, error);
-  return file.parent_path();
-}
-
 template <class Function>
 void look_up(Function*& function, void* library, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
 }
 
 Provider open_provider() {
-  const std::filesystem::path path = own_folder() / provider_file;
+  const std::filesystem::path path = std::filesystem::path(library_folder()) / provider_file;
   const auto fail = [&](const std::string& why) {
     return Error(NEML2_ERROR_FILE, provider_file,
                  join("The built-in runtime ", path.string(), " cannot be used: ", why,
@@ -123,6 +114,13 @@ bool wants_checks() {
 }
 
 }  // namespace
+
+std::string library_folder() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<const void*>(&library_folder), &info) || !info.dli_fname) return {};
+  std::error_code error;
+  return std::filesystem::absolute(info.dli_fname, error).parent_path().string();
+}
 
 const Provider& Provider::get() {
   static const Provider provider = open_provider();

@@ -15,6 +15,9 @@ namespace neml2_capi::aoti {
 // File name of the provider, and its SONAME; it takes the place of libtorch_cpu.so in packages.
 extern const char provider_file[sizeof("libtorch_cpu.so")];
 
+// Returns the folder of the library that this code is in; empty if the loader does not tell.
+std::string library_folder();
+
 // Provider library, opened when it is first needed.
 struct Provider {
   void* library;

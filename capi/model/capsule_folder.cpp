@@ -2,13 +2,35 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "capi/base/error.h"
+#include "capi/loader/image.h"
+
 namespace neml2_capi::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Refuses a folder in the installed Python package, which pip replaces.
+void require_outside_package(std::string_view path) {
+  std::error_code error;
+  const fs::path package = fs::canonical(fs::path(aoti::library_folder()), error).parent_path();
+  if (error || !fs::is_regular_file(package / "__init__.py", error)) return;  // a prefix such as /usr has no package
+  const fs::path inside = fs::weakly_canonical(fs::absolute(path, error), error).lexically_relative(package);
+  if (error || inside.empty() || *inside.begin() == "..") return;
+  throw Error(NEML2_ERROR_ARGUMENT, "capsule",
+              join("The option 'capsule' names ", path, ", which is inside the installed package, ", package.string(),
+                   ": nothing is written there, since pip replaces it. Name a folder of your own."));
+}
+
+}  // namespace
 
 const CapsuleFolder* CapsuleFolder::of(std::string_view path) {
+  require_outside_package(path);
   // The map is never destroyed: threads may evaluate when the process ends.
   static auto* const folders = new std::map<std::string, std::unique_ptr<const CapsuleFolder>, std::less<>>;
   static std::mutex mutex;

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
 
 _TRIPLE = re.compile(r"(x86_64|aarch64)-linux-gnu(\.2\.\d+)?")
@@ -133,7 +134,10 @@ def rebuild(package: Path, system: System, headers: Path, cxx: str = "") -> None
     RebuildError
         The package has no sources, has constants, was written for vectors of another machine, or
         does not compile.
+    FatalError
+        The package is inside the installed neml2_capi.
     """
+    require_outside(package)
     with zipfile.ZipFile(package) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     _require_portable(package, entries, system)

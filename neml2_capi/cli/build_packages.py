@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.cli import options
 from neml2_capi.kernels.folder import directory_checksum
@@ -47,9 +48,10 @@ def build_packages_command(path: Path, target: str, output_dir: Path, cxx: str) 
 
 def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[Path]:
     """Copy an artifact, and compile its packages again; its kernels go along."""
-    headers = torch_headers(os.environ.get("NEML2_CAPI_COMPILER") or sys.executable)
     root = (artifact if artifact.is_dir() else artifact.parent).resolve()
     copy = into / root.name
+    require_outside(copy)
+    headers = torch_headers(os.environ.get("NEML2_CAPI_COMPILER") or sys.executable)
     if copy.exists():
         raise RebuildError(f"{copy} exists; name another folder, or delete it")
     packages = sorted(path.relative_to(root) for path in root.rglob("*.pt2"))

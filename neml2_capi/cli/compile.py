@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
@@ -90,7 +91,13 @@ class Target(click.ParamType):  # type: ignore[type-arg]
     multiple=True,
     help="Let this parameter change at run time.",
 )
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32"]),
+    default="float64",
+    show_default=True,
+    help="The element type of all variables.",
+)
 @click.option("-j", "--jobs", default=1, show_default=True, help="Segments compiled at a time.")
 @click.argument("others", metavar="[OPTION OF neml2-compile]...", nargs=-1)
 @click.pass_context
@@ -119,6 +126,7 @@ def compile_command(
     """
     if (model is None) == (driver is None):
         raise click.UsageError("give --model NAME or --driver NAME: what is to be compiled")
+    _require_own_folder(Path(output_dir), model)
     python = os.environ.get(_INTERPRETER) or sys.executable
     _require_compiler(python)
     words = ["--model", model] if model is not None else ["--driver", str(driver)]
@@ -150,6 +158,14 @@ def compile_command(
             wanted = _kernel_targets(system)
         if kernels != "no":
             _write_kernels(Path(scratch), wanted, cc, kernels == "only", quiet)
+
+
+def _require_own_folder(output: Path, model: str | None) -> None:
+    """FatalError if what is written to DIR/NAME would be in the installed package."""
+    require_outside(output)
+    # The name of a driver's model is known to NEML2 only.
+    for made in [output / model] if model is not None else output.glob("*"):
+        require_outside(made)
 
 
 def _system(targets: tuple[str, ...], kernels: str) -> System | None:
@@ -232,5 +248,5 @@ def _require_compiler(python: str) -> None:
     if not found:
         raise click.ClickException(
             f"{python} has no neml2 and torch to compile with. Install them with: pip install "
-            f"'neml2_capi[compile]', or name an interpreter that has them in {_INTERPRETER}."
+            f"'neml2_capi[compile,cli]', or name an interpreter that has them in {_INTERPRETER}."
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from neml2_capi import Model, Results, StepError
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.cli import options
 from neml2_capi.cli.driver_file import Run, format_of, load
 from neml2_capi.cli.plot import plot, require_matplotlib
@@ -121,6 +122,8 @@ def run_command(
 
 def _check_output(run: Run) -> None:
     """Before the run, what could not be written after it."""
+    for file in filter(None, (run.output, run.plot)):
+        require_outside(file)
     if run.output is None:
         return
     if format_of(run.output) not in (None, run.format):
@@ -143,6 +146,7 @@ def _write_template(artifact: Path, output: Path | None) -> None:
             return
         if output.exists():
             raise click.ClickException(f"{output} is there already, and is not overwritten")
+        require_outside(output)
         relative = os.path.relpath(artifact, output.parent)
         output.write_text(template(model, relative, output.name), encoding="utf-8")
 

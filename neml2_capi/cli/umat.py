@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.cli import options
 from neml2_capi.umat import DraftError, draft
 
@@ -34,6 +35,8 @@ def umat_command(path: Path, output: Path | None, host: str | None, **names: str
     Which variable is the strain, the stress, a state and a constant is guessed from the names: read
     the draft, and change what is not so. See examples/umat.
     """
+    if output:
+        require_outside(output)
     try:
         text = draft(path, output, host=host or "", **names)
     except DraftError as error:

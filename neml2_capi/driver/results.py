@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
@@ -227,7 +228,8 @@ class Results(Mapping[str, Any]):
         Raises
         ------
         FatalError
-            The file cannot be written, or these are no results over time, for csv.
+            The file cannot be written, or would be inside the installed package; or these are no
+            results over time, for csv.
         """
         name = file_name("path", path)
         if name.endswith(".csv"):
@@ -236,6 +238,7 @@ class Results(Mapping[str, Any]):
             self._save(name if name.endswith(".npz") else f"{name}.npz", "npz")
 
     def _save(self, path: str | os.PathLike[str], form: str) -> None:
+        require_outside(path)
         try:
             if form == "csv":
                 write_csv(path, self._over_time())

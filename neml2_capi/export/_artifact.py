@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, decomposed, traced
 from neml2_capi.export._points import PointFunction, Shape, batched
 from neml2_capi.export._variables import Pairs, Parameter, Variable
@@ -30,6 +31,7 @@ class Artifact:
     """
 
     def __init__(self, folder: Path, dtype: str, target: str, kernels: str) -> None:
+        require_outside(folder)
         self._folder = folder
         self._metadata = folder / "metadata.json"
         self._leaf = folder / "cpu" / dtype

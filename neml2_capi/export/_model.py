@@ -115,8 +115,8 @@ def model(
     Raises
     ------
     FatalError
-        A declaration is not understood, the law returns something else than declared, or torch
-        cannot trace it; torch says why.
+        `path` is inside the installed package, a declaration is not understood, the law returns
+        something else than declared, or torch cannot trace it; torch says why.
     """
     promoted_parameters = promoted(parameters)
     folder = Path(path)

@@ -13,6 +13,7 @@ import torch
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.export._adjoint import export_adjoint
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, export
 
@@ -68,14 +69,15 @@ def package(
     Raises
     ------
     FatalError
-        `path` does not end in .pt2, an example is no CPU tensor or has no such axis, or torch
-        cannot export the module; torch says why.
+        `path` does not end in .pt2 or is inside the installed package, an example is no CPU tensor
+        or has no such axis, or torch cannot export the module; torch says why.
     """
     path = Path(path)
     if path.suffix != ".pt2":
         raise FatalError(
             f"a package is a file NAME.pt2, not {path.name!r}", lib.NEML2_ERROR_ARGUMENT, str(path)
         )
+    require_outside(path)
     inputs = tuple(example_inputs)
     axes = _batch_axes(inputs, dynamic_batch)
     examples = tuple(map(_example, inputs, axes))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
 from neml2_capi.kernels.folder import (
     KernelError,
@@ -85,7 +86,10 @@ def build(
     KernelError
         There is no such compiler or target, a source is not as kernels.json says, or it does not
         compile.
+    FatalError
+        The folder is inside the installed package.
     """
+    require_outside(folder)
     document = read_metadata(folder)
     _require_sources(folder, document)
     if (now := checksum_of_metadata(folder)) is not None:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.layout import named
@@ -69,7 +70,13 @@ def write_sources(
     -------
     Path
         The folder of the kernels. What was there before is gone.
+
+    Raises
+    ------
+    FatalError
+        It is inside the installed package.
     """
+    require_outside(root)
     folder = root / "kernels" / Path(leaf).name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -21,6 +21,7 @@ from pathlib import Path
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib, library_path
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.source import NativeSource
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
@@ -64,8 +65,11 @@ def make(
     ------
     PluginError
         The mapping does not fit the artifact, or is unclear.
+    FatalError
+        The output is inside the installed package.
     """
     output, root = Path(output), Path(artifact)
+    require_outside(output)
     shell = Path(library_path()).with_name("libneml2_plugin.so")
     if not shell.is_file():
         raise PluginError(f"There is no {shell}: install the wheel of neml2_capi.")

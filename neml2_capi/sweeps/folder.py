@@ -14,6 +14,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.sweeps.identity import digest, identity
 from neml2_capi.sweeps.store import Files, Memory, Store, write
@@ -70,6 +71,7 @@ class Folder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Make the directory if need be; FatalError where another process is at it."""
+        require_outside(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as file:
             try:

@@ -549,7 +549,7 @@ def test_compile_says_what_it_needs(tmp_path: Path) -> None:
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)
     text = error("compile", source, "--model", "a", NEML2_CAPI_COMPILER=str(bare))
-    assert "pip install 'neml2_capi[compile]'" in text
+    assert "pip install 'neml2_capi[compile,cli]'" in text
     assert "nothing/python" in error(
         "compile", source, "--model", "a", NEML2_CAPI_COMPILER="/nothing/python"
     )

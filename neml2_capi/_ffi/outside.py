@@ -1,0 +1,39 @@
+"""Files are never written into the installed package, which pip owns."""
+
+from __future__ import annotations
+
+import os
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib, library_path
+
+#: As it is imported, and where its files and its library are: in a checkout these may differ.
+_PACKAGES = {
+    os.path.dirname(os.path.dirname(found))  # noqa: PTH120
+    for file in (__file__, library_path())
+    for found in (os.path.abspath(file), os.path.realpath(file))  # noqa: PTH100
+}
+
+
+def require_outside(path: str | os.PathLike[str]) -> None:
+    """Call it before anything is written at a path.
+
+    Raises
+    ------
+    FatalError
+        The path, with its links followed, is in the folder of this package.
+    """
+    name, place = os.fspath(path), os.path.realpath(path)
+    for package in _PACKAGES:
+        # A library that NEML2_CAPI_LIBRARY names may lie anywhere.
+        if not os.path.isfile(os.path.join(package, "__init__.py")):  # noqa: PTH113, PTH118
+            continue
+        if os.path.commonpath((os.path.realpath(package), place)) == os.path.realpath(package):
+            link = "" if place == os.path.abspath(name) else " (a link leads there)"  # noqa: PTH100
+            raise FatalError(
+                f"{name} is inside the installed package, {package}{link}: nothing is written "
+                "there, since pip replaces it. Name a folder of your own; to work on the "
+                'examples, copy them: cp -rL "$(python -m neml2_capi --examples)" aoti',
+                lib.NEML2_ERROR_ARGUMENT,
+                name,
+            )
