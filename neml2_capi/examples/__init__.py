@@ -5,8 +5,10 @@
     model = Model(examples.path("chaboche"))
 
 Units are MPa, mm and s. All have their tangents, the modulus "E" as a parameter and derivatives
-with respect to it; those with a yield stress have that as a parameter, too. `neml2-capi
-build-kernels` compiles them for another processor.
+with respect to it; those with a yield stress have that as a parameter, too. Nothing writes into
+this folder: to change them, or to compile them for another processor by `neml2-capi
+build-kernels`, work on a copy, `cp -rL "$(python -m neml2_capi --examples)" aoti`. It holds `laws`,
+too: input files of NEML2 to begin with.
 """
 
 from __future__ import annotations

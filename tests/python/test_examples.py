@@ -12,7 +12,7 @@ import pytest
 from native import PREBUILT, ROOT
 from oracle import ISOTROPIC_HARDENING, VISCOPLASTIC, elastic_stress
 
-from neml2_capi import FatalError, Model, drive, examples
+from neml2_capi import FatalError, Model, drive, examples, experiments
 
 STRAIN = np.array([[4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3], [1e-3, 0, 0, 0, 0, 0]])
 
@@ -80,3 +80,12 @@ def test_without_torch_its_room_says_so() -> None:
     code = "import sys; sys.modules['torch'] = None; import neml2_capi.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install torch" in done.stderr
+
+
+def test_a_back_stress_saturates_as_the_page_on_calibration_says() -> None:
+    """In tension at sqrt(2/3) C/g: NEML2's g is sqrt(2/3) of the textbook's gamma."""
+    model = Model(examples.path("chaboche"))  # C = 40000 MPa, g = 400
+    fast = np.linspace(0, 0.01, 102)  # s: static recovery does nothing
+    results = experiments.tension(model, fast, strain=0.1)
+    axial = 1.5 * results["X1"][-1, 0]
+    np.testing.assert_allclose(axial, np.sqrt(2 / 3) * 40000 / 400, rtol=1e-5)
