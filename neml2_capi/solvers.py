@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_CONVERGED", "OK", "SINGULAR", "Newton", "Solve", "Solver", "System", "norms"]
 
-#: The status of a point, for System.accept().
+#: The status of a point that has converged, for System.accept().
 OK: int = lib.NEML2_OK
+#: The status of a point that has not converged.
 NOT_CONVERGED: int = lib.NEML2_NOT_CONVERGED
+#: The status of a point whose matrix is singular.
 SINGULAR: int = lib.NEML2_SINGULAR
 
 

@@ -1,7 +1,7 @@
-"""Write docs/reference from the docstrings of the package and from the comments of the headers.
+"""Write docs/reference from docstrings, comments of the headers, and the commands of neml2-capi.
 
 With --check nothing is written; the exit status says whether the committed pages are what the
-sources ask for. The sources are read, not imported or compiled.
+sources ask for. Nothing is compiled, and nothing but the commands imported.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.c_reference import c_reference
+from tools.command_reference import command_reference
 from tools.python_reference import python_reference
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"python.md": python_reference, "c.md": c_reference}
+PAGES = {"python.md": python_reference, "c.md": c_reference, "command-line.md": command_reference}
 
 
 def main() -> int:

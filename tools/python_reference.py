@@ -32,7 +32,15 @@ PACKAGE = {
     "Bound calls": ["Call"],
     "Through time": ["drive", "Results", "StepError"],
     "Sweeps": ["sweep", "SweepResults", "sweeps.Failure", "SweepError", "sweeps.RayExecutor"],
-    "Errors": ["Error", "FatalError", "UnknownNameError", "ConvergenceError", "AggregateError"],
+    "Errors": [
+        "Error",
+        "FatalError",
+        "UnknownNameError",
+        "ConvergenceError",
+        "AggregateError",
+        "errors.AggregateConvergenceError",
+        "errors.AggregateFatalError",
+    ],
     "Tensors and graphs": ["Tensor", "Graph", "GraphInput"],
     "Operators of your own": ["operator", "register_operator", "unregister_operator"],
 }
@@ -40,14 +48,16 @@ MODULES: dict[str, list[str]] = {
     "examples": [],
     "mandel": ["from_tensor", "to_tensor", "from_voigt", "to_voigt"],
     "experiments": ["tension", "biaxial", "plane_stress", "creep", "relaxation"],
-    "solvers": ["Newton", "Solve", "System"],
+    "solvers": [],
     "torch": [],
+    "jax": [],
     "neml2": [],
     "logs": ["CHANNELS"],
     "mpi": [],
     "export": [],
     "engine": [],
     "umat": [],
+    "plugin": [],
 }
 
 # Classes whose objects are handed out, and that no module exports.
@@ -191,7 +201,8 @@ def _entry(entry: Any, signature: Mapping[str, str]) -> str:
     """What a section says of one parameter, result or error; `signature` has types to leave out."""
     name, kind = getattr(entry, "name", ""), str(entry.annotation or "")
     head = f"`{name}`" if name else prose(kind) if " " in kind else f"`{kind}`"
-    if name and kind and kind != signature.get(name.lstrip("*")):
+    # Of several parameters in one line griffe gives all the annotation of the first.
+    if name and kind and kind not in signature.values():
         head += f" ({prose(kind)})"
     return f"- {head}: {prose(' '.join(entry.description.split()))}"
 

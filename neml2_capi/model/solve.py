@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
+#: What solves one nonlinear system: it is called with a System, and ends with its accept().
 Solver = Callable[["System"], Any]
 
 

@@ -32,7 +32,7 @@ PAGES = {
     )
     if path.parent.name != "reference"  # whose examples are tested where they come from
 }
-REFERENCE = [f"docs/reference/{name}.md" for name in ("python", "c")]
+REFERENCE = [f"docs/reference/{name}.md" for name in ("python", "c", "command-line")]
 # What begins with _ is of the inside; or, in export/, takes minutes of a compiler: test_export.py.
 MODULES = {
     str(path.relative_to(PACKAGE.parent)): path
@@ -110,6 +110,10 @@ SHELL = {
 }
 
 
+# How a page tells to copy what comes with the package.
+_COPY = re.compile(r'^cp -rL "\$\(python3? -m neml2_capi --examples\)" aoti$', re.MULTILINE)
+
+
 @pytest.fixture
 def folder(
     request: pytest.FixtureRequest,
@@ -123,11 +127,13 @@ def folder(
     for name, value in MPI_SETTINGS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    if page in PAGES and _COPY.search(PAGES[page].read_text()):  # it makes its own
+        return tmp_path
     (tmp_path / "aoti").mkdir()
     for path in (*more, *FOLDER.iterdir()):
         if not (tmp_path / "aoti" / path.name).exists():
             (tmp_path / "aoti" / path.name).symlink_to(path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
     return tmp_path
 
 
@@ -180,7 +186,7 @@ def try_all(name: str, blocks: list[Block], folder: Path, artifacts: Artifacts) 
             pytest.importorskip(library)
     for recipe in artifacts:
         place = folder / "aoti" / recipe
-        if f"aoti/{recipe}" in code and not place.exists():
+        if f"aoti/{recipe}" in code and place.parent.exists() and not place.exists():
             place.symlink_to(artifacts[recipe])
     # Tutorials say all themselves.
     alone = name == "README.md" or (name.startswith("docs") and name != "docs/overview.md")
@@ -284,6 +290,24 @@ def test_a_file_that_a_page_of_the_house_names_is_there(page: str) -> None:
     tops = "capi|cmake|include|neml2_capi|tests|tools"
     for name in re.findall(rf"`((?:{tops})/[\w./]+)`", (ROOT / page).read_text()):
         assert (ROOT / name).exists(), f"{page} names {name}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_runs_the_command_says_what_installs_it(page: str) -> None:
+    text = PAGES[page].read_text()
+    runs = any(
+        re.search(r"^(\$ )?neml2-capi ", b.code, re.MULTILINE) for b in blocks_of(text, page)
+    )
+    if runs or (page == "README.md" and "`neml2-capi" in text):
+        assert re.search(r"neml2_capi\[[a-z,]*\bcli\b[a-z,]*\]", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_links_into_the_installed_package(page: str) -> None:
+    """What a reader then compiles would be written there: a copy is theirs."""
+    text = PAGES[page].read_text()
+    assert not re.search(r"\bln\b.*neml2_capi", text)
+    assert len(re.findall("neml2_capi --examples", text)) == len(_COPY.findall(text))
 
 
 def test_the_readme_is_short_and_its_picture_there() -> None:
