@@ -46,8 +46,8 @@ PACKAGE = {
 }
 MODULES: dict[str, list[str]] = {
     "examples": [],
-    "mandel": ["from_tensor", "to_tensor", "from_voigt", "to_voigt"],
-    "experiments": ["tension", "biaxial", "plane_stress", "creep", "relaxation"],
+    "mandel": [],
+    "experiments": [],
     "solvers": [],
     "torch": [],
     "jax": [],
