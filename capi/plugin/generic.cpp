@@ -1,134 +1,59 @@
 // The generic behaviour of MFront's interface, by which MGIS and the programs on it load a law: `NEML2` in the library.
 //
-// MGIS (github.com/thelfer/MFrontGenericInterfaceSupport, LibrariesManager) asks for tables of names and types, which are
-// filled when the library is loaded. The only hypothesis is that of three dimensions.
-// MGIS passes the time step alone: the time at its beginning is 0.
+// MGIS (github.com/thelfer/MFrontGenericInterfaceSupport, BehaviourDataView) says by K[0] what is wanted. MGIS passes the
+// time step alone: the time at its beginning is 0.
+#include "capi/plugin/generic.h"
+
+#include <neml2_capi.h>
+
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstdio>
 #include <exception>
-#include <iterator>
-#include <new>
 #include <string>
 
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
-#include "capi/plugin/payload.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "capi/plugin/point.h"
+#include "capi/plugin/reversible.h"
 
 namespace neml2_capi::plugin {
 namespace {
 
-constexpr int MOST = 1000;  // names of a table
 constexpr int OF_ERROR_MESSAGE = 512;
+constexpr Words WORDS{"s0.gradients",
+                      "s1.gradients",
+                      "s0.thermodynamic_forces",
+                      "s0.internal_state_variables",
+                      "s1.material_properties",
+                      "the time",
+                      "dt",
+                      "the temperature of s1.external_state_variables",
+                      "s1.external_state_variables",
+                      "K"};
 
 // The order of a tensor of MFront's, in one row by row.
 constexpr int TENSOR_ORDER[9] = {0, 4, 8, 1, 3, 2, 6, 5, 7};
-// MFront's types of variables, by Kind.
-constexpr int TYPES[] = {0, 2, 1, 3};
 
-// One item of a variable: a grain of those that a state has, a component of a vector of parameters.
-std::string item_name(const std::string& name, std::size_t item, std::size_t items) {
-  return items == 1 ? name : name + "[" + std::to_string(item) + "]";
-}
+// What K[0] asks for.
+enum class Operator { NONE, ELASTIC, SECANT, TANGENT };
 
-}  // namespace
-}  // namespace neml2_capi::plugin
-
-namespace {
-
-struct InitialState {
-  const double *gradients, *forces, *mass_density, *properties, *states, *stored, *dissipated, *external;
+struct Wanted {
+  bool sound, prediction;
+  Operator kind;
 };
 
-struct State {
-  const double* gradients;
-  double* forces;
-  const double *mass_density, *properties;
-  double *states, *stored, *dissipated;
-  const double* external;
-};
-
-// As MGIS lays out what it passes.
-struct Data {
-  char* error_message;  // 512 characters
-  double dt;
-  double* K;  // in: what is asked for; out: the tangent, [stress][strain]
-  double* rdt;
-  double* speed_of_sound;
-  InitialState s0;
-  State s1;
-};
-
-}  // namespace
-
-extern "C" {
-
-EXPORT const char* NEML2_mfront_ept = "NEML2";
-EXPORT const char* NEML2_mfront_interface = "Generic";
-EXPORT const char* NEML2_tfel_version = "none: a model of NEML2";
-EXPORT const char* NEML2_src = "neml2-capi plugin";
-EXPORT const char* NEML2_unit_system = "";
-EXPORT unsigned short NEML2_mfront_mkt = 1;
-EXPORT unsigned short NEML2_api_version = 1;
-EXPORT unsigned short NEML2_BehaviourType = 1, NEML2_BehaviourKinematic = 1;  // of small strains
-EXPORT unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
-EXPORT unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
-EXPORT unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
-EXPORT unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
-EXPORT unsigned short NEML2_nModellingHypotheses = 1;
-EXPORT const char* NEML2_ModellingHypotheses[] = {"Tridimensional"};
-EXPORT unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
-EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
-EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
-EXPORT unsigned short NEML2_nTangentOperatorBlocks = 2;
-EXPORT const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
-EXPORT unsigned short NEML2_nParameters = 0;
-EXPORT const char* NEML2_Parameters[] = {nullptr};
-EXPORT int NEML2_ParametersTypes[] = {0};
-
-EXPORT unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
-EXPORT unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;
-EXPORT unsigned short NEML2_nExternalStateVariables = 0;
-EXPORT const char* NEML2_MaterialProperties[neml2_capi::plugin::MOST] = {};
-EXPORT const char* NEML2_InternalStateVariables[neml2_capi::plugin::MOST] = {};
-EXPORT const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
-EXPORT int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
-EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
-
-}  // extern "C"
-
-namespace neml2_capi::plugin {
-namespace {
-
-void add(unsigned short& count, const char** names, const std::string& name) {
-  if (count < MOST) names[count++] = (new std::string(name))->c_str();  // they stay with the library
-}
-
-// The tables, before any host reads them.
-[[gnu::constructor]] void fill_tables() {
-  try {
-    const Mapping map = read_mapping(payload().mapping);
-    NEML2_TemperatureRemovedFromExternalStateVariables = !map.temperature.empty();
-    for (const Variable& parameter : map.parameters)
-      for (std::size_t i = 0; i < parameter.size; ++i)
-        add(NEML2_nMaterialProperties, NEML2_MaterialProperties, item_name(parameter.name, i, parameter.size));
-    for (const Variable& state : map.states) {
-      const std::size_t items = state.size / item_size(state.kind);
-      for (std::size_t i = 0; i < items && state.name != map.stress; ++i) {
-        NEML2_InternalStateVariablesTypes[NEML2_nInternalStateVariables] = TYPES[static_cast<int>(state.kind)];
-        add(NEML2_nInternalStateVariables, NEML2_InternalStateVariables, item_name(state.name, i, items));
-      }
-    }
-    for (const Variable& field : map.fields)
-      add(NEML2_nExternalStateVariables, NEML2_ExternalStateVariables, field.name);
-  } catch (const std::bad_alloc&) {
-    NEML2_nModellingHypotheses = 0;  // rather than tables that lack something
-  } catch (const std::exception&) {
-    // A shell without an artifact: a call says so.
-  }
+Wanted wanted(double code) {
+  if (!std::isfinite(code)) refuse("K[0] is " + std::to_string(code) + "; it says what to compute, from -3 to 4.");
+  const bool sound = code > 50;
+  if (sound) code -= 100;
+  const double size = std::abs(code);
+  const Operator kind = size <= 0.5   ? Operator::NONE
+                        : size <= 1.5 ? Operator::ELASTIC
+                        : size <= 2.5 ? Operator::SECANT
+                                      : Operator::TANGENT;
+  return {sound, code < -0.5, kind};
 }
 
 void item_to_model(Kind kind, const double* from, double* to) {
@@ -152,15 +77,37 @@ void for_states(const Material& m, Host* host, Own* own, Function function) {
   }
 }
 
-void gather(const Data& d, const Material& m, Workspace& w) {
+// Refuses a null pointer to what is needed.
+void need(const void* pointer, bool needed, const char* name) {
+  if (needed && !pointer) refuse(std::string(name) + " is a null pointer, and the behaviour needs it.");
+}
+
+void check(const BehaviourData& d, const Mapping& map, const Wanted& what) {
+  const bool integrates = !what.prediction;
+  const bool states = std::any_of(map.states.begin(), map.states.end(),
+                                  [&](const Variable& state) { return state.name != map.stress; });
+  const bool fields = !map.temperature.empty() || !map.fields.empty();
+  need(d.s0.gradients, true, "s0.gradients");
+  need(d.s1.gradients, integrates, "s1.gradients");
+  need(d.s0.forces, true, "s0.thermodynamic_forces");
+  need(d.s1.forces, integrates, "s1.thermodynamic_forces");
+  need(d.s1.properties, !map.parameters.empty(), "s1.material_properties");
+  need(d.s0.states, states, "s0.internal_state_variables");
+  need(d.s1.states, states && integrates, "s1.internal_state_variables");
+  need(d.s0.external, fields, "s0.external_state_variables");
+  need(d.s1.external, fields && integrates, "s1.external_state_variables");
+  need(d.speed_of_sound, what.sound, "speed_of_sound");
+}
+
+void gather(const BehaviourData& d, const Material& m, const Wanted& what, Workspace& w) {
   const Mapping& map = m.mapping;
   to_model(GENERIC, GENERIC.strain, d.s0.gradients, 6, 1, w.old_strain.data());
-  to_model(GENERIC, GENERIC.strain, d.s1.gradients, 6, 1, w.strain.data());
+  to_model(GENERIC, GENERIC.strain, what.prediction ? d.s0.gradients : d.s1.gradients, 6, 1, w.strain.data());
   to_model(GENERIC, GENERIC.stress, d.s0.forces, 6, 1, w.old_state.data());
   for_states(m, d.s0.states, w.old_state.data(), item_to_model);
   w.old_time = 0;
   w.time = d.dt;
-  const double *before = d.s0.external, *now = d.s1.external;
+  const double *before = d.s0.external, *now = what.prediction ? d.s0.external : d.s1.external;
   if (!map.temperature.empty()) {
     w.old_temperature[0] = *before++;
     w.temperature[0] = *now++;
@@ -174,44 +121,91 @@ void gather(const Data& d, const Material& m, Workspace& w) {
     for (std::size_t i = 0; i < parameter.size; ++i) w.parameters[parameter.first + i] = *property++;
 }
 
-void scatter_tangent(const Workspace& w, double* to) {
-  for (int i = 0; i < 6; ++i)
-    for (int j = 0; j < 6; ++j) to[6 * i + j] = w.tangent[std::size_t(6 * GENERIC.place[i] + GENERIC.place[j])];
-}
-
-// 1 where all is well, -1 where the step must be smaller.
-int evaluate(Data& d) {
-  constexpr double halve = 0.5, moment = 1e-6;
-  const Material& m = material();
-  const double asked = d.K[0] > 50 ? d.K[0] - 100 : d.K[0];
-  const bool predicts = asked < -0.5, with_tangent = predicts || asked > 0.5;
-  Workspace& w = workspace(1, with_tangent);
-  gather(d, m, w);
-  if (predicts) {  // the operator of the beginning: nothing happens, in next to no time
-    w.stand_still();
-    w.time = w.old_time + moment * d.dt;
-  }
-  if (w.call.run(1) != NEML2_OK) {
-    *d.rdt = std::min(*d.rdt, w.cut[0] < 1 ? w.cut[0] : halve);
-    std::snprintf(d.error_message, OF_ERROR_MESSAGE, "The point did not converge: reduce the time step.");
-    return -1;
-  }
-  if (with_tangent) scatter_tangent(w, d.K);
-  if (predicts) return 1;
+void scatter(const Material& m, const Workspace& w, const BehaviourData& d) {
   to_host(GENERIC, GENERIC.stress, w.state.data(), 6, 1, d.s1.forces);
   for_states(m, d.s1.states, w.state.data(),
              [](Kind kind, double* to, const double* from) { item_to_host(kind, from, to); });
+  if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored[0];
+  if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated[0];
+}
+
+void scatter_operator(const double* tangent, double* to) {
+  for (int i = 0; i < 6; ++i)
+    for (int j = 0; j < 6; ++j) to[6 * i + j] = tangent[6 * GENERIC.place[i] + GENERIC.place[j]];
+}
+
+// The speed of the fastest of the waves along the axes.
+double speed_of_sound(const BehaviourData& d, const double* elastic) {
+  const double* density = d.s1.mass_density ? d.s1.mass_density : d.s0.mass_density;
+  if (!density || !(*density > 0) || !std::isfinite(*density))
+    refuse("the speed of sound needs a mass density above 0, in s1.mass_density; it is " +
+           (density ? std::to_string(*density) : "a null pointer") + ".");
+  const double stiffness = std::max({elastic[0], elastic[7], elastic[14]});
+  if (!(stiffness >= 0)) refuse("the speed of sound is not real: the elastic operator has no positive stiffness.");
+  return std::sqrt(stiffness / *density);
+}
+
+void tell(const BehaviourData& d, const char* text) {
+  if (d.error_message) std::snprintf(d.error_message, OF_ERROR_MESSAGE, "%s", text);
+}
+
+// The library's words of what failed.
+int give_up(const BehaviourData& d, const Workspace& w) {
+  constexpr double halve = 0.5;
+  if (d.rdt) *d.rdt = std::min(*d.rdt, w.cut[0] < 1 ? w.cut[0] : halve);
+  char text[OF_ERROR_MESSAGE] = "";
+  neml2_error_message(text, sizeof text, nullptr);
+  tell(d, text);
+  return -1;
+}
+
+// 1 where all is well, -1 where the step must be smaller.
+int evaluate(const BehaviourData& d) {
+  const Material& m = material();
+  need(d.K, true, "K");
+  const Wanted what = wanted(d.K[0]);
+  check(d, m.mapping, what);
+  Workspace& w = workspace(1, what.kind == Operator::TANGENT ? Purpose::TANGENT : Purpose::VALUES);
+  gather(d, m, what, w);
+  double elastic[36], secant[36];
+  const auto at = [&](bool end) {
+    const auto pick = [&](const auto& last, const auto& first) { return (end ? last : first).data(); };
+    const Rest rest{pick(w.strain, w.old_strain),
+                    pick(w.state, w.old_state),
+                    pick(w.temperature, w.old_temperature),
+                    pick(w.fields, w.old_fields),
+                    w.parameters.data(),
+                    end ? d.dt : 0,
+                    d.dt};
+    if (what.sound || what.kind == Operator::ELASTIC) elastic_operator(m, rest, elastic);
+    if (what.kind == Operator::SECANT) secant_operator(m, rest, secant);
+  };
+  if (!what.prediction || what.kind == Operator::TANGENT) {
+    if (!evaluate_point(m, w, d.dt, WORDS)) return give_up(d, w);
+  } else {
+    require_finite(m, w, 1, d.dt, WORDS);
+  }
+  at(!what.prediction);
+  const double speed = what.sound ? speed_of_sound(d, elastic) : 0;
+  // From here on nothing fails: results are written together.
+  if (what.sound) *d.speed_of_sound = speed;
+  if (what.kind == Operator::ELASTIC) scatter_operator(elastic, d.K);
+  if (what.kind == Operator::SECANT) scatter_operator(secant, d.K);
+  if (what.kind == Operator::TANGENT) scatter_operator(w.tangent.data(), d.K);
+  if (!what.prediction) scatter(m, w, d);
   return 1;
 }
 
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-extern "C" EXPORT int NEML2_Tridimensional(Data* data) {
+extern "C" __attribute__((visibility("default"))) int NEML2_Tridimensional(neml2_capi::plugin::BehaviourData* data) {
+  using namespace neml2_capi::plugin;
+  if (!data) return -1;
   try {
-    return neml2_capi::plugin::evaluate(*data);
+    return evaluate(*data);
   } catch (const std::exception& error) {
-    std::snprintf(data->error_message, neml2_capi::plugin::OF_ERROR_MESSAGE, "%s", neml2_capi::plugin::words_of(error));
+    tell(*data, words_of(error));
     return -1;
   }
 }

@@ -33,9 +33,13 @@ Mapping read_mapping(std::string_view text) {
   mapping.stress = json.at("stress");
   mapping.time = json.at("time");
   mapping.temperature = json.at("temperature");
+  mapping.stored_energy = json.at("stored_energy");
+  mapping.dissipated_energy = json.at("dissipated_energy");
   mapping.states = variables(json.at("states"));
   mapping.parameters = variables(json.at("parameters"));
   mapping.fields = variables(json.at("fields"));
+  for (const nlohmann::json& item : json.at("constants"))
+    mapping.constants.push_back({item.at("name"), item.at("values").get<std::vector<double>>()});
   for (const auto& [name, value] : json.at("options").items()) mapping.options.emplace_back(name, value);
   return mapping;
 }

@@ -19,9 +19,17 @@ struct Variable {
   std::size_t size = 1;   // at one point
 };
 
+// An input that is the same at all points and times.
+struct Constant {
+  std::string name;
+  std::vector<double> values;
+};
+
 struct Mapping {
   std::string material, host, strain, stress, time, temperature;  // "" where there is none
+  std::string stored_energy, dissipated_energy;                   // outputs, per volume; "" where there is none
   std::vector<Variable> states, parameters, fields;
+  std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;
 
   std::size_t nstatv() const { return end_of(states); }

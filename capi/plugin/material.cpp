@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,7 +33,7 @@ void open_provider(std::string_view content) {
 Material load() {
   const Payload parts = payload();
   open_provider(parts.provider);
-  Material material{read_mapping(parts.mapping), neml2::Model({parts.artifact.data(), parts.artifact.size()}), {}, {}};
+  Material material{read_mapping(parts.mapping), neml2::Model({parts.artifact.data(), parts.artifact.size()})};
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
   for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);
   for (const Variable& state : material.mapping.states) {
@@ -42,6 +44,12 @@ Material load() {
     material.places.push_back(material.row);
     material.row += state.size;
   }
+  const Mapping& map = material.mapping;
+  const auto has = [&](const std::string& name) { return material.inputs.count(name + "~1") > 0; };
+  material.has_rates = has(map.time);
+  material.has_history =
+      has(map.strain) || has(map.stress) ||
+      std::any_of(map.states.begin(), map.states.end(), [&](auto& state) { return has(state.name); });
   return material;
 }
 
@@ -97,6 +105,8 @@ Workspace::Workspace(const Material& m, std::size_t points, bool with_tangent)
       old_fields(fields),
       parameters(m.mapping.nprops()),
       tangent(with_tangent ? 36 * points : 0),
+      stored(points),
+      dissipated(points),
       cut(points),
       status(points),
       call(m.model) {
@@ -118,6 +128,7 @@ void Workspace::bind(const Material& m, bool with_tangent) {
     input(field.name, fields, field.first, map.nfields());
     input(field.name + "~1", old_fields, field.first, map.nfields());
   }
+  for (const Constant& constant : map.constants) call.bind_input(constant.name, constant.values, 0);
   input(map.stress + "~1", old_state, 0, m.row);
   call.bind_output(map.stress, state, std::int64_t(m.row));
   for (std::size_t k = 0; k < map.states.size(); ++k) {
@@ -128,20 +139,28 @@ void Workspace::bind(const Material& m, bool with_tangent) {
   }
   for (const Variable& parameter : map.parameters)
     call.bind_parameter(parameter.name, neml2::Span(parameters).from(parameter.first), 0);
+  if (!map.stored_energy.empty()) call.bind_output(map.stored_energy, stored);
+  if (!map.dissipated_energy.empty()) call.bind_output(map.dissipated_energy, dissipated);
   if (with_tangent) call.bind_derivative(map.stress, map.strain, tangent);
   call.bind_report(NEML2_REPORT_SUGGESTED_CUT, cut).bind_report(NEML2_REPORT_STATUS, status);
 }
 
-void Workspace::stand_still() {
+void Workspace::stand_still(double step) {
   strain = old_strain;
   temperature = old_temperature;
   fields = old_fields;
+  time = old_time + moment(step, old_time);
+}
+
+double moment(double step, double time) {
+  constexpr double part = 1e-10, of_time = 1e-13;
+  return std::max(part * (step > 0 ? step : 1), of_time * std::abs(time));
 }
 
 namespace {
 
-// Workspaces of a thread, without and with a tangent.
-constinit thread_local Workspace* kept[2] = {};
+// Workspaces of a thread, by their purpose.
+constinit thread_local Workspace* kept[3] = {};
 constinit thread_local thread_end::Record at_end{};
 
 void free_workspaces() noexcept {
@@ -150,12 +169,12 @@ void free_workspaces() noexcept {
 
 }  // namespace
 
-Workspace& workspace(std::size_t points, bool with_tangent) {
+Workspace& workspace(std::size_t points, Purpose purpose) {
   at_end.run = free_workspaces;
   thread_end::call(at_end);
-  Workspace*& own = kept[with_tangent];
+  Workspace*& own = kept[static_cast<int>(purpose)];
   if (!own || own->points() < points) {
-    auto made = std::make_unique<Workspace>(material(), points, with_tangent);
+    auto made = std::make_unique<Workspace>(material(), points, purpose != Purpose::VALUES);
     delete std::exchange(own, made.release());
   }
   return *own;

@@ -15,9 +15,11 @@ namespace neml2_capi::plugin {
 struct Material {
   Mapping mapping;
   neml2::Model model;
-  std::set<std::string> inputs;
-  std::vector<std::size_t> places;  // of the states in a row of Workspace::state
-  std::size_t row = 6;              // numbers of a point there: the stress, then the states
+  std::set<std::string> inputs{};
+  bool has_history = false;           // of strain, stress or a state: what happened before counts
+  bool has_rates = false;             // the time at the beginning of an increment counts
+  std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
+  std::size_t row = 6;                // numbers of a point there: the stress, then the states
 };
 
 // Loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries again.
@@ -45,8 +47,9 @@ class Workspace {
 
   std::size_t points() const { return status.size(); }
 
-  // Strains, state, temperature and fields of the beginning stand at the end, too: nothing happens in an increment.
-  void stand_still();
+  // Strains, state, temperature and fields of the beginning stand at the end, too: nothing happens in an increment, which
+  // takes a moment. `step` is the time step of the host; 0 is allowed.
+  void stand_still(double step);
 
   std::vector<double> strain, old_strain;            // 6 per point
   std::vector<double> state, old_state;              // Material::row per point
@@ -54,6 +57,7 @@ class Workspace {
   std::vector<double> fields, old_fields;            // Mapping::nfields() per point
   std::vector<double> parameters;                    // PROPS as they are
   std::vector<double> tangent;                       // 36 per point, [stress][strain]
+  std::vector<double> stored, dissipated;            // energies, 1 per point, where the model has them
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;
   double time = 0, old_time = 0;
@@ -63,7 +67,13 @@ class Workspace {
   void bind(const Material& material, bool with_tangent);
 };
 
+// The time that a moment takes: short enough that nothing flows in it, and well above the round-off of the time.
+double moment(double step, double time);
+
+// What a workspace is for: each thread has one of each.
+enum class Purpose { VALUES, TANGENT, OPERATOR };
+
 // That of the calling thread, with room for so many points.
-Workspace& workspace(std::size_t points, bool with_tangent);
+Workspace& workspace(std::size_t points, Purpose purpose);
 
 }  // namespace neml2_capi::plugin

@@ -12,13 +12,17 @@
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
 #include "capi/plugin/material.h"
+#include "capi/plugin/point.h"
 
 namespace neml2_capi::plugin {
 namespace {
 
+constexpr Words WORDS{"STRAN", "STRAN + DSTRAN", "STRESS",       "STATEV", "PROPS",
+                      "TIME",  "DTIME",          "TEMP + DTEMP", "PREDEF", "DDSDDE"};
+
 // The arguments of UMAT that are used.
 struct Arguments {
-  double *stress, *statev, *ddsdde;
+  double *stress, *statev, *ddsdde, *sse, *spd;
   const double *stran, *dstran, *time, *dtime, *temp, *dtemp, *predef, *dpred, *props, *drot;
   double* pnewdt;
   int ndi, nshr, ntens, nstatv, nprops;
@@ -97,55 +101,55 @@ void scatter(const Arguments& a, const Material& m, const Convention& c, const W
   to_host(c, c.stress, w.state.data(), a.ntens, 1, a.stress);
   scatter_tangent(a, c, w);
   states_to_host(m, c, w.state.data(), 1, a.statev);
+  if (!m.mapping.stored_energy.empty()) *a.sse = w.stored[0];
+  if (!m.mapping.dissipated_energy.empty()) *a.spd = w.dissipated[0];
 }
 
-// DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
-void stand_still(const Arguments& a, const Convention& c, Workspace& w) {
-  constexpr double moment = 1e-6;
-  w.stand_still();
-  w.time = w.old_time + moment * *a.dtime;
-  if (w.call.run(1) != NEML2_OK)
+// DDSDDE of an increment in which nothing happens, in next to no time.
+void stand_still(const Arguments& a, const Material& m, const Convention& c, Workspace& w) {
+  w.stand_still(*a.dtime);
+  if (!evaluate_point(m, w, *a.dtime, WORDS))
     refuse(
         "the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
   scatter_tangent(a, c, w);
 }
 
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
-void give_up(const Arguments& a, const Host& host, Workspace& w) {
+void give_up(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
   constexpr double halve = 0.5;
   if (!host.passes_pnewdt)
     refuse("the point did not converge, and " + std::string(host.name) +
            " cannot be asked for a smaller step: reduce the load step.");
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
   if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
-  if (!host.ignores_failures) stand_still(a, *host.convention, w);
+  if (!host.ignores_failures) stand_still(a, m, *host.convention, w);
 }
 
 void evaluate(const Arguments& a) {
   const Material& m = material();
   const Host& host = host_of(m, a.pnewdt);
   check(a, m.mapping);
-  Workspace& w = workspace(1, true);
+  Workspace& w = workspace(1, Purpose::TANGENT);
   gather(a, m, host, w);
-  if (w.call.run(1) == NEML2_OK)
+  if (evaluate_point(m, w, *a.dtime, WORDS))
     scatter(a, m, *host.convention, w);
   else
-    give_up(a, host, w);
+    give_up(a, m, host, w);
 }
 
 }  // namespace
 }  // namespace neml2_capi::plugin
 
 extern "C" __attribute__((visibility("default"))) void umat_(
-    double* stress, double* statev, double* ddsdde, double*, double*, double*, double*, double*, double*, double*,
-    const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
+    double* stress, double* statev, double* ddsdde, double* sse, double* spd, double*, double*, double*, double*,
+    double*, const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
     const double* dtemp, const double* predef, const double* dpred, const char*, const int* ndi, const int* nshr,
     const int* ntens, const int* nstatv, const double* props, const int* nprops, const double*, const double* drot,
     double* pnewdt) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({stress, statev, ddsdde, stran, dstran, time, dtime, temp, dtemp, predef, dpred, props, drot, pnewdt, *ndi,
-              *nshr, *ntens, *nstatv, *nprops});
+    evaluate({stress, statev, ddsdde, sse,  spd,    stran, dstran, time,   dtime,   temp,   dtemp,
+              predef, dpred,  props,  drot, pnewdt, *ndi,  *nshr,  *ntens, *nstatv, *nprops});
   } catch (const std::exception& error) {
     fatal("UMAT", error);
   }

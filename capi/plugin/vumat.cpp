@@ -11,9 +11,21 @@
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
+#include "capi/plugin/point.h"
 
 namespace neml2_capi::plugin {
 namespace {
+
+constexpr Words WORDS{"the strain in stateOld",
+                      "strainInc",
+                      "stressOld",
+                      "stateOld",
+                      "props",
+                      "totalTime",
+                      "dt",
+                      "tempNew",
+                      "fieldNew",
+                      ""};
 
 // The arguments of VUMAT that are used; a component of a point is `points` away from the next component.
 struct Block {
@@ -65,17 +77,35 @@ void scatter(const Block& b, const Material& m, const Workspace& w) {
   }
 }
 
+// What to say of points that failed.
+std::string reason(const Block& b, const Material& m, const Workspace& w) {
+  const auto count = [&](bool not_finite) {
+    return std::count_if(w.status.begin(), w.status.begin() + std::ptrdiff_t(b.points), [&](std::int32_t status) {
+      return status != NEML2_OK && (status == NEML2_NON_FINITE) == not_finite;
+    });
+  };
+  const auto failed = count(false), points = std::ptrdiff_t(b.points);
+  if (b.dt == 0 && m.has_rates) return "dt is 0, and the law has rates, which divide by it: give a time step above 0.";
+  if (failed == 0)
+    return "the results of " + std::to_string(count(true)) + " of " + std::to_string(points) +
+           " points are not finite. Check the state and the constants, and where the law divides, takes roots or "
+           "logarithms.";
+  return std::to_string(failed) + " of " + std::to_string(points) +
+         " points did not converge: reduce the time step, or allow substeps when the model is compiled.";
+}
+
 void evaluate(const Block& b) {
   const Material& m = material();
   check(b, m.mapping);
-  Workspace& w = workspace(b.points, false);
+  Workspace& w = workspace(b.points, Purpose::VALUES);
   gather(b, m, w);
-  if (w.call.run(std::int64_t(b.points)) != NEML2_OK) {
-    const auto failed = std::count_if(w.status.begin(), w.status.begin() + std::ptrdiff_t(b.points),
-                                      [](std::int32_t status) { return status != NEML2_OK; });
-    refuse(std::to_string(failed) + " of " + std::to_string(b.points) +
-           " points did not converge: reduce the time step, or allow substeps when the model is compiled.");
+  require_finite(m, w, b.points, b.dt, WORDS);
+  bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
+  if (!good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points)) {
+    w.time = w.old_time + moment(b.dt, w.old_time);
+    good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   }
+  if (!good) refuse(reason(b, m, w));
   scatter(b, m, w);
 }
 

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._ffi.variables import Variables
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 from neml2_capi.umat import KINDS, Slot, guess, kind_of, size_of
 
@@ -42,6 +42,17 @@ class Place:
         }
 
 
+@dataclass(frozen=True)
+class Constant:
+    """An input that is the same at all points and times."""
+
+    name: str
+    values: list[float]
+
+    def document(self) -> dict[str, Any]:
+        return vars(self)
+
+
 @dataclass
 class HostMapping:
     """All of a mapping file, with the sizes of the variables."""
@@ -52,18 +63,25 @@ class HostMapping:
     time: str
     temperature: str
     host: str = ""
+    stored_energy: str = ""
+    dissipated_energy: str = ""
     states: list[Place] = field(default_factory=list)
     parameters: list[Place] = field(default_factory=list)
     fields: list[Place] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
     options: dict[str, float] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """As JSON; capi/plugin/mapping.cpp reads it."""
-        lists = ("states", "parameters", "fields")
+        lists = ("states", "parameters", "fields", "constants")
         return {
-            name: [place.document() for place in value] if name in lists else value
+            name: [entry.document() for entry in value] if name in lists else value
             for name, value in vars(self).items()
         }
+
+
+def _output(model: Model, name: str) -> Variable:
+    return model.outputs[model.outputs.names.index(name)]
 
 
 def guessed(model: Model, material: str) -> HostMapping:
@@ -80,9 +98,16 @@ def guessed(model: Model, material: str) -> HostMapping:
         draft.stress,
         draft.time,
         draft.temperature,
+        stored_energy=_energy(model, "stored_energy"),
+        dissipated_energy=_energy(model, "dissipated_energy"),
         states=[_place(state, kind_of(state.variable)) for state in draft.states],
         parameters=[_place(parameter) for parameter in draft.parameters],
     )
+
+
+def _energy(model: Model, name: str) -> str:
+    """An output of that name, where it is one number; else ""."""
+    return name if name in model.outputs.names and size_of(_output(model, name)) == 1 else ""
 
 
 def _place(slot: Slot, kind: str = "scalar") -> Place:
@@ -109,7 +134,12 @@ def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
         said("time"),
         said("temperature"),
         said("host"),
+        said("stored_energy"),
+        said("dissipated_energy"),
     )
+    constants = [group for group in groups.get("field", []) if "value" in group]
+    groups["field"] = [group for group in groups.get("field", []) if "value" not in group]
+    mapping.constants = [_constant(group, model.inputs) for group in constants]
     for group, kind, place, variables in (
         ("state", "states", "statev", model.outputs),
         ("parameter", "parameters", "props", model.parameters),
@@ -124,10 +154,13 @@ _TEXTS = re.compile(r"""'[^'\n]*'|"[^"\n]*"|![^\n]*""")
 _GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
 # Names that a group may have in it.
 _KEYS = {
-    "material": {"artifact", "strain", "stress", "time", "temperature", "host"},
+    "material": {
+        *("artifact", "strain", "stress", "time", "temperature", "host"),
+        *("stored_energy", "dissipated_energy"),
+    },
     "state": {"name", "kind", "statev"},
     "parameter": {"name", "props"},
-    "field": {"name", "predef"},
+    "field": {"name", "predef", "value"},
     "option": {"name", "value"},
 }
 
@@ -185,6 +218,29 @@ def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) ->
         yield _place(Slot(variable, first), kind)
 
 
+def _constant(group: dict[str, Any], inputs: Variables) -> Constant:
+    """An input with a value in the mapping: one number, or as many as it has at a point."""
+    name = str(group.get("name", ""))
+    if name not in inputs.names:
+        raise PluginError(
+            f"The artifact has no input {name!r}; it has {', '.join(inputs.names) or 'none'}."
+        )
+    if "predef" in group:
+        raise PluginError(
+            f"{name!r} has a value and a place: either it is the constant of value, or the "
+            "predefined field of predef."
+        )
+    size = size_of(inputs[inputs.names.index(name)])
+    given = group["value"] if isinstance(group["value"], list) else [group["value"]]
+    numbers = [v for v in given if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(numbers) != len(given) or not all(map(isfinite, numbers)) or len(given) not in (1, size):
+        raise PluginError(
+            f"The value of {name!r} is {given}; it must be {size} finite "
+            f"{'number' if size == 1 else 'numbers'}."
+        )
+    return Constant(name, [float(v) for v in numbers] * (size if len(given) == 1 else 1))
+
+
 def check(mapping: HostMapping, model: Model) -> None:
     """Raise PluginError where an input has no argument, or two states share one."""
     if mapping.host and mapping.host not in HOSTS:
@@ -197,13 +253,19 @@ def check(mapping: HostMapping, model: Model) -> None:
         )
     given = [mapping.strain, mapping.time, mapping.temperature]
     given += [place.name for place in (*mapping.states, *mapping.fields)]
+    given += [constant.name for constant in mapping.constants]
     given += [f"{name}~1" for name in (*given, mapping.stress)]
     for name in model.input_names:
         if name not in given:
             raise PluginError(
                 f"The input {name!r} is not in the mapping. It can be strain, time or temperature "
-                "of &material, a predefined field (&field), or the history of a &state."
+                "of &material, a predefined field or a constant (&field), or the history of a "
+                "&state."
             )
+    for key in ("stored_energy", "dissipated_energy"):
+        name = getattr(mapping, key)
+        if name and (name not in model.outputs.names or size_of(_output(model, name)) != 1):
+            raise PluginError(f"The artifact has no output {name!r} of one value for {key}.")
     taken: dict[int, str] = {}
     for state in mapping.states:
         for place in range(state.first, state.first + state.size):

@@ -336,6 +336,6 @@ def test_the_prediction_of_the_generic_behaviour_is_elastic(alone: Path) -> None
 def test_a_point_that_fails_asks_the_generic_host_for_a_smaller_step(alone: Path) -> None:
     make(HARDENING, alone / "libsteel.so")
     told, found = behaviour(alone / "libsteel.so", "too far")
-    assert told[-1].startswith("-1 The point did not converge")
+    assert told[-1].startswith("-1 1 of 1 points did not converge")
     assert 0 < found["rdt"][0] < 1
     assert not found["stress"].any() and not found["states"].any()

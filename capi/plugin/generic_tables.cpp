@@ -1,0 +1,101 @@
+// What a host of MGIS reads of the generic behaviour `NEML2` before it calls it: tables of names and types, which are
+// filled when the library is loaded. The only hypothesis is that of three dimensions.
+#include <exception>
+#include <new>
+#include <string>
+
+#include "capi/plugin/conventions.h"
+#include "capi/plugin/mapping.h"
+#include "capi/plugin/payload.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+namespace neml2_capi::plugin {
+namespace {
+
+constexpr int MOST = 1000;  // names of a table
+
+// MFront's types of variables, by Kind.
+constexpr int TYPES[] = {0, 2, 1, 3};
+
+// One item of a variable: a grain of those that a state has, a component of a vector of parameters.
+std::string item_name(const std::string& name, std::size_t item, std::size_t items) {
+  return items == 1 ? name : name + "[" + std::to_string(item) + "]";
+}
+
+}  // namespace
+}  // namespace neml2_capi::plugin
+
+extern "C" {
+
+EXPORT const char* NEML2_mfront_ept = "NEML2";
+EXPORT const char* NEML2_mfront_interface = "Generic";
+EXPORT const char* NEML2_tfel_version = "none: a model of NEML2";
+EXPORT const char* NEML2_src = "neml2-capi plugin";
+EXPORT const char* NEML2_unit_system = "";
+EXPORT unsigned short NEML2_mfront_mkt = 1;
+EXPORT unsigned short NEML2_api_version = 1;
+EXPORT unsigned short NEML2_BehaviourType = 1, NEML2_BehaviourKinematic = 1;  // of small strains
+EXPORT unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
+EXPORT unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
+EXPORT unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
+EXPORT unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
+EXPORT unsigned short NEML2_nModellingHypotheses = 1;
+EXPORT const char* NEML2_ModellingHypotheses[] = {"Tridimensional"};
+EXPORT unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
+EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
+EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
+EXPORT unsigned short NEML2_nTangentOperatorBlocks = 2;
+EXPORT const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
+EXPORT unsigned short NEML2_nParameters = 0;
+EXPORT const char* NEML2_Parameters[] = {nullptr};
+EXPORT int NEML2_ParametersTypes[] = {0};
+
+EXPORT unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
+EXPORT unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;
+EXPORT unsigned short NEML2_nExternalStateVariables = 0;
+EXPORT const char* NEML2_MaterialProperties[neml2_capi::plugin::MOST] = {};
+EXPORT const char* NEML2_InternalStateVariables[neml2_capi::plugin::MOST] = {};
+EXPORT const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
+EXPORT int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+
+}  // extern "C"
+
+namespace neml2_capi::plugin {
+namespace {
+
+// Throws std::bad_alloc where a table is full.
+void add(unsigned short& count, const char** names, const std::string& name) {
+  if (count == MOST) throw std::bad_alloc();
+  names[count++] = (new std::string(name))->c_str();  // they stay with the library
+}
+
+// The tables, before any host reads them.
+[[gnu::constructor]] void fill_tables() {
+  try {
+    const Mapping map = read_mapping(payload().mapping);
+    NEML2_TemperatureRemovedFromExternalStateVariables = !map.temperature.empty();
+    NEML2_ComputesInternalEnergy = !map.stored_energy.empty();
+    NEML2_ComputesDissipatedEnergy = !map.dissipated_energy.empty();
+    for (const Variable& parameter : map.parameters)
+      for (std::size_t i = 0; i < parameter.size; ++i)
+        add(NEML2_nMaterialProperties, NEML2_MaterialProperties, item_name(parameter.name, i, parameter.size));
+    for (const Variable& state : map.states) {
+      const std::size_t items = state.size / item_size(state.kind);
+      for (std::size_t i = 0; i < items && state.name != map.stress; ++i) {
+        add(NEML2_nInternalStateVariables, NEML2_InternalStateVariables, item_name(state.name, i, items));
+        NEML2_InternalStateVariablesTypes[NEML2_nInternalStateVariables - 1] = TYPES[static_cast<int>(state.kind)];
+      }
+    }
+    for (const Variable& field : map.fields)
+      add(NEML2_nExternalStateVariables, NEML2_ExternalStateVariables, field.name);
+  } catch (const std::bad_alloc&) {
+    NEML2_nModellingHypotheses = 0;  // rather than tables that lack something
+  } catch (const std::exception&) {
+    // A shell without an artifact: a call says so.
+  }
+}
+
+}  // namespace
+}  // namespace neml2_capi::plugin

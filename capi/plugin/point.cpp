@@ -1,0 +1,147 @@
+#include "capi/plugin/point.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+namespace neml2_capi::plugin {
+namespace {
+
+using Numbers = std::span<const double>;
+
+bool finite(Numbers numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+constexpr const char* COMPONENTS[] = {"11", "22", "33", "23", "13", "12"};
+
+// Refuses the first number that is not finite; `component` tells which it is.
+template <class Component>
+void require(Numbers numbers, const std::string& what, Component component) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!std::isfinite(numbers[i]))
+      refuse(what + component(i) +
+             " is NaN or infinite. A smaller step does not mend that: find what made it so before this call.");
+}
+
+std::string of_tensor(std::size_t i) { return ", component " + std::string(COMPONENTS[i % 6]) + ","; }
+std::string alone(std::size_t) { return ""; }
+
+Numbers row(const Material& m, const std::vector<double>& rows, std::size_t point) {
+  return Numbers(rows).subspan(point * m.row, m.row);
+}
+
+// The name of the value that stands at a place of a row: the stress or a state.
+std::string name_at(const Material& m, std::size_t place) {
+  if (place < 6) return m.mapping.stress;
+  for (std::size_t k = 0; k < m.places.size(); ++k)
+    if (m.places[k] >= 6 && place - m.places[k] < m.mapping.states[k].size) return m.mapping.states[k].name;
+  return "";
+}
+
+struct Found {
+  bool values, tangent;
+};
+
+Found run(const Material& m, Workspace& w) {
+  const bool values = w.call.run(1) <= NEML2_NON_FINITE && finite(row(m, w.state, 0));
+  return {values, values && (w.tangent.empty() || finite(Numbers(w.tangent).first(36)))};
+}
+
+// The tangent beside the strain, where it tends to a limit: at a distance, and at a tenth of it.
+bool tangent_beside(const Material& m, Workspace& w) {
+  constexpr double direction[6] = {0.61, -0.37, 0.23, 0.41, -0.53, 0.31}, far = 1e-7, alike = 1e-2;
+  const std::vector<double> strain = w.strain, state = w.state, stored = w.stored, dissipated = w.dissipated;
+  double size = 1;
+  for (int i = 0; i < 6; ++i) size = std::max(size, std::abs(strain[std::size_t(i)]));
+  const auto at = [&](double distance) {
+    for (std::size_t i = 0; i < 6; ++i) w.strain[i] = strain[i] + distance * size * direction[i];
+    return run(m, w).tangent;
+  };
+  bool found = false;
+  for (const double distance : {far, -far}) {
+    if (!at(distance)) continue;
+    const std::vector<double> before(w.tangent.begin(), w.tangent.begin() + 36);
+    if (!at(distance / 10)) continue;
+    double greatest = 0, change = 0;
+    for (std::size_t i = 0; i < 36; ++i) {
+      greatest = std::max(greatest, std::abs(w.tangent[i]));
+      change = std::max(change, std::abs(w.tangent[i] - before[i]));
+    }
+    if ((found = change <= alike * greatest)) break;
+  }
+  w.strain = strain;
+  w.state = state;
+  w.stored = stored;
+  w.dissipated = dissipated;
+  return found;
+}
+
+}  // namespace
+
+bool stands_still(const Material& m, const Workspace& w, std::size_t points) {
+  const auto same = [&](const std::vector<double>& a, const std::vector<double>& b, std::size_t of_point) {
+    return std::equal(a.begin(), a.begin() + std::ptrdiff_t(points * of_point), b.begin());
+  };
+  return same(w.strain, w.old_strain, 6) && same(w.temperature, w.old_temperature, 1) &&
+         same(w.fields, w.old_fields, m.mapping.nfields());
+}
+
+void require_finite(const Material& m, const Workspace& w, std::size_t points, double step, const Words& words) {
+  const Mapping& map = m.mapping;
+  const auto at = [&](std::size_t point) { return points == 1 ? "" : " of point " + std::to_string(point + 1); };
+  for (std::size_t p = 0; p < points; ++p) {
+    require(Numbers(w.old_strain).subspan(6 * p, 6), words.old_strain + at(p), of_tensor);
+    require(Numbers(w.strain).subspan(6 * p, 6), words.strain + at(p), of_tensor);
+    if (m.inputs.count(map.stress + "~1")) require(row(m, w.old_state, p).first(6), words.stress + at(p), of_tensor);
+    for (std::size_t k = 0; k < map.states.size(); ++k)
+      require(row(m, w.old_state, p).subspan(m.places[k], map.states[k].size),
+              std::string(words.states) + at(p) + ", the state '" + map.states[k].name + "',", alone);
+    if (!map.temperature.empty()) {
+      require(Numbers(w.temperature).subspan(p, 1), words.temperature + at(p), alone);
+      if (m.inputs.count(map.temperature + "~1"))
+        require(Numbers(w.old_temperature).subspan(p, 1), words.temperature + at(p) + " at the beginning", alone);
+    }
+    for (const Variable& field : map.fields)
+      require(Numbers(w.fields).subspan(p * map.nfields() + field.first, 1),
+              std::string(words.fields) + at(p) + ", the field '" + field.name + "',", alone);
+  }
+  for (const Variable& parameter : map.parameters)
+    require(Numbers(w.parameters).subspan(parameter.first, parameter.size),
+            std::string(words.parameters) + ", the parameter '" + parameter.name + "',", alone);
+  if (map.time.empty()) return;
+  require(Numbers(&step, 1), words.step, alone);
+  require(Numbers(&w.old_time, 1), words.time, alone);
+  if (step < 0) refuse(std::string(words.step) + " is " + std::to_string(step) + "; a time step must be 0 or more.");
+}
+
+bool evaluate_point(const Material& m, Workspace& w, double step, const Words& words) {
+  require_finite(m, w, 1, step, words);
+  Found found = run(m, w);
+  if (!found.tangent && step == 0 && m.has_rates) {
+    if (!stands_still(m, w, 1))
+      refuse(std::string(words.step) + " is 0 while the strain, the temperature or a field changes, and the law has " +
+             "rates, which divide by it: give a time step above 0.");
+    w.stand_still(step);
+    found = run(m, w);
+  }
+  if (found.tangent) return true;
+  if (!found.values) {
+    const auto bad = std::find_if_not(w.state.begin(), w.state.begin() + std::ptrdiff_t(m.row),
+                                      [](double number) { return std::isfinite(number); });
+    if (w.status[0] <= NEML2_NON_FINITE && stands_still(m, w, 1))
+      refuse("the output '" + name_at(m, std::size_t(bad - w.state.begin())) +
+             "' is not finite, and nothing changes in this increment, so that no smaller step mends it. Check the "
+             "state and the constants, and where the law divides, takes roots or logarithms.");
+    return false;
+  }
+  if (!tangent_beside(m, w))
+    refuse("the derivative of '" + m.mapping.stress + "' with respect to '" + m.mapping.strain + "', which is " +
+           words.tangent +
+           ", is not finite, nor has it a limit beside this strain; the stress itself is. A smaller step " +
+           "does not mend that: write the law so that it can be differentiated here.");
+  return true;
+}
+
+}  // namespace neml2_capi::plugin

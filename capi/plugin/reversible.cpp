@@ -1,0 +1,162 @@
+#include "capi/plugin/reversible.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+namespace neml2_capi::plugin {
+namespace {
+
+constexpr std::size_t POINTS = 13;  // the point itself, and both sides in each of six directions
+constexpr double DISTANCE = 1e-6;   // of a strain from that of the point
+constexpr double LATER = 3;         // a moment that differs from another one
+
+double greatest(const double* numbers, std::size_t count) {
+  double most = 0;
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(numbers[i]));
+  return most;
+}
+
+double trace(const double* tangent) {
+  double sum = 0;
+  for (int i = 0; i < 6; ++i) sum += tangent[7 * i];
+  return sum;
+}
+
+[[noreturn]] void refuse_for(const std::string& reason) {
+  refuse("the law has no elastic operator in this state: " + reason +
+         ". Ask for the tangent, or integrate without an operator.");
+}
+
+// Points that move from a state in next to no time.
+class Moves {
+ public:
+  Moves(const Material& material, const Rest& rest)
+      : m_(material), rest_(rest), w_(workspace(POINTS, Purpose::OPERATOR)) {
+    std::copy_n(rest.parameters, w_.parameters.size(), w_.parameters.begin());
+    for (std::size_t p = 0; p < POINTS; ++p) {
+      std::copy_n(rest.strain, 6, &w_.old_strain[6 * p]);
+      std::copy_n(rest.state, m_.row, &w_.old_state[m_.row * p]);
+      w_.old_temperature[p] = *rest.temperature;
+      std::copy_n(rest.fields, m_.mapping.nfields(), w_.old_fields.begin() + std::ptrdiff_t(p * m_.mapping.nfields()));
+    }
+  }
+
+  // All points in one call: the first stays, and two go both ways in each direction.
+  void go() {
+    start(1);
+    for (std::size_t p = 1; p < POINTS; ++p) w_.strain[6 * p + (p - 1) / 2] += p % 2 ? DISTANCE : -DISTANCE;
+    run(POINTS);
+  }
+
+  // All points to where they came from, in a moment of another length.
+  void come_back() {
+    w_.old_state = w_.state;
+    const std::vector<double> back = w_.old_strain;
+    w_.old_strain = w_.strain;
+    start(LATER);
+    w_.strain = back;
+    run(POINTS);
+  }
+
+  // The first point alone, by some strain.
+  void go(const double* strain) {
+    start(1);
+    for (int i = 0; i < 6; ++i) w_.strain[std::size_t(i)] += strain[i];
+    run(1);
+  }
+
+  bool ended(std::size_t p) const {
+    return w_.status[p] <= NEML2_NON_FINITE && std::isfinite(greatest_or_nan(stress(p), m_.row)) &&
+           std::isfinite(greatest_or_nan(tangent(p), 36));
+  }
+  const double* stress(std::size_t p) const { return &w_.state[m_.row * p]; }
+  const double* tangent(std::size_t p) const { return &w_.tangent[36 * p]; }
+
+ private:
+  static double greatest_or_nan(const double* numbers, std::size_t count) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += std::abs(numbers[i]);
+    return sum;
+  }
+
+  void start(double moments) {
+    w_.old_time = rest_.time;
+    w_.stand_still(rest_.step);
+    w_.time = rest_.time + moments * (w_.time - rest_.time);
+  }
+
+  void run(std::size_t points) { (void)w_.call.run(std::int64_t(points)); }
+
+  const Material& m_;
+  const Rest rest_;
+  Workspace& w_;
+};
+
+// The point whose tangent is elastic: the first, unless the tangents on both sides of it differ, as on a yield surface.
+std::size_t stiffest(const Moves& moves) {
+  constexpr double smooth = 1e-4;
+  double kink = moves.ended(0) ? 0 : 1;
+  for (std::size_t p = 1; p < POINTS && kink <= smooth; p += 2) {
+    if (!moves.ended(p) || !moves.ended(p + 1)) continue;
+    const double *here = moves.tangent(0), *up = moves.tangent(p), *down = moves.tangent(p + 1);
+    double difference = 0;
+    for (int i = 0; i < 36; ++i) difference = std::max(difference, std::abs(up[i] - 2 * here[i] + down[i]));
+    kink = std::max(kink, difference / greatest(here, 36));
+  }
+  if (kink <= smooth) return 0;
+  std::size_t best = POINTS;
+  for (std::size_t p = 1; p < POINTS; ++p)
+    if (moves.ended(p) && (best == POINTS || trace(moves.tangent(p)) > trace(moves.tangent(best)))) best = p;
+  if (best == POINTS) refuse_for("no strain beside it has a finite stress and tangent");
+  return best;
+}
+
+}  // namespace
+
+void elastic_operator(const Material& m, const Rest& rest, double* to) {
+  constexpr double returned = 1e-2, settled = 1e-6;
+  Moves moves(m, rest);
+  moves.go();
+  const std::size_t best = stiffest(moves);
+  std::copy_n(moves.tangent(best), 36, to);
+  const double stiffness = greatest(to, 36);
+  if (!m.has_history && !m.has_rates) return;
+  moves.come_back();
+  if (best == 0) {
+    double change[36];
+    std::transform(to, to + 36, moves.tangent(0), change, std::minus<>());
+    if (!moves.ended(0) || greatest(change, 36) > settled * stiffness)
+      refuse_for("its stiffness depends on how short the time is, as that of a dashpot");
+    for (int i = 0; i < 36; ++i) to[i] += change[i] / (LATER - 1);  // in no time at all
+  }
+  const double* home = moves.ended(0) ? moves.stress(0) : rest.state;
+  for (std::size_t p = best ? best : 1; p < (best ? best + 1 : POINTS); ++p)
+    for (int i = 0; i < 6; ++i)
+      if (!moves.ended(p) || std::abs(moves.stress(p)[i] - home[i]) > returned * stiffness * DISTANCE)
+        refuse_for("an increment of strain and another one back, in no time, do not restore the stress");
+}
+
+void secant_operator(const Material& m, const Rest& rest, double* to) {
+  constexpr double part = 1e-2, straight = 1e-3;
+  elastic_operator(m, rest, to);
+  const double stiffness = greatest(to, 36), still[6] = {};
+  Moves moves(m, rest);
+  moves.go(still);
+  double stress[6], step[6];
+  std::copy_n(moves.stress(0), 6, stress);
+  if (greatest(stress, 6) == 0) return;
+  for (int i = 0; i < 6; ++i) step[i] = -part * stress[i] / stiffness;
+  moves.go(step);
+  for (int i = 0; i < 6; ++i) {
+    double expected = stress[i];
+    for (int j = 0; j < 6; ++j) expected += to[6 * i + j] * step[j];
+    if (!moves.ended(0) || std::abs(moves.stress(0)[i] - expected) > straight * part * greatest(stress, 6))
+      refuse(
+          "the law has no secant operator in this state: its stress does not go back in proportion to the strain. "
+          "Ask for the elastic operator or the tangent.");
+  }
+}
+
+}  // namespace neml2_capi::plugin
