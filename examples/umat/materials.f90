@@ -1,7 +1,7 @@
 ! A material: an artifact, and where UMAT finds what it needs.
 module umat_materials
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
-  use neml2_capi, only: neml2_model, neml2_ok, neml2_output, neml2_parameter
+  use neml2_capi, only: neml2_input, neml2_model, neml2_ok, neml2_output, neml2_parameter
   use umat_conventions, only: item_size
   use umat_hosts, only: find_host, host, material_of
   use umat_mapping, only: lower_case, mapping, read_mapping
@@ -21,6 +21,7 @@ module umat_materials
     type(neml2_model) :: model
     type(slot), allocatable :: states(:), parameters(:)
     integer :: nstatv = 0, nprops = 0, nfields = 0 ! what UMAT must be given at least
+    logical :: has_rates = .false., has_old_stress = .false. ! inputs are the time and the stress of the beginning
   end type material
 
   type(slot), parameter :: stress_slot = slot(1, 6)
@@ -51,7 +52,19 @@ contains
     if (errmsg == "") call place_states(m, errmsg)
     if (errmsg == "") call place_parameters(m, errmsg)
     if (errmsg == "") m%nfields = maxval([0, m%mapping%fields%first])
+    if (errmsg == "") m%has_rates = has_input(m, trim(m%mapping%time)//"~1")
+    if (errmsg == "") m%has_old_stress = has_input(m, trim(m%mapping%stress)//"~1")
   end subroutine load_material
+
+  logical function has_input(m, name)
+    type(material), intent(in) :: m
+    character(*), intent(in) :: name
+    integer(int64) :: index
+    integer(int32) :: stat
+    character(:), allocatable :: errmsg
+    call m%model%variable_find(neml2_input, name, index, stat=stat, errmsg=errmsg)
+    has_input = stat == neml2_ok .and. index > 0
+  end function has_input
 
   ! Refuse a mapping that names what the host does not pass.
   subroutine check_host(m, errmsg)

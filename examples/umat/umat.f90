@@ -12,6 +12,7 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
                               tangent_of_mandel
   use umat_errors, only: fatal
   use umat_hosts, only: request_cut, speaks_as
+  use umat_points, only: evaluate_point, stand_still
   use umat_pool, only: give_back, take
   use umat_workspaces, only: workspace
   implicit none(type, external)
@@ -23,7 +24,6 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   character(80), intent(in) :: cmname
 
   real(real64), parameter :: halve = 0.5_real64
-  real(real64), parameter :: moment = 1e-6_real64 ! part of an increment in which nothing happens
   real(real64), parameter :: still(3, 3) = reshape([1, 0, 0, 0, 1, 0, 0, 0, 1], [3, 3])
   type(workspace), pointer :: work
   character(:), allocatable :: errmsg
@@ -38,13 +38,13 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   end if
 
   call gather()
-  call work%evaluation%run(1, stat=stat, errmsg=errmsg)
+  call evaluate_point(work, dtime, stat, errmsg)
   if (stat == neml2_ok) then
     call scatter()
   else if (stat > neml2_ok) then
     ! The increment is tried again with a smaller step; STRESS and STATEV are as they were.
     call request_cut(merge(work%cut(1), halve, work%cut(1) < 1), pnewdt)
-    if (.not. work%material%host%ignores_failures) call stand_still()
+    if (.not. work%material%host%ignores_failures) call give_tangent_at_rest()
   end if
   call give_back(work)
   if (stat < neml2_ok) call fatal("UMAT, material "//trim(cmname)//": "//errmsg)
@@ -76,20 +76,17 @@ contains
     errmsg = trim(text)
   end subroutine check_arguments
 
-  ! DDSDDE of an increment in which nothing happens, in next to no time: rates divide by it.
-  subroutine stand_still()
-    work%strain = work%old_strain
-    work%time = work%old_time + moment * dtime
-    work%temperature = work%old_temperature
-    work%fields = work%old_fields
-    call work%evaluation%run(1, stat=stat, errmsg=errmsg)
+  ! DDSDDE of an increment in which nothing happens, in next to no time.
+  subroutine give_tangent_at_rest()
+    call stand_still(work, dtime)
+    call evaluate_point(work, dtime, stat, errmsg)
     if (stat == neml2_ok) then
       call scatter_tangent()
     else
       stat = -1
       errmsg = "the point failed, and so did one at rest, whose tangent the host needs: "//errmsg
     end if
-  end subroutine stand_still
+  end subroutine give_tangent_at_rest
 
   ! From the arguments to the workspace.
   subroutine gather()

@@ -36,6 +36,7 @@ SOURCES = (
     "mapping",
     "materials",
     "workspaces",
+    "points",
     "pool",
     "umat",
 )
