@@ -180,13 +180,13 @@ module neml2_capi
   ! too, as NEML2's runtime takes a guess of it, and not read: a predictor gives it. neml2_output written, if it is
   ! bound. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays of one
   ! stride may interleave, those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is
-  ! changed for the points that succeeded, so that a step that is tried again must begin from a saved copy.
-  ! neml2_parameter read in place of the stored value, in this call only: one for all points or one for each
-  ! neml2_tangent read: the direction of an input; zero where it is not bound neml2_jvp written: the derivative of an
-  ! output along the tangents, see neml2_model_jvp(). Through an implicit model it costs about one more Newton step; in
-  ! a call that binds derivative blocks, too, it is their product, the same up to round-off. neml2_cotangent read: that
-  ! of an output; zero where it is not bound neml2_adjoint written: that of an input, see neml2_model_vjp(). With a
-  ! point stride of 0 it is the sum over all points that did not fail. neml2_parameter_adjoint the same of a parameter
+  ! changed for the points that succeeded: to retry, restore your own copy first. neml2_parameter read in place of the
+  ! stored value, in this call only: one for all points or one for each neml2_tangent read: the direction of an input;
+  ! zero where it is not bound neml2_jvp written: the derivative of an output along the tangents, see neml2_model_jvp().
+  ! Through an implicit model it costs about one more Newton step; in a call that binds derivative blocks, too, it is
+  ! their product, the same up to round-off. neml2_cotangent read: that of an output; zero where it is not bound
+  ! neml2_adjoint written: that of an input, see neml2_model_vjp(). With a point stride of 0 it is the sum over all
+  ! points that did not fail. neml2_parameter_adjoint the same of a parameter
   integer(int32), parameter, public :: neml2_tangent = 4
   integer(int32), parameter, public :: neml2_jvp = 5
   integer(int32), parameter, public :: neml2_cotangent = 6

@@ -103,17 +103,16 @@
  *   point     restored on return: hosts that trap can call.
  * Handles     are checked in every function: one that was freed, also through a copy, that is of another kind, or is no
  *             handle at all is ARGUMENT, and the message says which. To free it once more does nothing, and the log
- *             has a warning. Handles look like pointers and are none: they are equal where they are copies, and
- *             nothing else can be done with them. What a structure lends (a name, a shape) goes with its handle, and
- *             the memory of an array that is bound or wrapped is yours to keep: these cannot be checked.
+ *             has a warning. Handles are opaque: copy and compare them only. What a structure lends (a name, a shape)
+ *             goes with its handle, and the memory of an array that is bound or wrapped is yours to keep: these cannot
+ *             be checked.
  * Stack       A thread needs 64 kB, and more for libtorch and for functions of yours.
  *
  * Every function says two things at its end.
  *
- * Errors      The fatal statuses that it can return, without their prefix NEML2_ERROR_. Any function but those that
- *             cannot fail can return three more, which are not repeated: ARGUMENT for a NULL where something is
- *             needed or a value out of its bounds, MEMORY, and INTERNAL, which is a defect. Where the host has set
- *             neml2_interrupt_set(), what evaluates can return INTERRUPTED.
+ * Errors      The fatal statuses that it can return, without their prefix NEML2_ERROR_. Every function that can fail
+ *             may also return ARGUMENT for a NULL or a value out of its bounds, MEMORY, and INTERNAL, which is a
+ *             defect. If the host has set neml2_interrupt_set(), what evaluates can return INTERRUPTED.
  * Threads     `any`: any number of threads may call it at once, also with the same handle; results are the same as
  *             one after another. `one`: a handle of this kind (a call, a solve, a report, a tensor that is written)
  *             belongs to one thread at a time; threads with a handle each do not meet. One that is entered while
@@ -318,8 +317,8 @@ typedef struct neml2_source {
 
 /** Open the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json; or the HIT
  *  stub of one model, or that of several with the `name` of one: the <name>_aoti.i file that neml2-compile writes
- *  beside an artifact. Those of NEML2 3.0.0 to 3.1 are understood. The artifact_path of a stub is taken relative to it;
- *  where that is gone, the artifact is looked for beside the stub. The [Solvers] settings of a stub of NEML2 3.0.4 to
+ *  beside an artifact. Reads artifacts of NEML2 3.0.0 to 3.1. The artifact_path of a stub is taken relative to it; if
+ *  that is gone, the artifact is looked for beside the stub. The [Solvers] settings of a stub of NEML2 3.0.4 to
  *  3.0.6 hold. An artifact in memory (`content`) is a zip archive of its folder, with metadata.json at the root and
  *  entries that are stored, not compressed; it is copied. Everything that the packages need is checked first: the
  *  instruction set, the C library, every function and operator that they call; what is missing is named. Owned.
@@ -452,8 +451,8 @@ NEML2_CAPI int32_t neml2_call_create(neml2_call **out, const neml2_model *model)
  *                    taken, too, as NEML2's runtime takes a guess of it, and not read: a predictor gives it.
  *  NEML2_OUTPUT      written, if it is bound. It may be the very array of an input, with the same stride, or one that
  *                    overlaps no other: arrays of one stride may interleave, those of unequal strides must lie apart.
- *                    An output over its own history (`x` over `x~1`) is changed for the points that succeeded, so that
- *                    a step that is tried again must begin from a saved copy.
+ *                    An output over its own history (`x` over `x~1`) is changed for the points that succeeded: to
+ *                    retry, restore your own copy first.
  *  NEML2_PARAMETER   read in place of the stored value, in this call only: one for all points or one for each
  *  NEML2_TANGENT     read: the direction of an input; zero where it is not bound
  *  NEML2_JVP         written: the derivative of an output along the tangents, see neml2_model_jvp(). Through an

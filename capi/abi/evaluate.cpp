@@ -300,8 +300,7 @@ int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report,
     const Shared use(report, "report");
     const auto& unknowns = use->unknowns;
     const Tensor& unknown = entry_of(unknowns, index, "The model", "unknowns");
-    if (!unknown.data())
-      throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed: the unknowns of failed points are not there.");
+    if (!unknown.data()) throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed, so there are no last iterates.");
     *out = opened<neml2_tensor>(unknown);
   });
 }

@@ -77,7 +77,7 @@ inline Slot* slot_of(Token token) {
   return chunk ? chunk + (token & (chunk_size - 1)) : nullptr;
 }
 
-// Enter a handle of this kind, beside others or alone; null where it is none, is freed or in use.
+// Enter a handle of this kind, beside others or alone; nullptr if it is invalid, freed or busy.
 inline Slot* enter_alone(Token token, HandleKind kind) noexcept {
   Slot* slot = slot_of(token);
   std::uint64_t idle = token & ~low;

@@ -18,7 +18,7 @@ class Plan {
   const Request& request() const { return request_; }
 
   // Evaluates bindings that ask for this request, and have passed inputs_to_copy(), with a workspace that holds nothing
-  // of other ones. Throws what the first range that failed threw.
+  // of other ones. Rethrows the first range's exception.
   Tally run(const Bindings& bindings, Workspace& workspace) const;
   // The same without a capsule, for a part of an evaluation.
   Tally evaluate(const Bindings& bindings, Workspace& workspace) const;

@@ -53,7 +53,7 @@ fs::path create_locked(const fs::path& parent, int& locked) {
     std::string folder = (parent / prefix).string() + "XXXXXX";
     if (!mkdtemp(folder.data())) return {};
     locked = lock(folder);
-    // Another process may have been faster, and taken it for a folder without an owner: then it goes away.
+    // Another process may delete the folder before we lock it, as one without an owner.
     if (locked < 0 && errno != EWOULDBLOCK && errno != ENOENT) return folder;
     struct stat info {};
     if (locked >= 0 && fstat(locked, &info) == 0 && info.st_nlink > 0) return folder;

@@ -224,7 +224,7 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
 
 void check_extent(const Points& array, const Variable& variable, std::int64_t points) {
   constexpr std::int64_t most = std::int64_t{1} << 60;  // bytes
-  // One value for all points counts as one for each: no host has so many, and they would take for ever.
+  // Count a broadcast value per point, to reject absurd sizes.
   const std::int64_t apart = array.stride > 0 ? array.stride : variable.point_shape.product();
   std::int64_t elements = 0;
   if (__builtin_mul_overflow(points, apart, &elements) || elements > most / itemsize(variable.dtype))

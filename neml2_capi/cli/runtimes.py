@@ -26,7 +26,7 @@ class Choice:
 
 
 def choose(package: Path) -> Choice:
-    """That of `runtime="auto"`. libtorch is opened where the built-in runtime lacks something."""
+    """The runtime that "auto" selects. Opens libtorch if the built-in one lacks something."""
     try:
         taken(package, "builtin")
     except Error as error:
