@@ -13,7 +13,6 @@ compiled extension is not needed. For NEML2 3.1; what it loaded before keeps its
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from neml2.factory import _registry, register_neml2_object
 from neml2.schema import HitSchema, option
 from neml2.solvers import ConvergenceError as _ConvergenceError
 
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import ConvergenceError as _Unconverged
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
@@ -33,7 +33,7 @@ from neml2_capi.torch import Model as _Model
 __all__ = ["AOTIModel", "ConvergenceError", "Model", "install", "uninstall"]
 
 _TYPE = "AOTIModel"
-_INSTALLING = threading.Lock()
+_INSTALLING = locks.new()
 # NEML2's own class of that type while ours is installed: None where its extension does not load.
 _replaced: list[Any] = []
 _Method = TypeVar("_Method", bound=Callable[..., Any])

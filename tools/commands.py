@@ -240,6 +240,7 @@ def check(fix: bool) -> int:
         ("reference", [python, reference, "--check"], "python3 build.py docs"),
         ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
         ("rooms of neml2_capi/", [python, ROOT / "tools" / "rooms.py"], "do what each line says"),
+        ("locks", [python, ROOT / "tools" / "locks.py"], "do what each line says"),
         ("docstrings", [python, ROOT / "tools" / "docstrings.py"], "do what each line says"),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),

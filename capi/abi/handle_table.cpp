@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/base/log.h"
 
 namespace neml2_capi::abi::table {
@@ -123,7 +124,8 @@ std::string told(Token token, HandleKind wanted) {
   if (state == State::freed)
     return join("is a ", name, " that was freed. Keep no copy of a handle beyond that: freeing sets only one to NULL.");
   return join("is in use: another function runs on this ", name,
-              ", in another thread or further up in this one. Wait for it, or give each thread one of its own.");
+              ", in another thread or further up in this one. Wait for it, or give each thread one of its own.",
+              locks::forks() == 0 ? "" : " One that a thread of the parent used at the fork stays so: make another.");
 }
 
 }  // namespace

@@ -8,17 +8,15 @@
 #include "capi/archive/archive.h"
 #include "capi/archive/file_bytes.h"
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 
 namespace neml2_capi::archive {
 namespace {
 
-std::mutex mutex;
+constinit locks::Mutex mutex;
+constinit locks::Lazy<std::map<std::string, const Mount*>> all_mounts;  // by path
 
-// Mounts by path, made by the first one; models may outlive static objects.
-auto& mounts() {
-  static auto& all = *new std::map<std::string, const Mount*>;
-  return all;
-}
+auto& mounts() { return all_mounts.get(); }
 
 std::filesystem::path next_path() {
   static std::atomic<std::uint64_t> count{0};

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "capi/archive/crc32.h"
 #include "capi/archive/file_bytes.h"
@@ -79,11 +80,11 @@ DType leaf_dtype(const std::string& name) {
 using Reader = Metadata (*)(const Field&);
 
 Reader reader_of(const Field& document) {
-  static const std::map<std::int64_t, Reader> readers = {
+  static constexpr std::pair<std::int64_t, Reader> readers[] = {
       {2, read_schema2}, {3, read_schema3}, {7, read_schema7}, {12, read_schema12}, {14, read_schema14}};
   const Field schema = document["schema_version"];
-  const auto reader = readers.find(schema.integer());
-  if (reader == readers.end())
+  const auto reader = std::ranges::find(readers, schema.integer(), &std::pair<std::int64_t, Reader>::first);
+  if (reader == std::end(readers))
     throw schema.error(join("is ", schema.integer(),
                             ". This version reads the schemas 2, 3, 7, 12 and 14, of NEML2 3.0.0 to 3.1. Compile the "
                             "model with one of these."),

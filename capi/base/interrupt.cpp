@@ -4,13 +4,14 @@
 #include <mutex>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 
 namespace neml2_capi::interrupt {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::mutex mutex;  // guards the two that follow
+constinit locks::Mutex mutex;  // guards the two that follow
 Asked host = nullptr;
 void* host_context = nullptr;
 

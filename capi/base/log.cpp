@@ -1,7 +1,5 @@
 #include "capi/base/log.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,6 +9,8 @@
 #include <deque>
 #include <mutex>
 #include <utility>
+
+#include "capi/base/locks.h"
 
 namespace neml2_capi::log {
 namespace {
@@ -82,14 +82,11 @@ class Queue {
            std::count_if(forgotten_.begin(), forgotten_.end(), [](std::int64_t lost) { return lost > 0; });
   }
 
-  // The lock keeps a fork from copying a queue half changed. The parent alone tells the records that wait.
-  void before_fork() { mutex_.lock(); }
-  void after_fork_in_parent() { mutex_.unlock(); }
-  void after_fork_in_child() {
+  void clear() {
+    const std::lock_guard lock(mutex_);
     records_.clear();
     bytes_ = 0;
     forgotten_.fill(0);
-    mutex_.unlock();
   }
 
  private:
@@ -142,24 +139,21 @@ class Queue {
     read_ = true;  // last, so that the next use tries again where memory lacks
   }
 
-  std::mutex mutex_;  // guards what follows
+  locks::Mutex mutex_;  // guards what follows
   std::deque<Record> records_;
   std::size_t bytes_ = 0;
   std::array<std::int64_t, num_channels> forgotten_{};
   bool read_ = false;
 };
 
-// The queue is never destroyed, since threads may write when the process ends.
-Queue& queue() {
-  static Queue* const instance = [] {
-    static std::atomic<Queue*> made;
-    made = new Queue;
-    pthread_atfork([] { made.load()->before_fork(); }, [] { made.load()->after_fork_in_parent(); },
-                   [] { made.load()->after_fork_in_child(); });
-    return made.load();
-  }();
-  return *instance;
-}
+constinit locks::Lazy<Queue> only;
+
+Queue& queue() { return only.get(); }
+
+// The parent alone tells the records that wait.
+const locks::InChild forget_records([] {
+  if (Queue* const made = only.made()) made->clear();
+});
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -98,8 +99,16 @@ inline std::array<bool, std::size(features)> ask() {
 
 // `feature` is one of the table. The processor is asked once: a virtual machine takes 10 µs for each answer.
 inline bool is_present(const Feature& feature) {
-  static const auto present = ask();
-  return present[static_cast<std::size_t>(&feature - features)];
+  constexpr std::uint64_t asked = std::uint64_t{1} << 63;
+  static_assert(std::size(features) < 63);
+  static constinit std::atomic<std::uint64_t> known = 0;
+  std::uint64_t present = known.load(std::memory_order_relaxed);
+  if (present == 0) {
+    const auto answers = ask();
+    for (std::size_t i = 0; i < answers.size(); ++i) present |= std::uint64_t{answers[i]} << i;
+    known.store(present |= asked, std::memory_order_relaxed);
+  }
+  return present >> (&feature - features) & 1;
 }
 
 // Tells whether the processor has an instruction set, by the compiler's name. One that is not in the table is missing.

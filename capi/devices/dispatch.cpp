@@ -228,7 +228,7 @@ class Dispatch::Spread {
   Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;
 
-  std::mutex mutex_;  // guards what follows
+  locks::FreedMutex mutex_;  // guards what follows
   Tally tally_;
   std::vector<Failed> failed_;
 };

@@ -1,6 +1,9 @@
 #include "capi/evaluation/arrays.h"
 
+#include <array>
+
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -93,12 +96,20 @@ Bindings bindings_for(const Model& model) {
   return all;
 }
 
+namespace {
+
+constinit locks::Lazy<const std::array<Variable, 5>> all_reports;
+
+}  // namespace
+
 std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters) {
-  static const Variable reports[] = {{"status", "", DType::int32, {}, 0},
-                                     {"iterations", "", DType::int32, {}, 0},
-                                     {"residual norm", "", DType::float64, {}, 0},
-                                     {},
-                                     {"suggested cut", "", DType::float64, {}, 0}};
+  const auto& reports = all_reports.get([] {
+    return std::array<Variable, 5>{{{"status", "", DType::int32, {}, 0},
+                                    {"iterations", "", DType::int32, {}, 0},
+                                    {"residual norm", "", DType::float64, {}, 0},
+                                    {},
+                                    {"suggested cut", "", DType::float64, {}, 0}}};
+  });
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
   const auto& inputs = model.variables(Kind::input);
   const auto& outputs = model.variables(Kind::output);

@@ -4,13 +4,14 @@
 
 #include "capi/base/interrupt.h"
 #include "capi/evaluation/results.h"
+#include "capi/threads/worker.h"
 
 namespace neml2_capi::model {
 
 bool Turns::wait(std::int64_t number) {
   std::unique_lock lock(mutex_);
-  came_.wait(lock, [&] { return turn_ == number || given_up_; });
-  return !given_up_;
+  came_.wait(lock, [&] { return turn_ == number || given_up_ || are_of_parent(); });
+  return !given_up_ && turn_ == number;
 }
 
 void Turns::end() {
@@ -50,11 +51,17 @@ Tally Chunks::run(int threads, Workspace& workspace) {
       if (plan_.routes().seconds_per_point() * static_cast<double>(left) < worth_waking)
         work();
       else
-        threads::run(*this, static_cast<int>(std::min<std::int64_t>(threads, chunks)) - 1);
+        share(static_cast<int>(std::min<std::int64_t>(threads, chunks)));
     }
   }
   if (failure_) std::rethrow_exception(failure_);
   return std::move(tally_);
+}
+
+void Chunks::share(int threads) {
+  is_shared_ = true;
+  threads::run(*this, threads - 1);
+  if (turns_.are_of_parent()) throw threads::forked();
 }
 
 void Chunks::work() {
@@ -75,6 +82,7 @@ bool Chunks::take(Workspace& workspace, Tally& tally) {
   Range range{.turns = &turns_};
   try {
     interrupt::check();
+    if (is_shared_ && turns_.are_of_parent()) throw threads::forked();
     {
       const std::lock_guard lock(mutex_);
       if (failure_ || next_ == bindings_.points) return false;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 
+#include "capi/base/locks.h"
 #include "capi/evaluation/plan.h"
 #include "capi/threads/pool.h"
 
@@ -26,15 +26,18 @@ class Stopwatch {
 class Turns {
  public:
   // For what they write to together.
-  std::unique_lock<std::mutex> alone() { return std::unique_lock(mutex_); }
+  std::unique_lock<locks::FreedMutex> alone() { return std::unique_lock(mutex_); }
   // Waits for the turn of a range. False where an earlier one failed.
   bool wait(std::int64_t number);
+  // Tells whether this is the child of a fork in the midst of the evaluation, whose other threads are not there.
+  bool are_of_parent() const { return born_after_ != locks::forks(); }
   void end();
   void give_up();
 
  private:
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable came_;
+  const std::uint32_t born_after_ = locks::forks();
+  locks::FreedMutex mutex_;  // guards what follows
+  locks::Condition came_;
   std::int64_t turn_ = 0;
   bool given_up_ = false;
 };
@@ -53,6 +56,7 @@ class Chunks final : public threads::Job {
   void work() override;
 
  private:
+  void share(int threads);
   bool take(Workspace& workspace, Tally& tally);
   void note_failure(std::int64_t begin);
 
@@ -61,8 +65,9 @@ class Chunks final : public threads::Job {
   const Bindings& bindings_;
   const std::int64_t size_;
   Turns turns_;
+  bool is_shared_ = false;  // with threads of the pool
 
-  std::mutex mutex_;  // guards what follows
+  locks::FreedMutex mutex_;  // guards what follows
   std::int64_t next_ = 0, taken_ = 0;
   Tally tally_;
   std::exception_ptr failure_;

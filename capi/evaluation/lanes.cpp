@@ -66,7 +66,7 @@ class Sums {
 
 // The last iterates of the range, among those of all.
 void write_iterates(const Model& model, const Bindings& bindings, const Range& range, const Rows& iterates) {
-  const auto alone = range.turns ? range.turns->alone() : std::unique_lock<std::mutex>();
+  const auto alone = range.turns ? range.turns->alone() : std::unique_lock<locks::FreedMutex>();
   const auto& unknowns = model.variables(Kind::unknown);
   for (std::size_t i = 0; i < unknowns.size(); ++i) {
     char* all = iterates_of_all(bindings, i, unknowns[i]).data_as<char>();

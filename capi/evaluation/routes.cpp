@@ -1,6 +1,7 @@
 #include "capi/evaluation/routes.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "capi/evaluation/lanes.h"

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "capi/base/locks.h"
 #include "capi/evaluation/route.h"
 #include "capi/model/model.h"
 
@@ -37,7 +37,7 @@ class Routes {
   std::vector<std::shared_ptr<const Route>> routes_;
   mutable std::atomic<double> seconds_per_point_ = 0;  // 0 before it was measured
 
-  mutable std::mutex mutex_;  // guards the workspaces that wait for a thread, and the number of all
+  mutable locks::Mutex mutex_;  // guards the workspaces that wait for a thread, and the number of all
   mutable std::vector<std::unique_ptr<Workspace>> waiting_;
   mutable std::size_t num_workspaces_ = 0;
 };

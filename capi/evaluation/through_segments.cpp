@@ -184,7 +184,7 @@ void ThroughSegments::write(Chunk& chunk, const Bindings& bindings, const Derive
   write_results(model_, bindings, chunk);
   write_derivatives(model_, bindings, chunk, derived);
   if (!bindings.unknowns) return;
-  const auto alone = turns ? turns->alone() : std::unique_lock<std::mutex>();
+  const auto alone = turns ? turns->alone() : std::unique_lock<locks::FreedMutex>();
   write_unknowns(model_, bindings, chunk);
 }
 

@@ -43,11 +43,6 @@ void check_arguments(const OperatorNode& node) {
 // Handles of the provider: pointers to tensors.
 class BuiltinHandling final : public Handling {
  public:
-  static const BuiltinHandling& get() {
-    static const BuiltinHandling handling;
-    return handling;
-  }
-
   Tensor tensor_of(void* handle) const override { return *static_cast<Tensor*>(handle); }
 
   // The lent handle has a storage of its own, whose count tells whether the package forgot its handle: see destroy().
@@ -76,6 +71,8 @@ class BuiltinHandling final : public Handling {
   }
 };
 
+const BuiltinHandling builtin_handling;
+
 // Scope of a run whose tensors only this thread can reach: any but the first, which may make constants for later ones.
 class ConfinedRun {
  public:
@@ -98,7 +95,7 @@ bool have_equal_values(const Tensor& a, const Tensor& b) {
 class BuiltinGraph final : public LoadedGraph {
  public:
   BuiltinGraph(const std::string& package, Signature signature, std::vector<OperatorNode> nodes, Image& image)
-      : LoadedGraph(package, std::move(signature), image, BuiltinHandling::get()),
+      : LoadedGraph(package, std::move(signature), image, builtin_handling),
         nodes_(std::move(nodes)),
         calls_registered_(
             std::any_of(nodes_.begin(), nodes_.end(), [](const OperatorNode& node) { return node.registered; })) {

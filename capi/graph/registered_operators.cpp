@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/loader/image.h"
 #include "capi/tensor/layout.h"
 
@@ -35,7 +36,15 @@ class RegisteredOperator {
                     join("The operator ", name_,
                          " cannot be unregistered by its own function, which is running. Unregister it afterwards."));
     retired_.store(true);
-    for (std::int64_t left; (left = running_.load()) != 0;) running_.wait(left);
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return running_.load() == 0; });
+  }
+
+  // Counts the calls on this thread alone: the child of a fork has no others.
+  void forget_others() {
+    std::int64_t own = 0;
+    for (const Running* running = innermost; running; running = running->outer) own += &running->registered == this;
+    running_.store(own);
   }
 
  private:
@@ -48,7 +57,9 @@ class RegisteredOperator {
     ~Running() {
       innermost = outer;
       registered.running_.fetch_sub(1);
-      if (registered.retired_.load()) registered.running_.notify_all();
+      if (!registered.retired_.load()) return;
+      const std::lock_guard lock(registered.mutex_);
+      registered.ended_.notify_all();
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
@@ -63,6 +74,8 @@ class RegisteredOperator {
   UserFunction function_;
   std::atomic<bool> retired_ = false;
   std::atomic<std::int64_t> running_ = 0;
+  locks::Mutex mutex_;  // of those that wait for the end of the calls
+  locks::Condition ended_;
 };
 
 thread_local const RegisteredOperator::Running* RegisteredOperator::innermost = nullptr;
@@ -173,13 +186,15 @@ void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* cons
 
 namespace {
 
-std::mutex mutex;
+constinit locks::Mutex mutex;
+constinit locks::Lazy<std::map<std::string, std::shared_ptr<RegisteredOperator>, std::less<>>> all_operators;
 
-// The map is never destroyed: packages may run while the process ends.
-auto& operators() {
-  static auto& all = *new std::map<std::string, std::shared_ptr<RegisteredOperator>, std::less<>>;
-  return all;
-}
+auto& operators() { return all_operators.get(); }
+
+const locks::InChild forget_others([] {
+  if (auto* const made = all_operators.made())
+    for (auto& [name, registered] : *made) registered->forget_others();
+});
 
 void require_supported(std::string_view text, const OperatorSchema& schema) {
   const auto refuse = [&](const std::string& what) {

@@ -1,5 +1,6 @@
 #include "capi/kernels/engine.h"
 
+#include <mutex>
 #include <utility>
 
 #include "capi/base/error.h"

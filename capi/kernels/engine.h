@@ -4,10 +4,10 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "capi/base/locks.h"
 #include "capi/kernels/workspace.h"
 
 namespace neml2_capi::kernels {
@@ -47,8 +47,8 @@ class Engine {
   bool exists_ = true;
   std::string reason_;  // against all
   std::shared_ptr<const Folder> folder_;
-  mutable std::mutex trying_;  // held by the thread that tries
-  mutable std::mutex mutex_;   // guards what waits
+  mutable locks::Mutex trying_;  // held by the thread that tries
+  mutable locks::Mutex mutex_;   // guards what waits
   mutable std::array<Pool, 8> pools_;
 };
 

@@ -17,6 +17,7 @@
 #include "capi/base/error.h"
 #include "capi/base/json_document.h"
 #include "capi/base/limits.h"
+#include "capi/base/locks.h"
 #include "capi/kernels/block.h"
 #include "capi/loader/memory_file.h"
 #include "capi/loader/shared_object.h"
@@ -74,10 +75,12 @@ const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::str
   return set;
 }
 
+constinit locks::Lazy<std::map<std::string, const neml2_kernel_set*>> all_known;
+constinit locks::Mutex mutex;
+
 // Maps each content once. An object that was built again has another content under the same path.
 const neml2_kernel_set& load(const std::filesystem::path& path) {
-  static std::mutex mutex;
-  static std::map<std::string, const neml2_kernel_set*> known;
+  auto& known = all_known.get();
   const std::string content = archive::read(path).value_or("");
   if (content.empty()) throw damaged_object(path, "is missing or empty");
   const std::lock_guard lock(mutex);

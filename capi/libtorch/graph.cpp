@@ -66,11 +66,6 @@ auto naming_package(const std::string& package, Call&& call) {
 // Handles of libtorch.
 class LibtorchHandling final : public Handling {
  public:
-  static const LibtorchHandling& get() {
-    static const LibtorchHandling handling;
-    return handling;
-  }
-
   Tensor tensor_of(void* handle) const override { return borrow(static_cast<Handle>(handle)); }
   void* lend(const Tensor& tensor) const override { return handle_of(tensor).release(); }
   void take_back(void* lent) const noexcept override { OwnedHandle{static_cast<Handle>(lent)}; }
@@ -100,11 +95,13 @@ class LibtorchHandling final : public Handling {
   }
 };
 
+const LibtorchHandling libtorch_handling;
+
 class LibtorchGraph final : public LoadedGraph {
  public:
   LibtorchGraph(const std::string& package, Signature signature, std::vector<OperatorCall> calls, Image& image,
                 Device device, std::unique_ptr<const KernelFolder> kernels)
-      : LoadedGraph(package, std::move(signature), image, LibtorchHandling::get(), device, kernels->path()),
+      : LoadedGraph(package, std::move(signature), image, libtorch_handling, device, kernels->path()),
         kernels_(std::move(kernels)),
         calls_(std::move(calls)) {}
 

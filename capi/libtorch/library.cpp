@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/loader/shared_object.h"
 
 namespace neml2_capi::aoti::libtorch {
@@ -23,12 +24,11 @@ constexpr const char* cuda_file_name = "libtorch_cuda.so";
 constexpr const char* variable = "NEML2_CAPI_LIBTORCH";
 constexpr std::uint64_t least = (2ULL << 56) | (10ULL << 48);
 
-std::mutex mutex;
+constinit locks::Mutex mutex;
+constinit locks::Lazy<fs::path> suggestion;
+constinit std::atomic<const Library*> opened = nullptr;  // never closed
 
-fs::path& suggested() {
-  static auto& path = *new fs::path;
-  return path;
-}
+fs::path& suggested() { return suggestion.get(); }
 
 // Returns the library at a path: the file itself, or in that folder, or in its folder lib, as in a Python package.
 std::optional<fs::path> library_at(const fs::path& path) {
@@ -120,7 +120,6 @@ void Library::look_up_functions() {
 }
 
 const Library& Library::get() {
-  static std::atomic<const Library*> opened = nullptr;  // never closed
   if (const Library* library = opened.load(std::memory_order_acquire)) return *library;
   const std::lock_guard lock(mutex);
   if (!opened) opened = new Library(find_library());

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/libtorch/library.h"
 
 namespace neml2_capi::aoti::libtorch {
@@ -20,22 +21,20 @@ constexpr std::string_view known[] = {
     "neml2::opaque_pow(Tensor base, Tensor exponent) -> Tensor",
 };
 
-std::mutex mutex;
+constinit locks::Mutex mutex;
+constinit locks::Lazy<std::map<std::string, std::string>> all_declared;
+constinit locks::Lazy<const std::string> all_listed;
 
-std::map<std::string, std::string>& declared() {
-  static auto& schemas = *new std::map<std::string, std::string>;
-  return schemas;
-}
+std::map<std::string, std::string>& declared() { return all_declared.get(); }
 
 // Returns the file in which torch's Python package lists its operators, a line each: "- func: pow.Scalar(...) ->
 // Tensor".
 const std::string& listed_operators() {
-  static const std::string& text = *new std::string([] {
+  return all_listed.get([] {
     const auto packages = Library::get().path().parent_path().parent_path().parent_path();
     std::ifstream file(packages / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml");
     return std::string(std::istreambuf_iterator<char>(file), {});
-  }());
-  return text;
+  });
 }
 
 std::optional<std::string> listed_schema(const std::string& target) {

@@ -113,6 +113,12 @@ bool wants_checks() {
   return value && *value != '0';
 }
 
+using Content = std::pair<std::size_t, std::size_t>;  // hash and size
+
+constinit locks::Lazy<const Provider> provider;
+constinit locks::Lazy<std::map<Content, Image*>> all_images;
+constinit locks::Mutex mutex;
+
 }  // namespace
 
 std::string library_folder() {
@@ -122,10 +128,7 @@ std::string library_folder() {
   return std::filesystem::absolute(info.dli_fname, error).parent_path().string();
 }
 
-const Provider& Provider::get() {
-  static const Provider provider = open_provider();
-  return provider;
-}
+const Provider& Provider::get() { return provider.get(open_provider); }
 
 std::uintptr_t Provider::address_of(std::string_view name) const {
   return reinterpret_cast<std::uintptr_t>(dlsym(library, provided_name(name).c_str()));
@@ -165,10 +168,7 @@ Image::Image(std::string_view name, std::string_view object) {
 }
 
 Image& Image::map(std::string_view name, std::string_view object) {
-  using Content = std::pair<std::size_t, std::size_t>;  // hash and size
-  // The map is never destroyed: threads may still run packages while the process ends.
-  static auto& images = *new std::map<Content, Image*>;
-  static std::mutex mutex;
+  auto& images = all_images.get();
   const Content content(std::hash<std::string_view>()(object), object.size());
   const std::lock_guard lock(mutex);
   // First a place, then the image: one that is mapped stays, and must be found again.

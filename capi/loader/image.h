@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "capi/base/locks.h"
 #include "capi/provider/provider.h"
 
 namespace neml2_capi::aoti {
@@ -76,8 +76,9 @@ class Image {
 
   const EntryPoints& entry() const { return entry_; }
 
-  // Mutex that a run holds to be the only one of this image.
-  std::mutex& alone() { return alone_; }
+  // Mutex that a run holds to be the only one of this image. It may call a function of the host; the child of a fork
+  // runs what had not come to its end once more.
+  locks::FreedMutex& alone() { return alone_; }
 
   // Must be called before each run: packages read AOTI_RUNTIME_CHECK_INPUTS when they first run, and never again.
   void note_run() {
@@ -92,7 +93,7 @@ class Image {
 
   static constexpr int unknown = -1;
   EntryPoints entry_{};
-  std::mutex alone_;
+  locks::FreedMutex alone_;
   std::atomic<int> checks_inputs_ = unknown;
 };
 

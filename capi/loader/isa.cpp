@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -22,13 +23,15 @@ constexpr const char* level_4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq"
 
 // Returns the x86-64 level that -march=<name> includes at least.
 int level_of(std::string_view march) {
-  static const Names third = {"x86-64-v3",  "haswell",   "broadwell", "skylake", "alderlake", "raptorlake",
-                              "meteorlake", "arrowlake", "znver1",    "znver2",  "znver3",    "core-avx2"};
-  static const Names fourth = {"x86-64-v4",      "skylake-avx512", "cannonlake", "cascadelake", "cooperlake",
-                               "icelake-client", "icelake-server", "tigerlake",  "rocketlake",  "sapphirerapids",
-                               "emeraldrapids",  "graniterapids",  "znver4",     "znver5"};
-  if (fourth.contains(march)) return 4;
-  if (third.contains(march)) return 3;
+  static constexpr std::string_view third[] = {"x86-64-v3", "haswell",    "broadwell",  "skylake",
+                                               "alderlake", "raptorlake", "meteorlake", "arrowlake",
+                                               "znver1",    "znver2",     "znver3",     "core-avx2"};
+  static constexpr std::string_view fourth[] = {"x86-64-v4",  "skylake-avx512", "cannonlake",     "cascadelake",
+                                                "cooperlake", "icelake-client", "icelake-server", "tigerlake",
+                                                "rocketlake", "sapphirerapids", "emeraldrapids",  "graniterapids",
+                                                "znver4",     "znver5"};
+  if (std::ranges::find(fourth, march) != std::end(fourth)) return 4;
+  if (std::ranges::find(third, march) != std::end(third)) return 3;
   return march == "x86-64-v2" || march == "nehalem" ? 2 : 1;
 }
 

@@ -1,6 +1,7 @@
 #include "capi/loader/loaded_graph.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -66,8 +67,9 @@ void LoadedGraph::set_constants(const std::vector<Constant>& values, bool copy) 
   std::vector<PackagedConstant> all = in_use()->constants();
   for (const Constant& value : values) replace(all, value, copy);
   auto container = std::make_shared<const Container>(image_, handling_, package_, std::move(all));
+  std::shared_ptr<const Container> before;  // goes after the lock: it may free tensors of the host
   const std::lock_guard lock(mutex_);
-  replaced_ = std::move(container);
+  before = std::exchange(replaced_, std::move(container));
   has_replaced_.store(true, std::memory_order_release);
 }
 

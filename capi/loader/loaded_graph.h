@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "capi/base/locks.h"
 #include "capi/loader/container.h"
 #include "capi/loader/image.h"
 #include "capi/package/graph.h"
@@ -53,9 +53,9 @@ class LoadedGraph : public Graph {
   Device device_;
   const Container compiled_;  // lives as long as the graph, since other containers use its constants
 
-  std::mutex setting_;  // serializes set_constants()
+  locks::FreedMutex setting_;  // serializes set_constants()
   std::atomic<bool> has_replaced_ = false;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable locks::Mutex mutex_;  // guards what follows
   std::shared_ptr<const Container> replaced_;
 };
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #if defined(__GLIBC__)
@@ -10,6 +11,7 @@
 #endif
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/loader/image.h"
 
 namespace neml2_capi::aoti {
@@ -47,13 +49,21 @@ constexpr Replacement replacements[] = {
     {"__isoc23_strtoull", "strtoull\0"sv},
 };
 
+using Handles = std::array<void*, std::size(system_libraries)>;
+
+constinit locks::Lazy<const Handles> all_handles;
+
 // Returns a library of the system, opened once, or null for another.
 void* open_library(std::string_view name) {
-  static void* const handles[] = {dlopen("libc.so.6", RTLD_LAZY), dlopen("libm.so.6", RTLD_LAZY),
-                                  dlopen("libstdc++.so.6", RTLD_LAZY), dlopen("libgcc_s.so.1", RTLD_LAZY)};
-  static_assert(std::size(handles) == std::size(system_libraries));
+  const Handles& handles = all_handles.get([] {
+    Handles opened;
+    std::ranges::transform(system_libraries, opened.begin(),
+                           [](std::string_view each) { return dlopen(each.data(), RTLD_LAZY); });
+    return opened;
+  });
   const auto found = std::find(std::begin(system_libraries), std::end(system_libraries), name);
-  return found == std::end(system_libraries) ? nullptr : handles[found - std::begin(system_libraries)];
+  return found == std::end(system_libraries) ? nullptr
+                                             : handles[static_cast<std::size_t>(found - std::begin(system_libraries))];
 }
 
 std::optional<std::string_view> beginning_for(std::string_view library, std::string_view symbol) {

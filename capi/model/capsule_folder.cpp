@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/loader/image.h"
 
 namespace neml2_capi::model {
@@ -27,16 +28,19 @@ void require_outside_package(std::string_view path) {
                    ": nothing is written there, since pip replaces it. Name a folder of your own."));
 }
 
+using Folders = std::map<std::string, std::unique_ptr<const CapsuleFolder>, std::less<>>;
+
+constinit locks::Lazy<Folders> all_folders;
+constinit locks::Mutex mutex;
+
 }  // namespace
 
 const CapsuleFolder* CapsuleFolder::of(std::string_view path) {
   require_outside_package(path);
-  // The map is never destroyed: threads may evaluate when the process ends.
-  static auto* const folders = new std::map<std::string, std::unique_ptr<const CapsuleFolder>, std::less<>>;
-  static std::mutex mutex;
+  Folders& folders = all_folders.get();
   const std::lock_guard lock(mutex);
-  auto it = folders->find(path);
-  if (it == folders->end()) it = folders->emplace(path, std::make_unique<const CapsuleFolder>(path)).first;
+  auto it = folders.find(path);
+  if (it == folders.end()) it = folders.emplace(path, std::make_unique<const CapsuleFolder>(path)).first;
   return it->second.get();
 }
 

@@ -27,7 +27,23 @@ const char* name_of(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-bool is_one_word(const Tensor& value) { return value.numel() == 1 && value.itemsize() == sizeof(std::uint64_t); }
+// Copies values that another thread may write meanwhile, or read: a word at a time, and what is left by bytes.
+void copy_words(const void* from, void* to, std::size_t bytes) {
+  const auto copy = [&]<class Word>(Word, std::size_t begin) {
+    std::size_t at = begin;
+    for (; at + sizeof(Word) <= bytes; at += sizeof(Word))
+      __atomic_store_n(
+          reinterpret_cast<Word*>(static_cast<char*>(to) + at),
+          __atomic_load_n(reinterpret_cast<const Word*>(static_cast<const char*>(from) + at), __ATOMIC_ACQUIRE),
+          __ATOMIC_RELEASE);
+    return at;
+  };
+  copy(std::uint8_t{}, copy(std::uint64_t{}, 0));
+}
+
+void copy_words(const Tensor& from, const Tensor& to) {
+  copy_words(from.data(), to.data(), static_cast<std::size_t>(from.numel() * from.itemsize()));
+}
 
 std::string boundary_name(const std::map<std::string, std::string>& aliases, const std::string& name) {
   const auto it = aliases.find(name);
@@ -318,7 +334,7 @@ void Model::keep_on_host() {
 }
 
 Tensor Model::parameter(std::size_t index) const {
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return parameters_[index];
 }
 
@@ -334,41 +350,34 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
                 join("The parameter '", parameter.name, "' takes the shape (*batch, *", parameter.point_shape.str(),
                      "); got ", value.sizes().str(), "."));
   const aoti::libtorch::OnStream here(home_.is_host() ? value.device() : home_);
-  const Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, home_);
-  const std::unique_lock lock(mutex_);
+  Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, home_);
+  const std::lock_guard lock(mutex_);
   Tensor& stored = parameters_[index];
-  if (stored.sizes() == copy.sizes() && home_.is_host()) {
-    const std::uint64_t writes = writes_.load(std::memory_order_relaxed);
-    writes_.store(writes + 1, std::memory_order_relaxed);
-    if (is_one_word(stored))
-      __atomic_store_n(stored.data_as<std::uint64_t>(), *copy.data_as<std::uint64_t>(), __ATOMIC_RELEASE);
-    else
-      copy.copy_to(stored.data());
-    writes_.store(writes + 2, std::memory_order_release);
-  } else if (stored.sizes() == copy.sizes())
-    aoti::libtorch::assign(stored, copy);
-  else {
-    stored = copy;
+  const Writing writing(*this);
+  if (stored.sizes() != copy.sizes()) {
+    std::swap(stored, copy);
     ++settings_;
+  } else if (home_.is_host()) {
+    copy_words(copy, stored);
+  } else {
+    aoti::libtorch::assign(stored, copy);
   }
 }
 
-// Copies the values of parameters without a lock. Returns false where they are no single numbers, or one was written
-// meanwhile: writes_ is a sequence lock (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
+// Copies the values of parameters without a lock. Returns false where an option or a shape is another than before, or
+// anything was changed meanwhile: writes_ is a sequence lock (Boehm, "Can seqlocks get along with programming language
+// memory models?", 2012).
 bool Model::take_values(Snapshot& snapshot) const {
-  if (snapshot.stored.size() != snapshot.parameters.size()) return false;
   const std::uint64_t writes = writes_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < snapshot.stored.size(); ++i)
-    *snapshot.parameters[i].data_as<std::uint64_t>() =
-        __atomic_load_n(snapshot.stored[i].data_as<std::uint64_t>(), __ATOMIC_ACQUIRE);
+  if (!home_.is_host() || snapshot.settings != settings_.load(std::memory_order_acquire)) return false;
+  for (std::size_t i = 0; i < snapshot.stored.size(); ++i) copy_words(snapshot.stored[i], snapshot.parameters[i]);
   return writes % 2 == 0 && writes_.load(std::memory_order_relaxed) == writes;
 }
 
 bool Model::take(Snapshot& snapshot) const {
-  const bool is_known = home_.is_host() && snapshot.settings == settings_.load(std::memory_order_acquire);
-  if (is_known && take_values(snapshot)) return false;
+  if (take_values(snapshot)) return false;
   Vector<Tensor>& copies = snapshot.parameters;
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (snapshot.settings == settings_ && home_.is_host()) {
     for (std::size_t i = 0; i < copies.size(); ++i) parameters_[i].copy_to(copies[i].data());
     return false;
@@ -376,14 +385,14 @@ bool Model::take(Snapshot& snapshot) const {
   copies.clear();
   for (const Tensor& parameter : parameters_) copies.push_back(parameter.copy());
   snapshot.stored.clear();
-  if (home_.is_host() && std::ranges::all_of(parameters_, is_one_word)) snapshot.stored = parameters_;
+  if (home_.is_host()) snapshot.stored = parameters_;
   snapshot.options = options_;
   snapshot.settings = settings_;
   return true;
 }
 
 Options Model::options() const {
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return options_;
 }
 

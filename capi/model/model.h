@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "capi/base/locks.h"
 #include "capi/model/options.h"
 #include "capi/segments/derivatives.h"
 #include "capi/segments/segment.h"
@@ -20,7 +20,7 @@ namespace neml2_capi::model {
 struct Snapshot {
   Options options;
   Vector<Tensor> parameters;   // copies of the stored ones
-  Vector<Tensor> stored;       // these, where each is one value of 8 bytes; else empty
+  Vector<Tensor> stored;       // these, where they are on the host; else empty
   std::uint64_t settings = 0;  // which options, and which shapes of parameters, by number
 };
 
@@ -58,13 +58,16 @@ class Model {
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
   // Takes a snapshot, in the memory that it has from before. Returns false where only values of parameters changed.
-  // Few threads meet in it, and none waits, where the parameters are single numbers and nobody sets them.
+  // Few threads meet in it, and none waits, where nobody sets anything.
   bool take(Snapshot& snapshot) const;
   Options options() const;
   template <class Value>
   void set_option(std::string_view name, Value value) {
-    const std::unique_lock lock(mutex_);
-    options_.set(name, value);
+    const std::lock_guard lock(mutex_);
+    Options changed = options_;
+    changed.set(name, value);
+    const Writing writing(*this);
+    options_ = changed;
     ++settings_;
   }
 
@@ -113,11 +116,24 @@ class Model {
   std::string limiting_package_;
   bool takes_kernels_ = false;
 
-  mutable std::shared_mutex mutex_;  // guards what follows
+  // Scope of a change of what the lock guards.
+  struct Writing {
+    explicit Writing(Model& model) : of(model) { count(std::memory_order_relaxed); }
+    ~Writing() { count(std::memory_order_release); }
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+    void count(std::memory_order order) { of.writes_.store(of.writes_.load(std::memory_order_relaxed) + 1, order); }
+    Model& of;
+  };
+
+  mutable locks::Mutex mutex_;  // guards what follows
   Vector<Tensor> parameters_;
   Options options_;
-  std::atomic<std::uint64_t> settings_ = 1;  // counts the changes of options, and of shapes of parameters
-  std::atomic<std::uint64_t> writes_ = 0;    // counts where the writing of a value begins, and where it ends
+  // Counts the changes of options, and of shapes of parameters.
+  std::atomic<std::uint64_t> settings_ = 1;
+  // Counts where any change begins, and where it ends. All that a snapshot takes without the lock stands between two
+  // readings of it.
+  std::atomic<std::uint64_t> writes_ = 0;
 };
 
 }  // namespace neml2_capi::model

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "capi/base/error.h"
+#include "capi/base/locks.h"
 #include "capi/base/names.h"
 
 namespace neml2_capi::model {
@@ -39,24 +40,31 @@ const Options::Info& find(std::string_view name, bool text) {
 
 }  // namespace
 
+namespace {
+
+constinit locks::Lazy<const std::vector<Options::Info>> infos;
+
+}  // namespace
+
 const std::vector<Options::Info>& Options::all() {
-  static const std::vector<Info> infos = {
-      {"atol", &Options::atol_, 0, unbounded, false, nullptr, {}},
-      {"rtol", &Options::rtol_, 0, unbounded, false, nullptr, {}},
-      {"miters", &Options::miters_, 1, most_iterations, true, nullptr, {}},
-      {"ls_type", &Options::ls_type_, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
-      {"ls_max_iters", &Options::ls_max_iters_, 1, most_iterations, true, nullptr, {}},
-      {"ls_cutback", &Options::ls_cutback_, 1, unbounded, false, nullptr, {}},
-      {"ls_c", &Options::ls_c_, 0, 1, false, nullptr, {}},
-      {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
-      {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
-      {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
-      {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
-      {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
-      {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
-      {"capsule", nullptr, 0, 0, false, any_text, {}},
-  };
-  return infos;
+  return infos.get([] {
+    return std::vector<Info>{
+        {"atol", &Options::atol_, 0, unbounded, false, nullptr, {}},
+        {"rtol", &Options::rtol_, 0, unbounded, false, nullptr, {}},
+        {"miters", &Options::miters_, 1, most_iterations, true, nullptr, {}},
+        {"ls_type", &Options::ls_type_, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
+        {"ls_max_iters", &Options::ls_max_iters_, 1, most_iterations, true, nullptr, {}},
+        {"ls_cutback", &Options::ls_cutback_, 1, unbounded, false, nullptr, {}},
+        {"ls_c", &Options::ls_c_, 0, 1, false, nullptr, {}},
+        {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
+        {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
+        {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
+        {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
+        {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
+        {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
+        {"capsule", nullptr, 0, 0, false, any_text, {}},
+    };
+  });
 }
 
 Options::Options(const artifact::Metadata& metadata) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "capi/base/locks.h"
 #include "capi/base/thread_end.h"
 #include "capi/loader/image.h"
 #include "capi/loader/memory_file.h"
@@ -53,12 +54,11 @@ Material load() {
   return material;
 }
 
+constinit locks::Lazy<const Material> only;
+
 }  // namespace
 
-const Material& material() {
-  static const Material only = load();
-  return only;
-}
+const Material& material() { return only.get(load); }
 
 void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
 

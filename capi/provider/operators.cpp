@@ -40,6 +40,12 @@ void call(RunContext& run, std::int64_t index, std::int64_t num_integers, const 
   node.function(run, node, tensors, integers);
 }
 
+const std::string names = [] {
+  std::string joined;
+  for (const Entry& entry : table) joined.append(joined.empty() ? "" : " ").append(entry.target);
+  return joined;
+}();
+
 }  // namespace
 
 bool flag(const OperatorNode& node, std::string_view name, bool otherwise) {
@@ -54,14 +60,7 @@ NML2_EXPORT Operator nml2_find_operator(const char* target) {
   return nullptr;
 }
 
-NML2_EXPORT const char* nml2_supported_operators() {
-  static const std::string names = [] {
-    std::string joined;
-    for (const Entry& entry : table) joined.append(joined.empty() ? "" : " ").append(entry.target);
-    return joined;
-  }();
-  return names.c_str();
-}
+NML2_EXPORT const char* nml2_supported_operators() { return names.c_str(); }
 
 NML2_EXPORT Status nml2_torch_proxy_executor_call_function(RunContext* run, int index, int num_integers,
                                                            std::int64_t* integers, int num_tensors, Handle* tensors) {

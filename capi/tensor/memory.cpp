@@ -1,13 +1,12 @@
 #include "capi/tensor/memory.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "capi/base/locks.h"
 #include "capi/base/thread_end.h"
 
 namespace neml2_capi::memory {
@@ -73,8 +72,6 @@ class ProcessCache {
     blocks_[count_++] = {block, size};
     bytes_ += size;
   }
-  // A fork holds the mutex, so that the child finds the cache whole and the mutex free.
-  std::mutex& mutex() { return mutex_; }
 
  private:
   static constexpr std::size_t limit = std::size_t{256} << 20;
@@ -91,17 +88,12 @@ class ProcessCache {
     return data;
   }
 
-  std::mutex mutex_;
+  locks::Mutex mutex_;
   std::array<Block, 64> blocks_{};
   std::size_t count_ = 0, bytes_ = 0;
 };
 
 constinit ProcessCache large_blocks;
-
-[[gnu::constructor]] void prepare_forks() {
-  pthread_atfork([] { large_blocks.mutex().lock(); }, [] { large_blocks.mutex().unlock(); },
-                 [] { large_blocks.mutex().unlock(); });
-}
 
 }  // namespace
 

@@ -1,17 +1,13 @@
 #include "capi/threads/pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <cstddef>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <thread>
 
 #include "capi/base/floating_point.h"
+#include "capi/base/locks.h"
 #include "capi/threads/worker.h"
 
 namespace neml2_capi::threads {
@@ -36,6 +32,13 @@ class Pool {
     job_ = nullptr;
     taken_.store(false, std::memory_order_release);
     return true;
+  }
+
+  // The child of a fork has none.
+  void forget_workers() {
+    job_ = nullptr;
+    workers_ = vacancies_ = vacancies_at_start_ = working_ = 0;
+    taken_ = false;
   }
 
  private:
@@ -69,8 +72,8 @@ class Pool {
   }
 
   std::atomic<bool> taken_ = false;  // by a caller
-  std::mutex mutex_;                 // guards what follows
-  std::condition_variable wake_, done_;
+  locks::Mutex mutex_;               // guards what follows
+  locks::Condition wake_, done_;
   Job* job_ = nullptr;
   cpu_set_t processors_{};
   int workers_ = 0;
@@ -78,17 +81,9 @@ class Pool {
   int working_ = 0;
 };
 
-// The pool is never destroyed, since workers sleep in it when the process ends. The child of a fork begins with a new
-// one: it has no workers, and threads that do not exist there may hold the locks.
-alignas(Pool) std::byte storage[sizeof(Pool)];
+constinit Pool pool;
 
-Pool& pool() {
-  static Pool* const instance = [] {
-    pthread_atfork(nullptr, nullptr, [] { new (storage) Pool; });
-    return new (storage) Pool;
-  }();
-  return *instance;
-}
+const locks::InChild forget_workers([] { pool.forget_workers(); });
 
 }  // namespace
 
@@ -98,7 +93,7 @@ int available_processors() {
 }
 
 void run(Job& job, int helpers) {
-  if (helpers <= 0 || !pool().try_run(job, helpers)) job.work();
+  if (helpers <= 0 || !pool.try_run(job, helpers)) job.work();
 }
 
 }  // namespace neml2_capi::threads

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <iterator>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "capi/base/error.h"
 #include "capi/base/floating_point.h"
 #include "capi/base/interrupt.h"
+#include "capi/base/locks.h"
 #include "capi/threads/worker.h"
 
 namespace neml2_capi::threads {
@@ -61,7 +61,7 @@ class Scheduler::Workers {
       if (worker.thread.joinable()) worker.thread.join();
   }
 
-  bool are_of_this_process() const { return born_after_ == forks(); }
+  bool are_of_this_process() const { return born_after_ == locks::forks(); }
   bool include_this_thread() const { return self.workers == this; }
 
   std::vector<Failure> run(std::int64_t points, const Evaluate& evaluate) {
@@ -72,13 +72,14 @@ class Scheduler::Workers {
     try {
       start();
       hand_out(points, dispatch, lock);
-      while (dispatch.under_way != 0) wait(lock);
+      while (is_under_way(dispatch)) wait(lock);
     } catch (...) {  // no memory, no thread, or the host's wish
       if (!lock.owns_lock()) lock.lock();
       dispatch.ends = dispatch.interrupted = true;
       interruption = std::current_exception();
     }
-    freed_.wait(lock, [&] { return dispatch.under_way == 0; });
+    freed_.wait(lock, [&] { return !is_under_way(dispatch); });
+    if (!are_of_this_process()) throw forked();
     if (interruption) std::rethrow_exception(interruption);
     std::sort(dispatch.failures.begin(), dispatch.failures.end(),
               [](const Failure& a, const Failure& b) { return a.of.begin < b.of.begin; });
@@ -102,9 +103,12 @@ class Scheduler::Workers {
     Device device;
     std::int64_t load = 0;
     std::deque<Task> waiting;
-    std::condition_variable wake;
+    locks::Condition wake;
     std::thread thread;
   };
+
+  // The child of a fork, in a function of the host, has none of the threads that would end it.
+  bool is_under_way(const Dispatch& dispatch) const { return dispatch.under_way != 0 && are_of_this_process(); }
 
   void start() try {
     for (std::size_t i = 0; i < workers_.size(); ++i)
@@ -115,7 +119,7 @@ class Scheduler::Workers {
                      error.what(), "). Raise the limit of threads (ulimit -u), or use fewer devices."));
   }
 
-  void hand_out(std::int64_t points, Dispatch& dispatch, std::unique_lock<std::mutex>& lock) {
+  void hand_out(std::int64_t points, Dispatch& dispatch, std::unique_lock<locks::Mutex>& lock) {
     for (std::int64_t begin = 0; begin < points && !dispatch.ends;) {
       Worker* const worker = best_for(points - begin);
       if (!worker) {
@@ -132,8 +136,8 @@ class Scheduler::Workers {
   }
 
   // Waits until a device is done with a sub-batch, or the host may be asked whether it wants an end.
-  void wait(std::unique_lock<std::mutex>& lock) {
-    if (freed_.wait_for(lock, std::chrono::milliseconds(100)) != std::cv_status::timeout) return;
+  void wait(std::unique_lock<locks::Mutex>& lock) {
+    if (freed_.wait_for(lock, std::chrono::milliseconds(100))) return;
     lock.unlock();
     interrupt::check();
     lock.lock();
@@ -190,9 +194,9 @@ class Scheduler::Workers {
     return error;
   }
 
-  const int born_after_ = forks();
-  std::mutex mutex_;               // guards what follows
-  std::condition_variable freed_;  // a device is done with a sub-batch
+  const std::uint32_t born_after_ = locks::forks();
+  locks::Mutex mutex_;      // guards what follows
+  locks::Condition freed_;  // a device is done with a sub-batch
   std::vector<Worker> workers_;
   bool ending_ = false;
 };

@@ -1,9 +1,7 @@
 #include "capi/threads/worker.h"
 
-#include <pthread.h>
 #include <signal.h>
 
-#include <atomic>
 #include <utility>
 
 #include "capi/base/interrupt.h"
@@ -21,6 +19,13 @@ void move_to(const cpu_set_t& wanted, cpu_set_t& mine) {
   if (!CPU_EQUAL(&mine, &wanted) && sched_setaffinity(0, sizeof(wanted), &wanted) == 0) mine = wanted;
 }
 
+Error forked() {
+  return {
+      NEML2_ERROR_RUNTIME, "",
+      "The process was forked by a function that this evaluation called, and the child has only some of its results. "
+      "Evaluate again in the child."};
+}
+
 std::thread start_thread(std::function<void()> live) {
   sigset_t all, before;
   sigfillset(&all);
@@ -33,13 +38,6 @@ std::thread start_thread(std::function<void()> live) {
     interrupt::never_ask_here();
     live();
   });
-}
-
-int forks() {
-  static std::atomic<int> count = 0;
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++count; });
-  (void)registered;
-  return count.load(std::memory_order_relaxed);
 }
 
 }  // namespace neml2_capi::threads

@@ -7,6 +7,8 @@
 #include <functional>
 #include <thread>
 
+#include "capi/base/error.h"
+
 namespace neml2_capi::threads {
 
 // Returns the processors that the calling thread may run on.
@@ -15,11 +17,10 @@ cpu_set_t processors_of_this_thread();
 // Moves the calling thread to the processors `wanted`. `mine` holds those where it runs.
 void move_to(const cpu_set_t& wanted, cpu_set_t& mine);
 
+// Error of an evaluation in whose midst a function of the host forked: the child has none of the threads that took part.
+Error forked();
+
 // Starts a thread that blocks all signals. Throws std::system_error where the system refuses.
 std::thread start_thread(std::function<void()> live);
-
-// Returns the number of forks between the first process that asked and this one. The child of a fork has only the
-// thread that forked; the parent's other threads may have held locks.
-int forks();
 
 }  // namespace neml2_capi::threads

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.library import ffi, lib, text
 
 __all__ = ["CHANNELS", "drain", "follow", "listening"]
@@ -34,7 +34,7 @@ _NAMES = {
 }
 
 # Memory that a record is copied to, by one thread at a time.
-_turn = threading.RLock()
+_turn = locks.new()
 _level, _channel = ffi.new("int32_t *"), ffi.new("const char **")
 _message = ffi.new("char[]", lib.NEML2_LOG_LENGTH)
 
@@ -88,14 +88,7 @@ def _read_environment() -> None:
             loggers[name].setLevel(_LEVELS[_NAMES[level]])
 
 
-def _renew_lock() -> None:
-    """Make the lock anew in the child of a fork, where its holder may be gone."""
-    global _turn
-    _turn = threading.RLock()
-
-
 _ROOT.addHandler(logging.NullHandler())  # else `logging` would print warnings by itself
 _read_environment()
 setattr(_ROOT, "_cache", _Cache())  # noqa: B010  (typeshed does not have it)
 follow()
-os.register_at_fork(after_in_child=_renew_lock)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError, check, last_failure
 from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
@@ -86,7 +86,7 @@ class Call(Handle):
         """Bind as Model.bind(), whose arguments are `groups`."""
         super().__init__(model._engine.new_call())
         self._model = model
-        self._turn = threading.RLock()
+        self._turn = locks.new()
         self._places = Places(model._signature, self._pointer[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
         # Arrays that swap() bound, by where they fit and their identity, until others are bound.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from neml2_capi import examples
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError, check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
@@ -34,7 +34,7 @@ from neml2_capi.model.source import Source
 _run = lib.neml2_call_run
 
 # Setting a parameter is rare, and a change of its batch is seen by all that is repeated at once.
-_SETTING = threading.Lock()
+_SETTING = locks.new()
 
 
 class Native(Handle):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle
@@ -59,7 +59,7 @@ class Solve(Handle):
         super().__init__(owner)
         self._backend = backend
         self._current: System | None = None
-        self._lock = threading.RLock()
+        self._lock = locks.new()
 
     def next(self) -> System | None:
         """Go on to the next system; the one before must be accepted.

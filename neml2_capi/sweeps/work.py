@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Tensor
@@ -23,7 +23,7 @@ Arrays = dict[str, Array]
 
 # Runs that a worker keeps open: those of sweeps that share an executor.
 _KEPT = 8
-_opening = threading.Lock()
+_opening = locks.new()
 
 
 class Failure(NamedTuple):

@@ -1,5 +1,8 @@
 // Snapshots that evaluations take of a model, while another thread sets its parameters.
+#include <algorithm>
+#include <atomic>
 #include <thread>
+#include <utility>
 
 #include "capi/artifact/metadata.h"
 #include "capi/model/model.h"
@@ -12,8 +15,8 @@ using model::Snapshot;
 
 namespace {
 
-Tensor number(double value) {
-  Tensor tensor = Tensor::empty(DType::float64, {});
+Tensor number(double value, const Dims& sizes = {}) {
+  Tensor tensor = Tensor::empty(DType::float64, sizes);
   *tensor.data_as<double>() = value;
   return tensor;
 }
@@ -40,31 +43,85 @@ void only_values_change_without_notice() {
   expect(model->take(snapshot), "an option");
 }
 
-// Both parameters are set to 1, then both to 2, the first always first: no snapshot has the second ahead of it.
-void parameters_are_seen_in_the_order_in_which_they_are_set() {
-  constexpr int last = 200000;
-  const auto model = load();
-  model->set_parameter(0, number(0));
-  model->set_parameter(1, number(0));
+// Counts the snapshots without a moment of their own, while `write` sets the first of two values to 1, the second to 1,
+// the first to 2 and so on. `values_of` reads both.
+template <class Write, class Read>
+int torn(Model& model, int last, Write write, Read values_of) {
+  write(model, 0, 0);
+  write(model, 1, 0);
   std::thread writer([&] {
     for (int k = 1; k <= last; ++k)
-      for (std::size_t i : {0u, 1u}) model->set_parameter(i, number(k));
+      for (std::size_t i : {0u, 1u}) write(model, i, k);
   });
-  Snapshot snapshot;
-  int wrong = 0;
-  do {
-    model->take(snapshot);
-    const double ahead = value_of(snapshot, 0) - value_of(snapshot, 1);
-    wrong += ahead != 0 && ahead != 1;
-  } while (value_of(snapshot, 1) < last);
+  std::atomic<int> wrong = 0;
+  const auto watch = [&] {
+    Snapshot snapshot;
+    for (double second = 0; second < last;) {
+      model.take(snapshot);
+      const auto [now, then] = values_of(snapshot);
+      wrong += now - then != 0 && now - then != 1;
+      second = then;
+    }
+  };
+  std::thread readers[] = {std::thread(watch), std::thread(watch), std::thread(watch)};
+  for (auto& reader : readers) reader.join();
   writer.join();
-  expect(wrong == 0, join(wrong, " snapshots of a moment that was not there"));
+  return wrong;
+}
+
+std::pair<double, double> both_values(const Snapshot& snapshot) {
+  return {value_of(snapshot, 0), value_of(snapshot, 1)};
+}
+
+void values_are_seen_in_the_order_in_which_they_are_set() {
+  const auto write = [](Model& model, std::size_t i, int k) { model.set_parameter(i, number(k)); };
+  expect(torn(*load(), 600000, write, both_values) == 0, "snapshots of a moment that was not there");
+}
+
+void a_value_is_seen_after_the_shape_that_was_set_before_it() {
+  const auto write = [](Model& model, std::size_t i, int k) {
+    model.set_parameter(i, number(k, i == 0 && k % 2 ? Dims{1} : Dims{}));
+  };
+  expect(torn(*load(), 600000, write, both_values) == 0, "shapes of a moment that was not there");
+}
+
+void a_value_is_seen_after_the_option_that_was_set_before_it() {
+  const auto write = [](Model& model, std::size_t i, int k) {
+    if (i == 0)
+      model.set_option("atol", double(k));
+    else
+      model.set_parameter(1, number(k));
+  };
+  const auto values_of = [](const Snapshot& snapshot) {
+    return std::pair(snapshot.options.number("atol"), value_of(snapshot, 1));
+  };
+  expect(torn(*load(), 600000, write, values_of) == 0, "options of a moment that was not there");
+}
+
+void an_array_is_seen_whole() {
+  const auto write = [](Model& model, std::size_t i, int k) {
+    Tensor all = Tensor::empty(DType::float64, {64});
+    std::fill_n(all.data_as<double>(), 64, k);
+    model.set_parameter(i, all);
+  };
+  std::atomic<bool> whole = true;
+  const auto values_of = [&](const Snapshot& snapshot) {
+    for (std::size_t i : {0u, 1u}) {
+      const double* const all = snapshot.parameters[i].data_as<double>();
+      if (!std::all_of(all, all + snapshot.parameters[i].numel(), [&](double x) { return x == all[0]; })) whole = false;
+    }
+    return both_values(snapshot);
+  };
+  expect(torn(*load(), 100000, write, values_of) == 0 && whole, "arrays of a moment that was not there");
 }
 
 }  // namespace
 
 int main() {
   only_values_change_without_notice();
-  parameters_are_seen_in_the_order_in_which_they_are_set();
+  values_are_seen_in_the_order_in_which_they_are_set();
+  a_value_is_seen_after_the_shape_that_was_set_before_it();
+  a_value_is_seen_after_the_option_that_was_set_before_it();
+  an_array_is_seen_whole();
   return 0;
 }
