@@ -133,6 +133,10 @@ class Error : public std::runtime_error {
         cause_(cause),
         subject_(std::make_shared<const std::string>(subject)) {}
 
+  /* Copied where it is moved: one that was moved from has its words still. */
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+
   /** One of NEML2_ERROR_* or, where recoverable, of the positive ones. */
   int32_t status() const noexcept { return status_; }
 
@@ -155,6 +159,9 @@ class AggregateError : public Error {
  public:
   AggregateError(const Error& worst, std::vector<Error> errors)
       : Error(worst), errors_(std::make_shared<const std::vector<Error>>(std::move(errors))) {}
+
+  AggregateError(const AggregateError&) noexcept = default;
+  AggregateError& operator=(const AggregateError&) noexcept = default;
 
   /** All of them, in the order of their points. */
   const std::vector<Error>& errors() const noexcept { return *errors_; }
@@ -441,6 +448,19 @@ class View : public Span<T> {
  public:
   View(Span<T> values, Span<const int64_t> shape, std::shared_ptr<const void> storage) noexcept
       : Span<T>(values), shape_(shape), storage_(std::move(storage)) {}
+
+  View(const View&) noexcept = default;
+  /** One that was moved from is empty, since it no longer keeps the storage. */
+  View(View&& other) noexcept
+      : Span<T>(std::exchange(static_cast<Span<T>&>(other), {})),
+        shape_(std::exchange(other.shape_, {})),
+        storage_(std::move(other.storage_)) {}
+  View& operator=(View other) noexcept {
+    std::swap(static_cast<Span<T>&>(*this), static_cast<Span<T>&>(other));
+    std::swap(shape_, other.shape_);
+    storage_.swap(other.storage_);
+    return *this;
+  }
 
   Span<const int64_t> shape() const noexcept { return shape_; }
 
@@ -743,7 +763,7 @@ class Source {
  public:
   /** An artifact (its folder, its metadata file, or the HIT stub of one model), or a package. */
   Source(std::string path) : path_(std::move(path)) {}
-  Source(const char* path) : path_(path) {}
+  Source(const char* path) : path_(path ? std::optional<std::string>(path) : std::nullopt) {}
 
   /** The `size` bytes of a package in memory, borrowed. */
   Source(const void* content, std::size_t size) {
@@ -1264,6 +1284,16 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
   explicit Call(const Model& model) : Handle(detail::made(neml2_call_create, model.get())), model_(model.handle_) {}
 
+  /* The handle and the extents that guard it move as one, also to themselves. */
+  Call(Call&&) noexcept = default;
+  Call& operator=(Call&& other) noexcept {
+    Call moved(std::move(other));
+    static_cast<Handle&>(*this) = std::move(static_cast<Handle&>(moved));
+    model_ = std::move(moved.model_);
+    extents_.swap(moved.extents_);
+    return *this;
+  }
+
   /** Every input must be bound when the call runs. */
   Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense) {
     return bind_variable(NEML2_INPUT, name, array, stride);
@@ -1480,8 +1510,11 @@ class State {
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  State(State&&) = default;
-  State& operator=(State&&) = default;
+  State(State&&) noexcept = default;
+  State& operator=(State&& other) noexcept {
+    State(std::move(other)).carried_.swap(carried_); /* to itself: the arrays stay where they are bound */
+    return *this;
+  }
 
   /** Bind all that has a history, now and before. */
   void bind(Call& call) {
@@ -1652,6 +1685,16 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
    *  end(), and must stay where they are until then. */
   Solve(const Call& call, int64_t npoints) : Handle(begun(call, npoints)) {}
 
+  /* The handle and the room for its results move as one, also to themselves. */
+  Solve(Solve&&) noexcept = default;
+  Solve& operator=(Solve&& other) noexcept {
+    Solve moved(std::move(other));
+    static_cast<Handle&>(*this) = std::move(static_cast<Handle&>(moved));
+    std::swap(result_, moved.result_);
+    of_tensors_ = moved.of_tensors_;
+    return *this;
+  }
+
   /** The next system; false where none is left. */
   System next() { return System(detail::made(neml2_solve_next, get())); }
 
@@ -1660,9 +1703,9 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
     std::vector<neml2_tensor*> outputs(result_.outputs.size() + 1);
     neml2_report* report = nullptr;
     neml2_solve* solve = get();
-    result_.status = detail::checked(
-        neml2_solve_end(of_tensors_ ? outputs.data() : nullptr, of_tensors_ ? &report : nullptr, &solve));
-    static_cast<void>(release()); /* it was consumed */
+    result_.status = neml2_solve_end(of_tensors_ ? outputs.data() : nullptr, of_tensors_ ? &report : nullptr, &solve);
+    if (!solve) static_cast<void>(release()); /* it was consumed */
+    detail::checked(result_.status);
     result_.outputs.receive(outputs);
     result_.report = Report(report);
     if (result_.status != NEML2_OK) result_.message = detail::text(neml2_error_message);
@@ -1829,13 +1872,20 @@ class Operator {
     function_.get_deleter().registered = true;
   }
 
+  /* The function and the name that it ends by move as one, also to themselves. */
+  Operator(Operator&&) noexcept = default;
+  Operator& operator=(Operator&& other) noexcept {
+    Operator(std::move(other)).function_.swap(function_);
+    return *this;
+  }
+
  private:
   using Function = std::function<void(OperatorCall&)>;
 
   struct Unregister {
     void operator()(const Function* function) const noexcept {
-      if (registered) static_cast<void>(neml2_operator_unregister(schema.c_str()));
-      delete function;
+      /* Within the function itself it cannot end: it stays. */
+      if (!registered || neml2_operator_unregister(schema.c_str()) == NEML2_OK) delete function;
     }
     std::string schema;
     bool registered = false;
