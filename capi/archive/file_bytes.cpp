@@ -9,6 +9,7 @@
 #include <string>
 
 #include "capi/base/error.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -48,6 +49,10 @@ FileBytes::FileBytes(const std::filesystem::path& path, std::size_t most) {
     return Error(status, path.filename().string(), join("Cannot read ", path.string(), ": ", why, ". ", remedy));
   };
   const Descriptor file(path);
+  if (file.value < 0 && refusals::is_limit(errno))
+    throw refusals::LimitError(
+        NEML2_ERROR_FILE, path.filename().string(),
+        join("Cannot read ", path.string(), ": ", refusals::why(errno), ". ", refusals::remedy(errno, "")));
   if (file.value < 0) throw unreadable(errno == ENOENT ? "there is no such file" : std::strerror(errno));
   struct stat info {};
   if (fstat(file.value, &info) != 0) throw unreadable(std::strerror(errno));

@@ -9,6 +9,7 @@
 #include "capi/archive/file_bytes.h"
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -85,6 +86,8 @@ std::optional<std::string> read(const std::filesystem::path& path, std::size_t m
     return content->size() > most ? std::nullopt : std::optional(std::string(*content));
   try {
     return std::string(FileBytes(path, most).view());
+  } catch (const refusals::LimitError&) {
+    throw;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 
 #include "capi/archive/crc32.h"
 #include "capi/base/error.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -83,7 +84,7 @@ void write_all(int file, const std::string& bytes, const fs::path& path) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t written = ::write(file, bytes.data() + done, bytes.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, std::strerror(errno));
+    if (written < 0) fail(path, refusals::why(errno));
     done += static_cast<std::size_t>(written);
   }
 }
@@ -94,7 +95,7 @@ class Draft {
   explicit Draft(const fs::path& path)
       : path_(path), draft_(path.parent_path() / join(".", path.filename().string(), ".tmp")) {
     file_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file_ < 0) fail(path_, std::strerror(errno));
+    if (file_ < 0) fail(path_, refusals::why(errno));
   }
   ~Draft() {
     if (file_ >= 0) ::close(file_);
@@ -107,7 +108,7 @@ class Draft {
 
   // A link never replaces a file. A rename, which does, is for file systems without links.
   void publish() {
-    if (::close(std::exchange(file_, -1)) != 0) fail(path_, std::strerror(errno));
+    if (::close(std::exchange(file_, -1)) != 0) fail(path_, refusals::why(errno));
     if (::link(draft_.c_str(), path_.c_str()) == 0) return;
     std::error_code ignored;
     if (errno == EEXIST || fs::exists(path_, ignored)) fail(path_, "there is such a file already");
@@ -127,6 +128,7 @@ void Npz::add_text(const std::string& name, std::string text) { entries_.push_ba
 
 void Npz::write(const fs::path& path) const {
   constexpr std::uint64_t most = 0xffff'fffe;  // beyond, a zip archive needs fields of 64 bits
+  const refusals::QuietWrites quiet;
   Draft draft(path);
   std::string directory;
   std::uint64_t offset = 0;

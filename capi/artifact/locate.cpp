@@ -8,6 +8,7 @@
 
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::artifact {
 
@@ -29,10 +30,21 @@ std::string listed(std::vector<std::string> names) {
   return text.empty() ? "none" : text;
 }
 
+// Lists a folder; what cannot be listed is empty, unless a limit of the process is the reason.
+fs::directory_iterator entries_of(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (refusals::is_limit(error.value()))
+    throw refusals::LimitError(NEML2_ERROR_FILE, folder.string(),
+                               join("Cannot list ", folder.string(), ": ", refusals::why(error.value()), ". ",
+                                    refusals::remedy(error.value(), "")));
+  return entries;
+}
+
 std::vector<fs::path> folders_of(const fs::path& root) {
   std::vector<fs::path> folders;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root, ignored))
+  for (const fs::directory_entry& entry : entries_of(root))
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   return folders;
 }
@@ -50,7 +62,7 @@ std::string present_leaves(const fs::path& root) {
 std::vector<fs::path> metadata_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+  for (const fs::directory_entry& entry : entries_of(folder))
     if (entry.path().filename().string().ends_with("_meta.json") && entry.is_regular_file(ignored))
       files.push_back(entry.path());
   return files;

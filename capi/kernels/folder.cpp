@@ -63,7 +63,7 @@ Error damaged_object(const std::filesystem::path& path, const std::string& probl
 }
 
 const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::string& content) {
-  const aoti::MemoryFile file(path.filename().string(), content);
+  const aoti::MemoryFile file(path.filename().string(), content, archive::mounted(path) ? "" : path);
   std::string reason;
   void* object = aoti::open_shared(file.path().c_str(), reason);  // for the life of the process, as packages
   if (!object) throw damaged_object(path, join("cannot be loaded: ", reason));

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "capi/base/error.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
@@ -65,11 +66,12 @@ fs::path create_locked(const fs::path& parent, int& locked) {
 
 KernelFolder::KernelFolder(const std::vector<KernelFile>& files) {
   if (files.empty()) return;
+  const refusals::QuietWrites quiet;
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
   const auto refuse = [&] {
     return Error(NEML2_ERROR_FILE, "",
-                 join("The kernels of the package cannot be written to ", parent.string(), ": ", std::strerror(errno),
+                 join("The kernels of the package cannot be written to ", parent.string(), ": ", refusals::why(errno),
                       ". Set TMPDIR to a folder that can be written to."));
   };
   errno = error.value();

@@ -100,8 +100,7 @@ Error cannot_load(const std::string& path, const std::string& reason) {
   for (const char* refused : {"cannot open shared object file", "cannot read file data", "cannot stat shared object"})
     if (reason.starts_with(path) && reason.find(refused) != std::string::npos)
       return Error(NEML2_ERROR_FILE, "",
-                   join("The copy of the package's code cannot be read", reason.substr(path.size()),
-                        ". Try again, with more open files allowed (ulimit -n)."));
+                   join("The copy of the package's code cannot be read", reason.substr(path.size()), ". Try again."));
   return Error(NEML2_ERROR_UNSUPPORTED, "",
                join("The code of the package cannot be loaded: ", reason,
                     ". Compile the model on a system as old as this one, or older."));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
+#include "capi/base/refusals.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -101,24 +102,37 @@ int create_in_memory(std::string_view name) {
 
 }  // namespace
 
-MemoryFile::MemoryFile(std::string_view name, std::string_view content) {
+MemoryFile::MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path& original) {
+  const refusals::QuietWrites quiet;
   if (const char* folder = std::getenv("NEML2_CAPI_KEEP_OBJECTS"); folder && *folder) {
     keep_in(folder, name, content);
     return;
   }
   // Systems with vm.memfd_noexec = 2 reject MFD_EXEC, and those with 0 do not need it.
   if (!is_set("NEML2_CAPI_NO_MEMFD") && take_nameless(create_in_memory(name), content)) return;
+  note_refusal("memory");
   const std::vector<std::string> folders = private_folders();
   for (const auto create : {create_nameless_in, create_and_unlink_in})
     for (const std::string& folder : folders)
       if (take_nameless(create(folder, name), content)) return;
-  for (const std::string& folder : folders)
+  for (const std::string& folder : folders) {
     if (take_named(folder, name, content)) return;
-  std::string tried;
-  for (const std::string& folder : folders) tried += " " + folder;
-  throw Error(NEML2_ERROR_FILE, std::string(name),
-              join("No place was found where the code of the package may be written and executed; tried memory and",
-                   tried, ". Set TMPDIR to a folder that is not mounted noexec."));
+    note_refusal(folder);
+  }
+  // Last, since whoever writes the file anew would change code that runs.
+  if (!original.empty() && take_nameless(open(original.c_str(), O_RDONLY | O_CLOEXEC), {})) return;
+  const std::string message = join("No place was found where the code of the package, ", content.size(),
+                                   " bytes, may be written and executed: ", refused_, ". ",
+                                   refusals::remedy(limit_, "Set TMPDIR to a folder that is not mounted noexec."));
+  if (limit_ != 0) throw refusals::LimitError(NEML2_ERROR_FILE, std::string(name), message);
+  throw Error(NEML2_ERROR_FILE, std::string(name), message);
+}
+
+// Keeps what the system has against a place; a limit of the process counts for all.
+void MemoryFile::note_refusal(const std::string& place) {
+  const int error = errno;
+  if (limit_ != EFBIG && limit_ != EMFILE && refusals::is_limit(error)) limit_ = error;
+  refused_ += join(refused_.empty() ? "" : "; ", place, ", ", refusals::why(error));
 }
 
 void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::string_view content) {
@@ -127,7 +141,7 @@ void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::
     return;
   }
   throw Error(NEML2_ERROR_FILE, folder,
-              join("Cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", std::strerror(errno),
+              join("Cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", refusals::why(errno),
                    ". Set it to a folder that exists and is not mounted noexec."));
 }
 
@@ -139,7 +153,9 @@ bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
     descriptor_ = descriptor;
     return true;
   }
+  const int reason = errno;
   close(descriptor);
+  errno = reason;
   return false;
 }
 

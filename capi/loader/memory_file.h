@@ -1,6 +1,7 @@
 // File that exists only to be opened with dlopen.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,9 @@ namespace neml2_capi::aoti {
 // destructor runs. With NEML2_CAPI_KEEP_OBJECTS=<folder> it is written there and stays, for gdb and perf.
 class MemoryFile {
  public:
-  // `name` appears in the list of mappings, for people. Throws Error NEML2_ERROR_FILE where no place works.
-  MemoryFile(std::string_view name, std::string_view content);
+  // `name` appears in the list of mappings, for people. The content may be that of a file, `original`, which serves where
+  // no other may be written. Throws Error NEML2_ERROR_FILE where no place works; a LimitError where limits are why.
+  MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path& original = {});
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
@@ -24,11 +26,14 @@ class MemoryFile {
  private:
   void keep_in(const std::string& folder, std::string_view name, std::string_view content);
   bool take_nameless(int descriptor, std::string_view content);
+  void note_refusal(const std::string& place);
   bool take_named(const std::string& folder, std::string_view name, std::string_view content);
 
   std::string path_;
   int descriptor_ = -1;
   bool remove_ = false;
+  std::string refused_;  // places, and why
+  int limit_ = 0;        // that one of them met
 };
 
 }  // namespace neml2_capi::aoti

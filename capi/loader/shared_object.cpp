@@ -9,6 +9,8 @@
 #include <new>
 #include <string_view>
 
+#include "capi/base/refusals.h"
+
 namespace neml2_capi::aoti {
 namespace {
 
@@ -40,6 +42,11 @@ void* open_shared(const char* path, std::string& reason, int more) {
   const char* words = dlerror();
   if (lacked_memory || tell_of_memory(words)) throw std::bad_alloc();
   reason = words;
+  for (const int limit : {EMFILE, ENFILE})
+    if (reason.ends_with(std::strerror(limit)))
+      throw refusals::LimitError(
+          NEML2_ERROR_FILE, path,
+          join("The library ", path, " cannot be opened: ", refusals::why(limit), ". ", refusals::remedy(limit, "")));
   return nullptr;
 }
 

@@ -12,6 +12,7 @@
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/base/names.h"
+#include "capi/base/refusals.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/library.h"
 #include "capi/libtorch/stream.h"
@@ -100,7 +101,8 @@ std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const aot
   try {
     return with(metadata);
   } catch (const Error& error) {
-    if (error.status() != NEML2_ERROR_UNSUPPORTED || !may_take_kernels(metadata, wanted)) throw;
+    const bool is_limit = dynamic_cast<const refusals::LimitError*>(&error) != nullptr;
+    if ((error.status() != NEML2_ERROR_UNSUPPORTED && !is_limit) || !may_take_kernels(metadata, wanted)) throw;
     artifact::Metadata alone = metadata;
     alone.kernels_only = true;
     try {

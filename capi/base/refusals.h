@@ -1,0 +1,40 @@
+// What the system refuses, told by the limit that it met and what to do; and writes that it refuses without a signal.
+#pragma once
+
+#include <csignal>
+#include <string>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::refusals {
+
+// Tells whether the error (EFBIG, EMFILE, ...) is a limit of the process or of its disk: it says nothing of the artifact.
+bool is_limit(int error);
+
+// Returns what the system has against it: "the process has as many files open as it may (ulimit -n is 4)".
+std::string why(int error);
+
+// Returns what to do about a limit; else what the caller advises.
+std::string remedy(int error, const std::string& otherwise);
+
+// Error NEML2_ERROR_FILE of a limit.
+class LimitError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Scope in which this thread writes files: beyond the limit of a file's size the system sends a signal, which ends a
+// process that does not expect it. Here the write only fails, with EFBIG.
+class QuietWrites {
+ public:
+  QuietWrites();
+  ~QuietWrites();
+  QuietWrites(const QuietWrites&) = delete;
+  QuietWrites& operator=(const QuietWrites&) = delete;
+
+ private:
+  sigset_t before_;
+  bool was_pending_;
+};
+
+}  // namespace neml2_capi::refusals
