@@ -51,6 +51,8 @@ class Run:
     #: Curves, "x:y".
     curves: list[str] = field(default_factory=list)
     plot: Path | None = None
+    #: What stands beside the names on their axes.
+    units: dict[str, str] = field(default_factory=dict)
 
     def drive(self, also: Iterable[str] = (), *, progress: bool | None = None) -> Results:
         """The results, `also` those of other outputs and forces."""
@@ -397,8 +399,12 @@ def _derivatives(node: Node, run: Run) -> dict[str, dict[str, bool]]:
 
 
 def _plot(node: Node, run: Run) -> None:
-    node.table(("curves", "file"))
+    node.table(("curves", "file", "units"))
     if "curves" in node:
         run.curves = node["curves"].texts('a list such as ["strain.xx:stress.xx"]')
     if "file" in node:
         run.plot = run.file.parent / node["file"].text("the path of an image")
+    if "units" in node:
+        known = [*run.columns(), *run.known]
+        units = node["units"].table(known, "column or variable")
+        run.units = {name: unit.text('a unit such as "MPa"') for name, unit in units.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -31,11 +31,13 @@ def require_matplotlib(file: Path | None) -> None:
             )
 
 
-def plot(curves: Sequence[str], results: Results, title: str, to: Path | None) -> None:
+def plot(
+    curves: Sequence[str], results: Results, title: str, to: Path | None, units: Mapping[str, str]
+) -> None:
     """One diagram for each curve, with one line for each material point."""
     from matplotlib import pyplot
 
-    figure = results.plot(*curves)
+    figure = results.plot(*curves, units=units)
     figure.suptitle(title)
     if to is None:
         pyplot.show()

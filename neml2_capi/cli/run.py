@@ -115,7 +115,7 @@ def run_command(
     else:
         _show(run, results, columns, seconds)
     if pairs:
-        plot(run.curves, found, file.name, run.plot)
+        plot(run.curves, found, file.name, run.plot, run.units)
     if failure is not None:
         raise failure
 

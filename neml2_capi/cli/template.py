@@ -88,6 +88,7 @@ def _sections(model: Model) -> Iterator[str]:
     abscissa = column(x.name, components(x)[0]) if x else "t"
     curve = f"{abscissa}:{column(y.name, components(y)[0])}"
     yield f'\n[plot]\n# curves = ["{curve}"]\n# file = "plot.png"   # else a window\n'
+    yield f'# units = {{ t = "s", {_key(y.name)} = "MPa" }}   # on the axes\n'
 
 
 def _force(variable: Variable, model: Model) -> str:

@@ -138,7 +138,7 @@ class Results(Mapping[str, Any]):
         dimensions = ["time", *batch[: columns["t"].ndim - 1]]
         return _imported("xarray").Dataset(named, coords={"t": (dimensions, columns["t"])})
 
-    def plot(self, *curves: str, axes: Any = None) -> Any:
+    def plot(self, *curves: str, axes: Any = None, units: Mapping[str, str] | None = None) -> Any:
         """Draw columns over each other with matplotlib, a line for each point.
 
         Parameters
@@ -147,6 +147,9 @@ class Results(Mapping[str, Any]):
             "strain.xx:stress.xx" and so on, a diagram for each.
         axes
             Where one curve is drawn; by default a new figure.
+        units : mapping of str to str, optional
+            What stands beside a name on its axis, {"stress": "MPa", "t": "s"}, by columns or by
+            variables with all their components. An artifact does not know its units.
 
         Returns
         -------
@@ -163,6 +166,10 @@ class Results(Mapping[str, Any]):
             raise wrong("curves", 'must be one at least, such as "strain.xx:stress.xx"')
         for curve in curves:
             axes_of(curve, list(columns))
+        known = [*columns, *dict.fromkeys(name.rpartition(".")[0] or name for name in columns)]
+        for name in units or ():
+            if name not in known:
+                raise unknown_name("column or variable", name, known)
         if axes is None:
             _, diagrams = _imported("matplotlib.pyplot", "plot").subplots(
                 1,
@@ -174,7 +181,7 @@ class Results(Mapping[str, Any]):
         else:
             diagrams = [[axes]]
         for diagram, curve in zip(diagrams[0], curves, strict=True):
-            draw(diagram, columns, curve)
+            draw(diagram, columns, curve, units or {})
         return diagrams[0][0].figure
 
     def _over_time(self) -> dict[str, NDArray[Any]]:

@@ -75,7 +75,7 @@ def axes_of(curve: str, names: list[str]) -> tuple[str, str]:
     return x, y
 
 
-def draw(axes: Any, columns: Columns, curve: str) -> None:
+def draw(axes: Any, columns: Columns, curve: str, units: Mapping[str, str]) -> None:
     """One line for each material point."""
     x, y = axes_of(curve, list(columns))
     rows = len(columns["t"])
@@ -85,8 +85,13 @@ def draw(axes: Any, columns: Columns, curve: str) -> None:
     lines = axes.plot(across, up)
     if 1 < len(lines) <= _MOST_NAMED:
         axes.legend(lines, [f"point {point}" for point in range(len(lines))])
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set_xlabel(_with_unit(x, units))
+    axes.set_ylabel(_with_unit(y, units))
     axes.locator_params(nbins=6)
     axes.ticklabel_format(scilimits=(-2, 4))
     axes.grid(visible=True, alpha=0.3)
+
+
+def _with_unit(column: str, units: Mapping[str, str]) -> str:
+    unit = units.get(column) or units.get(column.rpartition(".")[0], "")
+    return f"{column} ({unit})" if unit else column

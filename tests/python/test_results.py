@@ -71,6 +71,10 @@ def test_a_plot_has_a_line_for_each_point(results: Results) -> None:
     assert results.plot("t:stress.xx", axes=first) is figure
     with pytest.raises(UnknownNameError, match="did you mean 'stress"):
         results.plot("t:stress.x")
+    united = results.plot("t:stress.xx", units={"stress": "MPa", "t": "s"}).axes[0]
+    assert (united.get_xlabel(), united.get_ylabel()) == ("t (s)", "stress.xx (MPa)")
+    with pytest.raises(UnknownNameError, match="did you mean 'stress"):
+        results.plot("t:stress.xx", units={"stres": "MPa"})
     with pytest.raises(FatalError, match="expected X:Y"):
         results.plot("stress.xx")
 

@@ -305,6 +305,11 @@ def test_a_plot_is_written(write: Write, tmp_path: Path) -> None:
     assert image.read_bytes().startswith(b"\x89PNG")
     answer("run", write(RAMP), "--plot", "t:stress.xx", "--plot-file", tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()
+    united = body + "units = { t = 's', stress = 'MPa' }\n"
+    answer("run", write(united), "--plot-file", tmp_path / "units.svg")
+    assert "stress.xx (MPa)" in (tmp_path / "units.svg").read_text()
+    said = error("run", write(united.replace("t = 's'", "stres = 's'")), "--plot-file", image)
+    assert "plot.units" in said and "did you mean 'stress'" in said
     body += "[output]\nfile = 'results.csv'\nvariables = ['stress']\n"
     answer("run", write(body), "--plot-file", image)
     assert "strain.xx" not in (tmp_path / "results.csv").read_text().splitlines()[0]
