@@ -21,6 +21,7 @@ struct Variable {
   std::string type;  // "SR2", "Scalar", ...; empty where the schema does not say
   Dims sub_batch_shape;
   Dims base_shape;
+  bool sites_told = false;  // of an input or output: the metadata lists its sub-batch axes
 
   Dims point_shape() const { return sub_batch_shape.then(base_shape); }
 };

@@ -29,7 +29,10 @@ Variable read_segment_variable(const Field& field) {
 // Reads an input or output, whose size counts the base shape only.
 Variable read_boundary_variable(const Field& field, const Dims& base_shape) {
   Variable variable{field["name"].text(), field["var_type"].text(), {}, base_shape};
-  if (const auto shape = field.find("sub_batch_shape")) variable.sub_batch_shape = shape->shape();
+  if (const auto shape = field.find("sub_batch_shape")) {
+    variable.sub_batch_shape = shape->shape();
+    variable.sites_told = true;
+  }
   field.joined(variable.sub_batch_shape, base_shape);
   require_size(field, variable, base_shape);
   return variable;

@@ -46,6 +46,14 @@ std::vector<Array> arrays_of(const artifact::Field& entries) {
   return arrays;
 }
 
+// Tells whether kernels.json has as many components for each array as the object has.
+bool are_those_of(const std::vector<Array>& arrays, const neml2_kernel_array* compiled, std::int32_t count) {
+  bool same = std::ssize(arrays) == count;
+  for (std::int32_t i = 0; same && i < count; ++i)
+    same = arrays[static_cast<std::size_t>(i)].shape.product() == compiled[i].components;
+  return same;
+}
+
 // Tells whether a kernel was made with the package that is there. Where none is there, the kernels are all.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
   if (!archive::is_file(package)) return true;
@@ -147,7 +155,11 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
       continue;
     }
     kernels_[package] = kernel;
-    if (alone) arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
+    if (!alone) continue;
+    const Arrays& arrays = arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
+    if (!are_those_of(arrays.inputs, kernel->inputs, kernel->input_count) ||
+        !are_those_of(arrays.outputs, kernel->outputs, kernel->output_count))
+      throw damaged(file, join("has other shapes for ", name, " than ", object));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "capi/libtorch/library.h"
 #include "capi/libtorch/stream.h"
 #include "capi/loader/image.h"
+#include "capi/model/lost_sites.h"
 #include "capi/segments/implicit.h"
 #include "capi/segments/misfit.h"
 
@@ -52,14 +53,17 @@ std::string boundary_name(const std::map<std::string, std::string>& aliases, con
 }
 
 // Returns a variable as packages know it, checked against the metadata: its last axes are the base axes, those before
-// them sub-batch axes, which the metadata need not list.
+// them sub-batch axes, which must be those that the metadata lists, if it does.
 Variable boundary_variable(const artifact::Variable& variable, const Value& value,
                            const std::map<std::string, std::string>& aliases) {
   const Dims shape = value.known ? value.point_shape : variable.point_shape();
   const std::int64_t sub_ndim = shape.size() - variable.base_shape.size();
   if (sub_ndim < 0 || !(shape.last(variable.base_shape.size()) == variable.base_shape))
     throw misfit(variable.name, "'", variable.name, "' has the base shape ", variable.base_shape.str(),
-                 " in the metadata, but the point shape ", shape.str(), " in the packages");
+                 " in the metadata, but the shape ", shape.str(), " per point to ", value.told_by);
+  if (variable.sites_told && !(shape == variable.point_shape()))
+    throw misfit(variable.name, "'", variable.name, "' has the sub-batch shape ", variable.sub_batch_shape.str(),
+                 " in the metadata, but ", shape.first(sub_ndim).str(), " to ", value.told_by);
   return {boundary_name(aliases, variable.name), variable.type, value.dtype, shape, sub_ndim};
 }
 
@@ -177,6 +181,7 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();
+  refuse_lost_sites(metadata_, scope);
   add_variables(scope);
   num_values_ = scope.values().size();
   values_of_[NEML2_PARAMETER].resize(metadata_.parameters.size());

@@ -104,12 +104,14 @@ BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output
   shape.input_sites = quotient(input_size, columns);
   shape.sites = quotient(numel, rows * columns);
   const bool paired = shape.output_sites == shape.input_sites || shape.output_sites == 1 || shape.input_sites == 1;
-  const bool fits = shape.sites == 1 || shape.sites == shape.output_sites || shape.sites == shape.input_sites;
-  if (!paired || !fits)
+  const bool fits =
+      shape.sites == 1 || shape.sites == shape.output_sites || (paired && shape.sites == shape.input_sites);
+  if (!fits)
     throw Error(NEML2_ERROR_UNSUPPORTED, shape.name,
                 join("The derivative ", shape.name, " has ", shape.sites, " sub-batch sites, between an output of ",
-                     shape.output_sites, " and an input of ", shape.input_sites, ": expected the same, or one."));
-  shape.lumped = shape.input_sites > 1 && shape.output_sites == 1 && shape.sites == 1;
+                     shape.output_sites, " and an input of ", shape.input_sites, ": expected the output's, or one."));
+  // Cells and the edges between them are other sites: each edge depends on several cells.
+  shape.lumped = !paired || (shape.input_sites > 1 && shape.output_sites == 1 && shape.sites == 1);
   return shape;
 }
 

@@ -69,7 +69,7 @@ void ForwardSegment::find_coupled_sites() {
   const std::int64_t points = value_.package().baked_batch() ? value_.package().baked_batch() : 2;
   for (PlacedPair& placed : by_values_->pairs) {
     PairInfo& pair = placed.info;
-    if (pair.shape.input_sites == 1 || pair.shape.output_sites == 1) continue;
+    if (pair.shape.lumped || pair.shape.input_sites == 1 || pair.shape.output_sites == 1) continue;
     std::size_t input = 0, output = 0;
     while (value_.inputs()[input] != pair.input) ++input;
     while (value_.outputs()[output] != pair.output) ++output;

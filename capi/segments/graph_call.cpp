@@ -10,6 +10,19 @@ void expect_arity(const Package& package, std::size_t inputs, std::size_t output
                  package.num_outputs(), "; the metadata says ", inputs, " and ", outputs);
 }
 
+void expect_taken(const Package& package, std::size_t i, const Dims& shape, const std::string& who) {
+  if (!package.batched_input(i) || package.input_shape(i).product() != shape.product())
+    throw misfit(package.name(), package.name(), " takes input ", i, " with the shape ", package.input_shape(i).str(),
+                 package.batched_input(i) ? " per point" : " for all points", ", but ", who, " has ", shape.str(),
+                 " per point");
+}
+
+void expect_returned(const Package& package, std::size_t input, const Package& maker, std::size_t output,
+                     std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    expect_taken(package, input + i, maker.output_shape(output + i), join("output ", output + i, " of ", maker.name()));
+}
+
 ParameterTail::ParameterTail(const std::vector<std::string>& names, const Package& package, std::size_t first,
                              const Scope& scope) {
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -43,6 +56,7 @@ GraphCall::GraphCall(const artifact::NamedGraph& graph, Scope& scope, std::size_
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     inputs_.push_back(scope.require(graph.inputs[i], "an input of " + package_.name()));
     scope.declare(inputs_.back(), package_.input_shape(i), package_.input_dtype(i), package_.name());
+    expect_taken(package_, i, package_.input_shape(i), "'" + graph.inputs[i] + "'");
   }
   tail_ = ParameterTail(graph.parameters, package_, graph.inputs.size(), scope);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {

@@ -54,4 +54,12 @@ class GraphCall {
 // Throws NEML2_ERROR_ARTIFACT unless the package has this many inputs and outputs.
 void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs);
 
+// Throws NEML2_ERROR_ARTIFACT unless input `i` has this shape at each point, but for how it is divided into axes. `who`
+// makes it.
+void expect_taken(const Package& package, std::size_t i, const Dims& shape, const std::string& who);
+
+// Does the same for `count` inputs that are outputs of `maker`, from `input` and `output` on.
+void expect_returned(const Package& package, std::size_t input, const Package& maker, std::size_t output,
+                     std::size_t count);
+
 }  // namespace neml2_capi::model

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
+#include "capi/segments/graph_call.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -24,14 +26,24 @@ std::vector<Dims> row_shapes(const std::vector<ValueGroup>& groups) {
   return shapes;
 }
 
-ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope) : row_shape_(model::row_shape(group)) {
+void expect_operands(const Package& package, const std::vector<ValueGroup>& unknowns,
+                     const std::vector<ValueGroup>& givens) {
+  std::size_t i = 0;
+  for (const auto* groups : {&unknowns, &givens})
+    for (const ValueGroup& group : *groups)
+      expect_taken(package, i++, group.row_shape(), join("the group of ", group.names()));
+}
+
+ValueGroup::ValueGroup(const artifact::Group& group, Role role, Scope& scope, const std::string& who)
+    : row_shape_(model::row_shape(group)) {
   outer_ = group.block ? group.sub_batch_shape.product() : 1;
   for (const artifact::Variable& variable : group.variables) {
     const Dims shape = variable.point_shape();
     values_.push_back(role == Role::unknown ? scope.provide(variable.name)
-                                            : scope.require(variable.name, "a given of a residual"));
-    scope.declare(values_.back(), shape, scope.dtype(), "a residual");
+                                            : scope.require(variable.name, "a given of " + who));
+    scope.declare(values_.back(), shape, scope.dtype(), who);
     point_shapes_.push_back(shape);
+    add_name(names_, variable.name);
     sizes_.push_back(shape.product() / std::max<std::int64_t>(outer_, 1));
   }
 }

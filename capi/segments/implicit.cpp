@@ -15,9 +15,10 @@
 namespace neml2_capi::model {
 namespace {
 
-std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups, ValueGroup::Role role, Scope& scope) {
+std::vector<ValueGroup> value_groups(const std::vector<artifact::Group>& groups, ValueGroup::Role role, Scope& scope,
+                                     const std::string& who) {
   std::vector<ValueGroup> out;
-  for (const artifact::Group& group : groups) out.emplace_back(group, role, scope);
+  for (const artifact::Group& group : groups) out.emplace_back(group, role, scope, who);
   return out;
 }
 
@@ -32,8 +33,8 @@ void expect_row(const Package& package, std::size_t output, const Dims& row) {
 ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope) : packages_(segment, scope) {
   scope.note_dtype(packages_.residual);
   dtype_ = scope.dtype();
-  givens_ = value_groups(segment.givens, ValueGroup::Role::given, scope);
-  unknowns_ = value_groups(segment.unknowns, ValueGroup::Role::unknown, scope);
+  givens_ = value_groups(segment.givens, ValueGroup::Role::given, scope, name());
+  unknowns_ = value_groups(segment.unknowns, ValueGroup::Role::unknown, scope, name());
   for (const ValueGroup& group : unknowns_)
     outputs_.insert(outputs_.end(), group.values().begin(), group.values().end());
   check_packages(segment);
@@ -71,17 +72,21 @@ void ImplicitSegment::check_packages(const artifact::ImplicitSegment& segment) c
   };
   expect_arity(all.residual, inputs, residuals);
   expect_residuals(all.residual, 0);
+  expect_operands(all.residual, unknowns_, givens_);
   if (all.jacobian) {
     expect_arity(*all.jacobian, inputs, blocks + residuals);
     expect_residuals(*all.jacobian, blocks);
+    expect_operands(*all.jacobian, unknowns_, givens_);
   }
   if (all.solve) {
     expect_arity(*all.solve, blocks + residuals, unknowns_.size());
     expect_step(*all.solve);
+    if (all.jacobian) expect_returned(*all.solve, 0, *all.jacobian, 0, blocks + residuals);
   }
   if (all.step) {
     expect_arity(*all.step, inputs, unknowns_.size() + residuals);
     expect_step(*all.step);
+    expect_operands(*all.step, unknowns_, givens_);
   }
   if (all.krylov) check_krylov(all, segment.unknowns, segment.residuals);
 }

@@ -11,7 +11,9 @@ namespace neml2_capi::model {
 template <class... Pieces>
 Error misfit(const std::string& subject, const Pieces&... problem) {
   return Error(NEML2_ERROR_ARTIFACT, subject,
-               join(problem..., ". The folder mixes files of different compilations: compile the model again."));
+               join(problem...,
+                    ". The folder mixes files of different compilations, or the sub-batch sites of a value were lost "
+                    "between segments: compile the model again, with neml2-capi compile."));
 }
 
 }  // namespace neml2_capi::model

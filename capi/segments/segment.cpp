@@ -73,15 +73,17 @@ std::size_t Scope::require(const std::string& name, const std::string& who) cons
 
 std::size_t Scope::provide(const std::string& name) {
   const auto [it, added] = positions_.emplace(name, values_.size());
-  if (added) values_.push_back({name, {}, dtype_, false});
+  if (added) values_.push_back({name, {}, dtype_, false, ""});
   return it->second;
 }
 
 void Scope::declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who) {
   Value& known = values_[value];
   if (known.known && !(known.point_shape == point_shape && known.dtype == dtype))
-    throw misfit(known.name, "'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(), " to ", who,
-                 ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " before");
+    throw misfit(known.name, "'", known.name, "' is ", name_of(dtype), " of shape ", point_shape.str(),
+                 " per point to ", who, ", but ", name_of(known.dtype), " of shape ", known.point_shape.str(), " to ",
+                 known.told_by);
+  if (!known.known) known.told_by = who;
   known.point_shape = point_shape;
   known.dtype = dtype;
   known.known = true;

@@ -23,7 +23,8 @@ struct Value {
   std::string name;
   Dims point_shape;
   DType dtype = DType::float64;
-  bool known = false;  // the shape was told by a package, or by the metadata of an implicit segment
+  bool known = false;   // the shape was told by a package, or by the metadata of an implicit segment
+  std::string told_by;  // which it was
 };
 
 // Values and promoted parameters that the segments refer to, by position.

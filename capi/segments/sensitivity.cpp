@@ -103,6 +103,12 @@ Sensitivity::Sensitivity(const artifact::Sensitivity& sensitivity, const SolverP
   const std::size_t all_sides = right_sides + (of_parameters ? 1 : solver.num_residuals * unknowns.size());
   if (operator_) expect_arity(*operator_, inputs, of_parameters ? all_sides : right_sides);
   if (solve_) expect_arity(*solve_, operator_ ? all_sides : inputs, num_tensors(sensitivity.pairs));
+  expect_operands(operator_ ? *operator_ : *solve_, unknowns, givens);
+  if (operator_ && solve_) {
+    const std::size_t before = all_sides - operator_->num_outputs();
+    if (before) expect_returned(*solve_, 0, *solver.jacobian, 0, before);
+    expect_returned(*solve_, before, *operator_, 0, operator_->num_outputs());
+  }
   tail_ = ParameterTail(parameters, operator_ ? *operator_ : *solve_, groups, scope);
   compiled_ = solved_pairs(sensitivity.pairs, solve_ ? &*solve_ : nullptr, of_parameters, scope);
   if (operator_ && !of_parameters) add_all_pairs(unknowns, givens, scope);

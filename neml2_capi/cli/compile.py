@@ -16,7 +16,7 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
-from neml2_capi.kernels import capture
+from neml2_capi.kernels import capture, sites
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.collect import collect
@@ -141,13 +141,10 @@ def compile_command(
             raise click.UsageError(str(error)) from None
     chosen = _target_for(system) if system else _target_of_packages(targets, kernels)
     environment = _environment(python, chosen)
-    if kernels == "no" and not system:
-        command = [python, "-m", "neml2.cli.aoti_compile", str(file), *words, *others]
-        context.exit(subprocess.run(command, env=environment).returncode)
     with tempfile.TemporaryDirectory() as scratch:
-        environment[capture.INTO] = scratch
+        environment[capture.INTO] = scratch if system or kernels != "no" else ""
         environment[capture.ONLY] = "1" if kernels == "only" else ""
-        command = [python, capture.__file__, str(file), *words, *others]
+        command = [python, sites.__file__, str(file), *words, *others]
         status = subprocess.run(command, env=environment).returncode
         if status:
             context.exit(status)

@@ -71,6 +71,7 @@ def block_shape(
         output_size // rows,
         input_size // columns,
     )
+    paired = 1 in (output_sites, input_sites) or output_sites == input_sites
     shape = BlockShape(
         output=pair.output,
         input=Promoted(pair.input) if of_parameter else pair.input,
@@ -81,13 +82,13 @@ def block_shape(
         sites=sites,
         output_sites=output_sites,
         input_sites=input_sites,
-        lumped=input_sites > 1 and output_sites == 1 and sites == 1,
+        # Cells and the edges between them are other sites: each edge depends on several cells.
+        lumped=not paired or (input_sites > 1 and output_sites == 1 and sites == 1),
     )
-    paired = 1 in (output_sites, input_sites) or output_sites == input_sites
-    if not paired or sites not in (1, output_sites, input_sites):
+    if sites not in ((1, output_sites, input_sites) if paired else (1, output_sites)):
         raise FatalError(
             f"the derivative {shape.name} has {sites} sub-batch sites, between an output of "
-            f"{output_sites} and an input of {input_sites}: expected the same, or one",
+            f"{output_sites} and an input of {input_sites}: expected the output's, or one",
             lib.NEML2_ERROR_UNSUPPORTED,
             shape.name,
         )

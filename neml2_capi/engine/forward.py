@@ -72,7 +72,7 @@ class ForwardSegment:
         """Derivatives are compiled for one change at all sites of an input. Where a site of the
         output depends on its own site of the input only, that is the derivative at each site. Does
         it? Change the input at its first site, and see what changes."""
-        if 1 in (shape.input_sites, shape.output_sites):
+        if shape.lumped or 1 in (shape.input_sites, shape.output_sites):
             return shape
         number, output = self.inputs.index(str(shape.input)), self.outputs.index(shape.output)
 

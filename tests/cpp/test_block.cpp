@@ -111,6 +111,13 @@ void a_lumped_block_takes_one_change_at_all_sites() {
   expect(is_refused([&] { coupled.forward({10, 11}); }), "and a change that differs is refused");
 }
 
+void cells_and_edges_are_other_sites() {
+  const Case edges({2, 3}, 2, 3);
+  expect(edges.shape.lumped, "two edges between three cells");
+  expect(edges.forward({10, 10, 10}) == Values({20, 30}), "are moved by one change of all cells");
+  expect(is_refused([&] { edges.forward({10, 10, 11}); }), "of a change that differs nothing is known");
+}
+
 void shapes_that_do_not_fit_are_refused() {
   expect(is_refused([] { block_shape("y:x", 6, 2, 1, 3, 1); }), "two sites and three");
   try {
@@ -128,6 +135,7 @@ int main() {
   one_input_reaches_every_site();
   every_site_reaches_one_output();
   a_lumped_block_takes_one_change_at_all_sites();
+  cells_and_edges_are_other_sites();
   shapes_that_do_not_fit_are_refused();
   return 0;
 }
