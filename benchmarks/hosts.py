@@ -5,7 +5,8 @@
 CalculiX and Kratos load a plug-in, and call it point by point; between them and the plug-in stands
 umat_timer.c, which takes 0.1 us a call. The programs of examples/hosts call the model for all
 points at once; there Model.jacobian is timed. One thread, the median of three jobs each. Hosts that
-are not installed are left out: `pip install neml2_capi[hosts]`, and tools/calculix.sh.
+are not installed are left out: `pip install neml2_capi[hosts]`, and for CalculiX
+`bash $(python -m neml2_capi --calculix)`.
 """
 
 from __future__ import annotations

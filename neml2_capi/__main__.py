@@ -44,6 +44,10 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
         "the folder of the compiled examples: elasticity, isotropic_hardening, chaboche",
         [f"{_PACKAGE / 'examples'}"],
     ),
+    "calculix": (
+        "a script that builds a CalculiX which loads plug-ins, as Debian's does not",
+        [f"{_PACKAGE / 'plugin' / 'calculix.sh'}"],
+    ),
     "cmakedir": (
         "the folder of the CMake package, for -Dneml2_capi_DIR",
         [f"{_LIBRARIES / 'cmake' / 'neml2_capi'}"],

@@ -27,6 +27,8 @@ KINDS = {
 }
 TIMES = ("t", "time")
 TEMPERATURES = ("T", "temperature")
+#: Energies by the argument of UMAT: outputs of these names.
+ENERGIES = {"stored_energy": "SSE", "dissipated_energy": "SPD"}
 
 
 class DraftError(ValueError):
@@ -53,6 +55,8 @@ class Mapping:
     stress: str
     time: str
     temperature: str
+    #: Outputs that are energies per volume.
+    energies: dict[str, str] = field(default_factory=dict)
     states: list[Slot] = field(default_factory=list)
     parameters: list[Slot] = field(default_factory=list)
     #: Inputs of which it is not known what they are: perhaps predefined fields.
@@ -184,6 +188,9 @@ def guess(
     return Mapping(
         stress=stress,
         **given,
+        energies={
+            name: name for name in ENERGIES if name in outputs and size_of(outputs[name]) == 1
+        },
         states=_slots(outputs[name] for name in states if name),
         parameters=_slots(model.parameters),
         unknown=[variable.name for variable in unknown],
@@ -325,6 +332,8 @@ def _groups(artifact: str, mapping: Mapping, host: str) -> Iterator[str]:
     ):
         name = getattr(mapping, key)
         yield f"  {key} = {_quoted(name)}" + (f"  ! {meaning}" if name else "  ! none")
+    for key, name in mapping.energies.items():
+        yield f"  {key} = {_quoted(name)}  ! {ENERGIES[key]}"
     if host:
         yield f"  host = {_quoted(host)}"
     yield "/"
@@ -337,7 +346,8 @@ def _groups(artifact: str, mapping: Mapping, host: str) -> Iterator[str]:
     for name in mapping.unknown:
         yield ""
         yield f"! TO DO: what is the input {name}? If it is a predefined field of Abaqus, give its"
-        yield "! number instead of 0. If it is time or temperature, name it above, and delete this."
+        yield "! number instead of 0; if a constant, write its value instead of predef: value = -1."
+        yield "! If it is time or temperature, name it above, and delete this."
         yield f"&field name = {_quoted(name)}, predef = 0 /"
 
 

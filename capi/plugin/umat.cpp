@@ -47,12 +47,12 @@ void check(const Host& host, const Material& m) {
   const Mapping& map = m.mapping;
   if (!map.temperature.empty()) {
     needs(host.has_temperature, map.temperature, "the temperature",
-          "compile the artifact with a constant in its place");
+          "give it a constant value in the mapping (&field, value)");
     needs(host.has_old_temperature, map.temperature + "~1", "the temperature at the beginning of an increment",
           "use a law of the temperature at its end");
   }
   for (const Variable& field : map.fields)
-    needs(host.has_fields, field.name, "a predefined field", "compile the artifact with a constant in its place");
+    needs(host.has_fields, field.name, "a predefined field", "give it a constant value in the mapping (&field, value)");
 }
 
 // The host of the first call is that of all.

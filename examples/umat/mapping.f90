@@ -5,11 +5,14 @@
 !   &state     name = 'X1', kind = 'symmetric', statev = 2 /     where its values begin in STATEV
 !   &parameter name = 'E', props = 1 /                           where its values begin in PROPS
 !   &field     name = 'porosity', predef = 1 /                   an input that is a predefined field
+!   &field     name = 'porosity', value = 0.2 /                  an input that is a constant
 !   &option    name = 'miters', value = 25 /                     of the solver; see neml2_capi.h
 !
-! &material may say host = 'abaqus' or 'calculix', see hosts.f90; PNEWDT tells them apart where it does not.
+! &material may say host = 'abaqus' or 'calculix', see hosts.f90; PNEWDT tells them apart where it does not. It may name
+! outputs that are energies per volume, stored_energy for SSE and dissipated_energy for SPD.
 ! `artifact` is relative to the file. All groups but the first may be repeated, and may be missing. Each begins a line.
 module umat_mapping
+  use, intrinsic :: ieee_arithmetic, only: ieee_positive_inf, ieee_value
   use, intrinsic :: iso_fortran_env, only: iostat_end, real64
   implicit none(type, external)
   private
@@ -22,12 +25,13 @@ module umat_mapping
     character(name_length) :: name = ""
     character(16) :: kind = "" ! of a state: see umat_conventions
     integer :: first = 0
-    real(real64) :: value = 0 ! of an option
+    real(real64) :: value = 0 ! of an option, or of a field that is a constant, whose `first` is 0
   end type variable
 
   type :: mapping
     character(path_length) :: artifact = ""
     character(name_length) :: strain = "", stress = "", time = "", temperature = "", host = ""
+    character(name_length) :: stored_energy = "", dissipated_energy = ""
     type(variable), allocatable :: states(:), parameters(:), fields(:), options(:)
   end type mapping
 
@@ -124,8 +128,8 @@ contains
     type(mapping), intent(inout) :: m
     character(:), allocatable, intent(out) :: errmsg
     character(path_length) :: artifact
-    character(name_length) :: strain, stress, time, temperature, host
-    namelist /material/ artifact, strain, stress, time, temperature, host
+    character(name_length) :: strain, stress, time, temperature, host, stored_energy, dissipated_energy
+    namelist /material/ artifact, strain, stress, time, temperature, host, stored_energy, dissipated_energy
     character(512) :: problem
     integer :: error
 
@@ -135,6 +139,8 @@ contains
     time = ""
     temperature = ""
     host = ""
+    stored_energy = ""
+    dissipated_energy = ""
     rewind (unit)
     read (unit, nml=material, iostat=error, iomsg=problem)
     errmsg = ""
@@ -147,6 +153,8 @@ contains
     m%time = time
     m%temperature = temperature
     m%host = host
+    m%stored_energy = stored_energy
+    m%dissipated_energy = dissipated_energy
     if (errmsg /= "") return
     read (unit, nml=material, iostat=error, iomsg=problem)
     if (error == 0) errmsg = "The group &material is there twice."
@@ -172,6 +180,8 @@ contains
         errmsg = "&"//group//" cannot be read: "//trim(problem)
       else if (next%name == "") then
         errmsg = "A group &"//group//" has no name."
+      else if (group == "field" .and. next%first == 0 .and. abs(next%value) <= huge(next%value)) then
+        continue ! a constant
       else if (next%first < 1) then
         errmsg = "'"//trim(next%name)//"' needs a place, counted from 1: "//place_of(group)//"."
       else if (any(variables%name == next%name)) then
@@ -194,7 +204,7 @@ contains
     real(real64) :: value
     namelist /state/ name, kind, statev
     namelist /parameter/ name, props
-    namelist /field/ name, predef
+    namelist /field/ name, predef, value
     namelist /option/ name, value
 
     name = ""
@@ -202,7 +212,7 @@ contains
     statev = 0
     props = 0
     predef = 0
-    value = 0
+    value = merge(ieee_value(value, ieee_positive_inf), 0.0_real64, group == "field") ! not given
     problem = ""
     select case (group)
     case ("state")
@@ -214,6 +224,10 @@ contains
     case ("field")
       read (unit, nml=field, iostat=error, iomsg=problem)
       next%first = predef
+      if (predef /= 0 .and. abs(value) <= huge(value)) then
+        error = 1
+        problem = "'"//trim(name)//"' has a value and a predef: it is either a constant or a predefined field."
+      end if
     case default
       read (unit, nml=option, iostat=error, iomsg=problem)
       next%first = 1
@@ -239,7 +253,7 @@ contains
     select case (group)
     case ("state"); place_of = "statev = <its first value in STATEV>"
     case ("parameter"); place_of = "props = <its first value in PROPS>"
-    case default; place_of = "predef = <the number of the predefined field>"
+    case default; place_of = "predef = <the number of the predefined field>, or value = <a constant>"
     end select
   end function place_of
 end module umat_mapping

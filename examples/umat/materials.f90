@@ -70,10 +70,14 @@ contains
   subroutine check_host(m, errmsg)
     type(material), intent(in) :: m
     character(:), allocatable, intent(out) :: errmsg
+    integer :: k
     errmsg = ""
-    if (size(m%mapping%fields) > 0 .and. .not. m%host%has_fields) &
-      errmsg = "The input '"//trim(m%mapping%fields(1)%name)//"' is a predefined field, which "//trim(m%host%name) &
-               //" does not pass: compile the artifact with a constant in its place."
+    do k = 1, size(m%mapping%fields)
+      if (m%host%has_fields .or. m%mapping%fields(k)%first == 0) cycle ! passed, or a constant
+      errmsg = "The input '"//trim(m%mapping%fields(k)%name)//"' is a predefined field, which "//trim(m%host%name) &
+               //" does not pass: give it a constant value in the mapping (&field, value)."
+      return
+    end do
   end subroutine check_host
 
   subroutine set_options(m, errmsg)

@@ -97,11 +97,12 @@ contains
     real(real64), parameter :: direction(6) = [0.61_real64, -0.37_real64, 0.23_real64, 0.41_real64, -0.53_real64, &
                                                0.31_real64]
     real(real64), parameter :: far = 1e-7_real64, alike = 1e-2_real64
-    real(real64) :: strain(6), distance, before(6, 6), state(size(work%state, 1), 1)
+    real(real64) :: strain(6), distance, before(6, 6), state(size(work%state, 1), 1), energies(2)
     integer :: side
 
     strain = work%strain(:, 1)
     state = work%state
+    energies = [work%stored, work%dissipated]
     found = .false.
     do side = 1, -1, -2
       distance = side * far * max(1.0_real64, maxval(abs(strain)))
@@ -113,6 +114,8 @@ contains
     end do
     work%strain(:, 1) = strain
     work%state = state
+    work%stored = energies(1)
+    work%dissipated = energies(2)
 
   contains
 
@@ -148,6 +151,7 @@ contains
       end do
       if (map%temperature /= "") call check("TEMP + DTEMP", [work%temperature])
       do k = 1, size(map%fields)
+        if (map%fields(k)%first == 0) cycle ! a constant
         call check("PREDEF, the field '"//trim(map%fields(k)%name)//"',", [work%fields(map%fields(k)%first, 1)])
       end do
       if (map%time == "") return

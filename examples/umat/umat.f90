@@ -123,6 +123,8 @@ contains
     six = stress_of_mandel(work%state(:6, 1))
     stress = six(:ntens)
     call scatter_tangent()
+    if (work%material%mapping%stored_energy /= "") sse = work%stored(1)
+    if (work%material%mapping%dissipated_energy /= "") spd = work%dissipated(1)
     associate (m => work%material)
       do k = 1, size(m%states)
         associate (state => m%mapping%states(k), place => m%states(k))

@@ -14,8 +14,9 @@ module umat_workspaces
     real(real64) :: strain(6, 1) = 0, old_strain(6, 1) = 0
     real(real64) :: time = 0, old_time = 0, temperature = 0, old_temperature = 0
     real(real64), allocatable :: state(:, :), old_state(:, :), fields(:, :), old_fields(:, :), parameters(:, :)
+    real(real64), allocatable :: constants(:) ! of the fields of the mapping
     real(real64) :: tangent(6, 6, 1) = 0 ! (stress, strain)
-    real(real64) :: cut(1) = 1
+    real(real64) :: cut(1) = 1, stored(1) = 0, dissipated(1) = 0
     type(workspace), pointer :: next => null() ! of those that wait; see umat_pool
   end type workspace
 
@@ -36,6 +37,8 @@ contains
     allocate (work%state(nstate, 1), work%old_state(nstate, 1), source=0.0_real64)
     allocate (work%parameters(nparameters, 1), source=0.0_real64)
     allocate (work%fields(m%nfields, 1), work%old_fields(m%nfields, 1), source=0.0_real64)
+
+    work%constants = m%mapping%fields%value
 
     call work%evaluation%create(m%model, stat=stat, errmsg=errmsg)
     ! The stress first: where its name is wrong, its history seems to be an input without a meaning.
@@ -103,19 +106,34 @@ contains
             return
           end do
           do k = 1, size(map%fields)
-            if (name == map%fields(k)%name) then
-              call evaluation%bind_input(name, work%fields, stat=stat, first=map%fields(k)%first, errmsg=errmsg)
-              return
-            else if (name == before(map%fields(k)%name)) then
-              call evaluation%bind_input(name, work%old_fields, stat=stat, first=map%fields(k)%first, errmsg=errmsg)
-              return
-            end if
+            if (name /= map%fields(k)%name) cycle
+            call bind_field(name, k, work%fields)
+            return
+          end do
+          do k = 1, size(map%fields)
+            if (name /= before(map%fields(k)%name)) cycle
+            call bind_field(name, k, work%old_fields)
+            return
           end do
           errmsg = "The artifact's input '"//name//"' is not in the mapping file. It can be strain, time or " &
-                   //"temperature of &material, a predefined field (&field), or the history of a &state."
+                   //"temperature of &material, a predefined field or a constant (&field), or the history of a &state."
         end if
       end associate
     end subroutine bind_input
+
+    ! The k-th field of the mapping: a constant, or one of the predefined fields.
+    subroutine bind_field(name, k, fields)
+      character(*), intent(in) :: name
+      integer, intent(in) :: k
+      real(real64), intent(inout), target :: fields(:, :)
+      associate (first => m%mapping%fields(k)%first)
+        if (first == 0) then
+          call work%evaluation%bind_input(name, work%constants, stat=stat, stride=0, first=k, errmsg=errmsg)
+        else
+          call work%evaluation%bind_input(name, fields, stat=stat, first=first, errmsg=errmsg)
+        end if
+      end associate
+    end subroutine bind_field
 
     pure function before(name)
       character(*), intent(in) :: name
@@ -137,6 +155,11 @@ contains
                                     errmsg=errmsg)
         if (stat /= neml2_ok) return
       end do
+      if (map%stored_energy /= "") call evaluation%bind_output(trim(map%stored_energy), work%stored, stat=stat, &
+                                                               errmsg=errmsg)
+      if (stat == neml2_ok .and. map%dissipated_energy /= "") &
+        call evaluation%bind_output(trim(map%dissipated_energy), work%dissipated, stat=stat, errmsg=errmsg)
+      if (stat /= neml2_ok) return
       call evaluation%set_block_order(neml2_input_first, stat=stat, errmsg=errmsg)
       if (stat == neml2_ok) call evaluation%bind_suggested_cut(work%cut, stat=stat, errmsg=errmsg)
       if (stat == neml2_ok) call evaluation%bind_derivative(trim(map%stress), trim(map%strain), work%tangent, &

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -103,6 +104,20 @@ def _told(mapping: HostMapping, packages: bool, output: Path) -> Iterator[str]:
             last = place.first + place.size - 1
             where = f"{place.first}" if last == place.first else f"{place.first} to {last}"
             yield f"{name:6} {where:10} {place.name}"
+    for constant in mapping.constants:
+        yield f"value  {', '.join(f'{v:g}' for v in constant.values):10} {constant.name}"
+    if mapping.host in ("", "calculix"):
+        yield _of_calculix(output.name)
+
+
+def _of_calculix(name: str) -> str:
+    """How a deck names the library, which CalculiX finds by capitals without an underscore."""
+    stem = name.removesuffix(".so").removeprefix("lib").upper()
+    word = re.sub("[^A-Z0-9]", "", stem) or "STEEL"
+    if name == f"lib{word}.so":
+        return f"CalculiX: *MATERIAL, NAME=@ABAQUS_{word}@1, or @ABAQUSNL_{word}@1 with NLGEOM"
+    looks = f"lib{stem.split('_')[0]}.so"
+    return f"CalculiX would look for {looks}: for it, call the file lib{word}.so (@ABAQUS_{word}@1)"
 
 
 def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:

@@ -10,9 +10,9 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from neml2_capi._ffi.variables import Variable, Variables
+from neml2_capi._ffi.variables import Variables
 from neml2_capi.model import Model
-from neml2_capi.umat import KINDS, Slot, guess, kind_of, size_of
+from neml2_capi.umat import ENERGIES, KINDS, Slot, guess, kind_of, size_of
 
 HOSTS = ("abaqus", "calculix", "kratos")
 
@@ -80,10 +80,6 @@ class HostMapping:
         }
 
 
-def _output(model: Model, name: str) -> Variable:
-    return model.outputs[model.outputs.names.index(name)]
-
-
 def guessed(model: Model, material: str) -> HostMapping:
     """The mapping as `neml2-capi umat` would draft it."""
     draft = guess(model)
@@ -98,16 +94,11 @@ def guessed(model: Model, material: str) -> HostMapping:
         draft.stress,
         draft.time,
         draft.temperature,
-        stored_energy=_energy(model, "stored_energy"),
-        dissipated_energy=_energy(model, "dissipated_energy"),
+        stored_energy=draft.energies.get("stored_energy", ""),
+        dissipated_energy=draft.energies.get("dissipated_energy", ""),
         states=[_place(state, kind_of(state.variable)) for state in draft.states],
         parameters=[_place(parameter) for parameter in draft.parameters],
     )
-
-
-def _energy(model: Model, name: str) -> str:
-    """An output of that name, where it is one number; else ""."""
-    return name if name in model.outputs.names and size_of(_output(model, name)) == 1 else ""
 
 
 def _place(slot: Slot, kind: str = "scalar") -> Place:
@@ -140,6 +131,12 @@ def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
     constants = [group for group in groups.get("field", []) if "value" in group]
     groups["field"] = [group for group in groups.get("field", []) if "value" not in group]
     mapping.constants = [_constant(group, model.inputs) for group in constants]
+    named = [constant.name for constant in mapping.constants]
+    mapping.constants += [  # what is constant was so before
+        Constant(f"{constant.name}~1", constant.values)
+        for constant in mapping.constants
+        if f"{constant.name}~1" in model.input_names and f"{constant.name}~1" not in named
+    ]
     for group, kind, place, variables in (
         ("state", "states", "statev", model.outputs),
         ("parameter", "parameters", "props", model.parameters),
@@ -156,7 +153,7 @@ _GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
 _KEYS = {
     "material": {
         *("artifact", "strain", "stress", "time", "temperature", "host"),
-        *("stored_energy", "dissipated_energy"),
+        *ENERGIES,
     },
     "state": {"name", "kind", "statev"},
     "parameter": {"name", "props"},
@@ -262,9 +259,10 @@ def check(mapping: HostMapping, model: Model) -> None:
                 "of &material, a predefined field or a constant (&field), or the history of a "
                 "&state."
             )
-    for key in ("stored_energy", "dissipated_energy"):
+    sizes = {variable.name: size_of(variable) for variable in model.outputs}
+    for key in ENERGIES:
         name = getattr(mapping, key)
-        if name and (name not in model.outputs.names or size_of(_output(model, name)) != 1):
+        if name and sizes.get(name) != 1:
             raise PluginError(f"The artifact has no output {name!r} of one value for {key}.")
     taken: dict[int, str] = {}
     for state in mapping.states:

@@ -19,7 +19,9 @@ pytestmark = [
     pytest.mark.native,
     pytest.mark.full("another program, run many times"),
     needs_fortran,
-    pytest.mark.skipif(not CCX.exists(), reason="needs CalculiX: bash tools/calculix.sh builds it"),
+    pytest.mark.skipif(
+        not CCX.exists(), reason="needs CalculiX: bash neml2_capi/plugin/calculix.sh builds it"
+    ),
 ]
 
 # The .dat file has seven digits.

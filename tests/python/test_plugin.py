@@ -199,6 +199,28 @@ def test_the_host_and_the_constants_are_told(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "calculix" in done.output
 
 
+NAMES = {
+    "libSTEEL.so": "NAME=@ABAQUS_STEEL@1, or @ABAQUSNL_STEEL@1 with NLGEOM",
+    "libsteel.so": "would look for libSTEEL.so: for it, call the file libSTEEL.so",
+    "libMY_STEEL.so": "would look for libMY.so: for it, call the file libMYSTEEL.so",
+    "steel.so": "would look for libSTEEL.so: for it, call the file libSTEEL.so",
+}
+
+
+@pytest.mark.parametrize("name, told", NAMES.items())
+def test_a_name_that_calculix_does_not_find_is_told(tmp_path: Path, name: str, told: str) -> None:
+    for host in ("", "calculix"):
+        assert told in make(HARDENING, tmp_path / name, host=host)[-1]
+    assert "CalculiX" not in make(HARDENING, tmp_path / name, host="abaqus")[-1]
+
+
+def test_the_wheel_has_a_script_that_builds_a_calculix_for_plug_ins() -> None:
+    asked = [sys.executable, "-m", "neml2_capi", "--calculix"]
+    script = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["bash", "-n", script], check=True)
+
+
+_BEFORE = "&state name = 'X1'"
 MISTAKES = {
     "group": ("&parameter", "&parametr", "there is no group &parametr"),
     "key": ("props = 1", "prop = 1", "&parameter has no prop"),
@@ -216,6 +238,14 @@ MISTAKES = {
     "state twice": ("'X2'", "'X1'", "two groups of 'X1'"),
     "material twice": ("&state name = 'X1'", "&material /\n&state name = 'X1'", "there twice"),
     "host": ("time = 't'", "host = 'nastran', time = 't'", "no host 'nastran'"),
+    "constant of nothing": (_BEFORE, f"&field name = 'X', value = 1 /\n{_BEFORE}", "no input 'X'"),
+    "value and place": (
+        _BEFORE,
+        f"&field name = 't', predef = 1, value = 1 /\n{_BEFORE}",
+        "has a value and a place",
+    ),
+    "value": (_BEFORE, f"&field name = 't', value = 'now' /\n{_BEFORE}", "1 finite number"),
+    "energy": ("stress = 'stress'", "stored_energy = 'psi'", "no output 'psi' of one value"),
     "overlap": ("statev = 8", "statev = 7", r"'X1' and 'X2' share STATEV\(7\)"),
 }
 

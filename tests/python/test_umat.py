@@ -262,6 +262,17 @@ def test_time_can_come_as_temperature_or_as_a_field(maps: Path) -> None:
 
 
 @needs_fortran
+def test_an_input_can_be_a_constant_of_the_mapping(maps: Path) -> None:
+    """Time at the end and at the beginning of the only increment."""
+    case = Case("combined_hardening", [Step(SHEAR)])
+    stress = drive(case, maps).points[0][-1].stress
+    edit(maps, "time = 't'", "time = ''")
+    with (maps / "combined_hardening.nml").open("a") as file:
+        file.write("&field name = 't', value = 1 /\n&field name = 't~1', value = 0 /\n")
+    near(drive(case, maps).points[0][-1].stress, stress, 1e-9)
+
+
+@needs_fortran
 def test_the_whole_stress_can_be_kept_as_a_state(maps: Path) -> None:
     case = Case("combined_hardening", [PATH[0], replace(PATH[1], rotation=(0.1, 0.2, 0.3))])
     expected = drive(case, maps).points[0][-1]
