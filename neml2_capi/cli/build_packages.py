@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.cli import options
-from neml2_capi.kernels.folder import directory_checksum
+from neml2_capi.kernels.folder import (
+    KernelError,
+    directory_checksum,
+    read_metadata,
+    write_metadata,
+)
 
 
 @click.command("build-packages")
@@ -52,24 +58,33 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
     copy = into / root.name
     require_outside(copy)
     headers = torch_headers(os.environ.get("NEML2_CAPI_COMPILER") or sys.executable)
-    if copy.exists():
-        raise RebuildError(f"{copy} exists; name another folder, or delete it")
     packages = sorted(path.relative_to(root) for path in root.rglob("*.pt2"))
     if not packages:
         raise RebuildError(f"{root} has no packages; neml2-capi build-kernels builds its kernels")
-    shutil.copytree(root, copy)
-    for package in packages:
-        rebuild(copy / package, system, headers, cxx)
-    for file in copy.glob("kernels/*/kernels.json"):
-        _keep_kernels(file, root, copy)
+    into.mkdir(parents=True, exist_ok=True)
+    with locked(into / f".{root.name}.lock", wait=True):
+        if copy.exists():
+            raise RebuildError(f"{copy} exists; name another folder, or delete it")
+        # Nobody sees an artifact some of whose packages are of another machine.
+        with tempfile.TemporaryDirectory(prefix=f".{root.name}-", dir=into) as scratch:
+            made = Path(scratch) / root.name
+            shutil.copytree(root, made)
+            for package in packages:
+                rebuild(made / package, system, headers, cxx)
+            for file in made.glob("kernels/*/kernels.json"):
+                _keep_kernels(file, root, made)
+            made.rename(copy)
     return [copy / package for package in packages]
 
 
 def _keep_kernels(file: Path, root: Path, copy: Path) -> None:
     """Let kernels fit the packages of the copy that fitted those of the artifact."""
-    document = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        document = read_metadata(file.parent)
+    except KernelError as error:
+        raise RebuildError(str(error)) from error
     for entry in document["kernels"]:
         before = root / entry["package"]
         if before.is_file() and entry["package_checksum"] == directory_checksum(before):
             entry["package_checksum"] = directory_checksum(copy / entry["package"])
-    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_metadata(file.parent, document)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli.build_kernels import show
@@ -141,7 +142,11 @@ def compile_command(
             raise click.UsageError(str(error)) from None
     chosen = _target_for(system) if system else _target_of_packages(targets, kernels)
     environment = _environment(python, chosen)
-    with tempfile.TemporaryDirectory() as scratch:
+    folder = Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Another one that compiles to DIR/NAME is waited for: each would write half of it.
+    lock = folder / f".{Path(model or str(driver)).name}.lock"
+    with locked(lock, wait=True), tempfile.TemporaryDirectory() as scratch:
         environment[capture.INTO] = scratch if system or kernels != "no" else ""
         environment[capture.ONLY] = "1" if kernels == "only" else ""
         command = [python, sites.__file__, str(file), *words, *others]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import Model, Results, drive
+from neml2_capi._document import Node
 from neml2_capi._ffi.components import column as column_name
 from neml2_capi._ffi.components import components, point_shape
 from neml2_capi._ffi.variables import Variable
-from neml2_capi._toml import Node
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import read
 from neml2_capi.driver.control import NAMED, UNIAXIAL, conjugates

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neml2_capi._document import Node
 from neml2_capi._ffi.variables import Variable
-from neml2_capi._toml import Node
 from neml2_capi.cli.columns import read_columns
 
 Array = NDArray[np.float64]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._document import read_json
 from neml2_capi.artifact.files import (
     Description,
     describe_any,
@@ -90,7 +90,9 @@ class _Names:
 
 
 def _schema(metadata: Path | None) -> int | None:
-    return json.loads(metadata.read_text())["schema_version"] if metadata else None
+    if metadata is None:
+        return None
+    return read_json(metadata).required("schema_version", "a whole number").whole("a version")
 
 
 def _variable(variable: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

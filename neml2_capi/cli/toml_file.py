@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._document import Node, parse_toml, read_toml
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi._toml import Node, load, tomllib
 
 
 def read(file: Path, settings: Iterable[str] = ()) -> Node:
     """The file, with `settings` such as "times.steps=20" in place of what it says."""
-    document = load(file)
+    document: dict[str, Any] = read_toml(file).value
     _flatten_parameters(document)
     for setting in settings:
         change = _setting(setting)
@@ -28,9 +28,8 @@ def _setting(setting: str) -> dict[str, Any]:
     if separator and key.strip():
         for text in (value, json.dumps(value)):  # a word needs no quotes
             try:
-                change: dict[str, Any] = tomllib.loads(f"{key} = {text}")
-                return change
-            except tomllib.TOMLDecodeError:
+                return parse_toml(f"{key} = {text}")
+            except (ValueError, RecursionError):
                 pass
     raise FatalError(
         f"--set {setting}: expected KEY=VALUE, for example times.steps=20",

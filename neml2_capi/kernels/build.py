@@ -14,10 +14,12 @@ from typing import Any
 
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
+from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.folder import (
     KernelError,
     checksum,
     checksum_of_metadata,
+    lock_of,
     read_metadata,
     write_metadata,
 )
@@ -90,6 +92,11 @@ def build(
         The folder is inside the installed package.
     """
     require_outside(folder)
+    with locked(lock_of(folder), wait=True):
+        return _build_all(folder, targets, cc, lanes, jobs)
+
+
+def _build_all(folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: int) -> list[Path]:
     document = read_metadata(folder)
     _require_sources(folder, document)
     if (now := checksum_of_metadata(folder)) is not None:

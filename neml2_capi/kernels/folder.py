@@ -20,7 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._document import FILE_NAME, MAYBE, read_json
+from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.layout import named
@@ -31,6 +34,47 @@ from neml2_capi.kernels.tables import kernel_set, structure
 #: Of kernels.json.
 VERSION = 1
 METADATA = "kernels.json"
+_ARRAY: Json = {
+    "name": str,
+    "shape": [int],
+    "per_point": bool,
+    "parts": [{"name": str, "offset": int, "size": int}],
+}
+#: What read_metadata() makes sure of.
+_FORM: Json = {
+    "model": str,
+    "made_with": {str: str},
+    "metadata_checksum": (int, None, MAYBE),
+    "headers": {str: str},
+    "kernels": [
+        {
+            "name": str,
+            "source": FILE_NAME,
+            "source_checksum": str,
+            "package": str,
+            "package_checksum": (int, None),
+            "graph_checksum": str,
+            "graph_nodes": int,
+            "operations": int,
+            "real": str,
+            "inputs": [{**_ARRAY, "changes": bool}],
+            "outputs": [{**_ARRAY, "zeros": [int], "constants": {str: str}}],
+        }
+    ],
+    "missing": [{"package": str, "reason": str}],
+    "objects": [
+        {
+            "file": FILE_NAME,
+            "target": str,
+            "machine": str,
+            "lanes": int,
+            "compiler": str,
+            "flags": [str],
+            "checksum": str,
+            "size": int,
+        }
+    ],
+}
 _HEADERS = Path(__file__).parent / "c"
 HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "functions.h")
 
@@ -78,6 +122,21 @@ def write_sources(
     """
     require_outside(root)
     folder = root / "kernels" / Path(leaf).name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(lock_of(folder), wait=True):
+        _write_sources(folder, root, leaf, programs, metadata, versions, metadata_checksum)
+    return folder
+
+
+def _write_sources(
+    folder: Path,
+    root: Path,
+    leaf: str,
+    programs: Mapping[str, Program | str],
+    metadata: Json,
+    versions: Mapping[str, str],
+    metadata_checksum: int | None,
+) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for header in HEADERS:
@@ -109,7 +168,6 @@ def write_sources(
         "objects": [],
     }
     write_metadata(folder, document)
-    return folder
 
 
 def _newton_steps(programs: Mapping[str, Program | str], metadata: Json) -> dict[str, Program]:
@@ -184,34 +242,26 @@ def folders(artifact: Path) -> list[Path]:
 
 
 def read_metadata(folder: Path) -> Json:
-    """kernels.json. KernelError where it is not understood."""
+    """kernels.json. KernelError, with the key, where it is not as it is written."""
     path = folder / METADATA
     try:
-        document: Json = json.loads(path.read_text(encoding="utf-8"))
-        version = document["version"]
-        _require_lists(document)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise KernelError(f"{path} cannot be read: {error}; compile the model again") from error
-    if version != VERSION:
-        raise KernelError(
-            f"{path} is of version {version}, expected {VERSION}; compile the model again with "
-            "this version of neml2_capi"
-        )
+        node = read_json(path)
+        version = node.required("version", f"{VERSION}")
+        if version.whole("a version") != VERSION:
+            raise KernelError(
+                f"{path} is of version {version.value}, expected {VERSION}; compile the model "
+                "again with this version of neml2_capi"
+            )
+        node.require(_FORM)
+    except FatalError as error:
+        raise KernelError(f"{error}; compile the model again") from error
+    document: Json = node.value
     return document
 
 
-def _require_lists(document: Json) -> None:
-    """KeyError, TypeError or ValueError where an entry lacks what is read of it."""
-    for entry in document["kernels"]:
-        Path(entry["package"])
-        _ = entry["package_checksum"]
-    for entry in document["missing"]:
-        Path(entry["package"])
-        _ = entry["reason"]
-    for entry in document["objects"]:
-        Path(entry["file"])
-        if not isinstance(entry["target"], str):
-            raise ValueError("the target of an object is not a text")
+def lock_of(folder: Path) -> Path:
+    """The lock of who writes to a folder of kernels, which may itself be made anew."""
+    return folder.parent / f".{folder.name}.lock"
 
 
 def write_metadata(folder: Path, document: Json) -> None:

@@ -20,7 +20,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import device_text
 
 if TYPE_CHECKING:
-    from neml2_capi._toml import Node
+    from neml2_capi._document import Node
 
 __all__ = ["Device", "Scheduler"]
 
@@ -183,9 +183,9 @@ class Scheduler(Handle):
         """
         from pathlib import Path
 
-        from neml2_capi._toml import Node, load
+        from neml2_capi._document import read_toml
 
-        node = Node(Path(path), "", load(Path(path)))
+        node = read_toml(Path(path))
         for name in section.split("."):
             node = node.required(name, "the table of a scheduler")
         return scheduler_of(node)

@@ -24,6 +24,7 @@ from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib, library_path
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.source import NativeSource
+from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.plugin.mapping import HOSTS, HostMapping, PluginError, check, guessed, read
@@ -128,10 +129,12 @@ def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
 def _kernels(root: Path) -> bytes | None:
     """The artifact without its packages; None where it has no kernels."""
     files = _files(root, ("metadata.json", "kernels/float64/kernels.json", "kernels/float64/*.so"))
-    document = files.get("kernels/float64/kernels.json")
-    if document is None:
+    if "kernels/float64/kernels.json" not in files:
         return None
-    kernels = json.loads(document)
+    try:
+        kernels = read_metadata(root / "kernels" / "float64")
+    except KernelError as error:
+        raise PluginError(str(error)) from error
     for kernel in kernels["kernels"]:
         kernel["package_checksum"] = None
     files["kernels/float64/kernels.json"] = json.dumps(kernels).encode()

@@ -6,10 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from math import isfinite, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._document import Node, read_text
+from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.variables import Variables
 from neml2_capi.model import Model
 from neml2_capi.umat import ENERGIES, KINDS, Slot, guess, kind_of, size_of
@@ -17,6 +19,8 @@ from neml2_capi.umat import ENERGIES, KINDS, Slot, guess, kind_of, size_of
 HOSTS = ("abaqus", "calculix", "kratos")
 
 _NUMBERS = {kind: number for number, (kind, _) in enumerate(KINDS.values())}
+#: The longest array of a host: an integer of Fortran counts it.
+_MOST = 2**31 - 1000
 _SIZES = {"scalar": 1, "vector": 3, "symmetric": 6, "tensor": 9}
 
 
@@ -107,7 +111,14 @@ def _place(slot: Slot, kind: str = "scalar") -> Place:
 
 def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
     """Read a mapping file, which examples/umat explains, and check it against the model."""
-    groups = _groups(Path(file))
+    try:
+        return _read(Path(file), model)
+    except FatalError as error:
+        raise PluginError(str(error)) from error
+
+
+def _read(file: Path, model: Model) -> HostMapping:
+    groups = _groups(file)
     found = groups.pop("material", [])
     if len(found) != 1:
         raise PluginError(
@@ -116,10 +127,13 @@ def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
     material = found[0]
 
     def said(key: str, default: str = "") -> str:
-        return str(material.get(key) or default).strip()
+        entry = material.find(key)
+        if entry is None or entry.value is None:
+            return default
+        return entry.text("a text in quotes").strip() or default
 
     mapping = HostMapping(
-        Path(file).stem,
+        file.stem,
         said("strain", "strain"),
         said("stress", "stress"),
         said("time"),
@@ -143,7 +157,9 @@ def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
         ("field", "fields", "predef", model.inputs),
     ):
         getattr(mapping, kind).extend(_places(groups.pop(group, []), place, variables))
-    mapping.options = {str(o["name"]): float(o["value"]) for o in groups.pop("option", [])}
+    for option in groups.pop("option", []):
+        name = option.required("name", "that of an option of a model").text("a text in quotes")
+        mapping.options[name] = option.required("value", "a number").number()
     return mapping
 
 
@@ -162,39 +178,50 @@ _KEYS = {
 }
 
 
-def _groups(file: Path) -> dict[str, list[dict[str, Any]]]:
+def _groups(file: Path) -> dict[str, list[Node]]:
+    """The groups of a file by name, as tables."""
     try:
         import f90nml
     except ImportError as error:
         raise PluginError(
             "A mapping file is read by f90nml: pip install 'neml2_capi[cli]'"
         ) from error
-    if not file.is_file():
+    if not file.exists():
         raise PluginError(f"There is no {file}. To draft one: neml2-capi umat ARTIFACT")
-    text = file.read_text(encoding="utf-8")
+    text = read_text(file)
     # The parser passes over what is not ended, or not begun.
     if not _GROUPS.fullmatch(_TEXTS.sub("", text)):
         raise PluginError(
             f"{file} is not a list of groups, each of which begins with & and ends with /. Texts "
             "are in quotes, and a comment begins with !."
         )
-    result: dict[str, list[dict[str, Any]]] = {}
-    for name, group in f90nml.reads(text).items():
-        result.setdefault(name, []).append(dict(group))
+    try:
+        parsed = f90nml.reads(text).items()
+    except Exception as error:  # whatever its parser falls over
+        raise PluginError(
+            f"{file} is not a list of groups as Fortran reads them: "
+            f"{error or type(error).__name__}."
+        ) from error
+    result: dict[str, list[Node]] = {}
+    for name, several in parsed:
+        for group in several if isinstance(several, list) else [several]:
+            nodes = result.setdefault(name, [])
+            number = f"[{len(nodes)}]" if nodes else ""
+            nodes.append(Node(file, f"&{name}{number}", dict(group)))
     for name, groups in result.items():
         if name not in _KEYS:
             raise PluginError(f"{file}: there is no group &{name}; it can be &{', &'.join(_KEYS)}.")
-        for unknown in {key for group in groups for key in group} - _KEYS[name]:
+        for unknown in {key for group in groups for key in group.value} - _KEYS[name]:
             raise PluginError(
                 f"{file}: &{name} has no {unknown}; it can have {', '.join(sorted(_KEYS[name]))}."
             )
     return result
 
 
-def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) -> Iterator[Place]:
+def _places(groups: Iterable[Node], key: str, variables: Variables) -> Iterator[Place]:
     seen: set[str] = set()
     for group in groups:
-        name, first = str(group.get("name", "")), int(group.get(key, 0))
+        name = group.required("name", f"that of a {variables.kind}").text("a text in quotes")
         if name not in variables.names:
             raise PluginError(
                 f"The artifact has no {variables.kind} {name!r}; it has "
@@ -203,10 +230,14 @@ def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) ->
         if name in seen:
             raise PluginError(f"There are two groups of {name!r}, with {key}.")
         seen.add(name)
-        if first < 1:
+        place = group.find(key)
+        if place is None or place.value == 0:
             raise PluginError(f"{name!r} needs a place, counted from 1: {key} = <a number>.")
+        first = place.whole(f"the place of {name!r}, counted from 1", 1)
+        if first > _MOST:
+            raise place.refuse(f"{first} is beyond all arrays; expected at most {_MOST}")
         variable = variables[variables.names.index(name)]
-        kind = str(group.get("kind", "scalar"))
+        kind = group["kind"].text("a text in quotes") if "kind" in group else "scalar"
         if kind not in _SIZES or (key == "statev" and prod(variable.base_shape) != _SIZES[kind]):
             raise PluginError(
                 f"The state {name!r} has {prod(variable.base_shape)} values, and the kind "
@@ -215,9 +246,9 @@ def _places(groups: Iterable[dict[str, Any]], key: str, variables: Variables) ->
         yield _place(Slot(variable, first), kind)
 
 
-def _constant(group: dict[str, Any], inputs: Variables) -> Constant:
+def _constant(group: Node, inputs: Variables) -> Constant:
     """An input with a value in the mapping: one number, or as many as it has at a point."""
-    name = str(group.get("name", ""))
+    name = group.required("name", "that of an input").text("a text in quotes")
     if name not in inputs.names:
         raise PluginError(
             f"The artifact has no input {name!r}; it has {', '.join(inputs.names) or 'none'}."
@@ -228,14 +259,18 @@ def _constant(group: dict[str, Any], inputs: Variables) -> Constant:
             "predefined field of predef."
         )
     size = size_of(inputs[inputs.names.index(name)])
-    given = group["value"] if isinstance(group["value"], list) else [group["value"]]
-    numbers = [v for v in given if isinstance(v, int | float) and not isinstance(v, bool)]
-    if len(numbers) != len(given) or not all(map(isfinite, numbers)) or len(given) not in (1, size):
+    value = group["value"].value
+    given = value if isinstance(value, list) else [value]
+    try:
+        numbers = [Node(group.file, "", each).number() for each in given]
+    except FatalError:
+        numbers = []
+    if not numbers or len(given) not in (1, size):
         raise PluginError(
             f"The value of {name!r} is {given}; it must be {size} finite "
             f"{'number' if size == 1 else 'numbers'}."
         )
-    return Constant(name, [float(v) for v in numbers] * (size if len(given) == 1 else 1))
+    return Constant(name, numbers * (size if len(given) == 1 else 1))
 
 
 def check(mapping: HostMapping, model: Model) -> None:
