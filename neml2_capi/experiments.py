@@ -27,7 +27,7 @@ from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.control import UNIAXIAL
 from neml2_capi.driver.forces import Table, as_array, clock, typed
 from neml2_capi.driver.results import Results
-from neml2_capi.driver.transient import drive
+from neml2_capi.driver.transient import DRIVERS, drive
 from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
@@ -205,6 +205,9 @@ def relaxation(
     """
     held = _held("strain", _timed(model, times), strain, rise, "tension()")
     return _driven(model, times, {"xx": held}, "uniaxial", options)
+
+
+DRIVERS |= {tension, uniaxial, biaxial, plane_stress, creep, relaxation}
 
 
 def _strained(

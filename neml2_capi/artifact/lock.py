@@ -5,11 +5,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from neml2_capi._ffi import locks
+
+#: Seconds between two looks of a thread that waits for another one.
+_PAUSE = 0.05
 
 
 class Busy(Exception):
@@ -19,7 +24,7 @@ class Busy(Exception):
 # A lock of lockf is the process's: threads do not see it, and it is gone with the first close of
 # its file by any of them. So threads ask here first, and only the holder opens the file. A flock
 # would be inherited by workers that are forked, and outlive a process that is killed.
-_turn = threading.Condition()
+_turn = locks.new()
 #: By device and number of the folder, and the name in it: the process of the holder.
 _holders: dict[tuple[int, int, str], int] = {}
 
@@ -33,12 +38,10 @@ def locked(file: Path, *, wait: bool = False) -> Iterator[None]:
     """
     folder = file.parent.stat()
     key = (folder.st_dev, folder.st_ino, file.name)
-    with _turn:
-        while _holders.get(key) == os.getpid():  # else it is of the process that forked this one
-            if not wait:
-                raise Busy("another thread of this process")
-            _turn.wait()
-        _holders[key] = os.getpid()
+    while not _is_first(key):
+        if not wait:
+            raise Busy("another thread of this process")
+        time.sleep(_PAUSE)
     try:
         stream = _taken(file, wait)
         try:
@@ -51,7 +54,15 @@ def locked(file: Path, *, wait: bool = False) -> Iterator[None]:
     finally:
         with _turn:
             _holders.pop(key, None)
-            _turn.notify_all()
+
+
+def _is_first(key: tuple[int, int, str]) -> bool:
+    """Become the holder of this process, unless there is one."""
+    with _turn:
+        if _holders.get(key) == os.getpid():  # else it is of the process that forked this one
+            return False
+        _holders[key] = os.getpid()
+        return True
 
 
 def _taken(file: Path, wait: bool) -> IO[str] | None:
@@ -76,12 +87,3 @@ def _taken(file: Path, wait: bool) -> IO[str] | None:
             stream.close()
             return None
         stream.close()
-
-
-def _forget() -> None:
-    """In the child of a fork, where the thread that had the turn is gone."""
-    global _turn
-    _turn = threading.Condition()
-
-
-os.register_at_fork(after_in_child=_forget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -93,6 +93,14 @@ class Npz:
                 raise Damage(
                     f"{entry.filename} would be {entry.file_size} bytes, of {entry.compress_size}"
                 )
+
+
+def write_npz(stream: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    """Write arrays as numpy.savez() does, under any name."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(name + _SUFFIX, "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
 def read_npz(file: str | os.PathLike[str], argument: str = "path") -> dict[str, Array]:

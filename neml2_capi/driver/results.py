@@ -20,7 +20,7 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
-from neml2_capi.driver.npz import read_npz
+from neml2_capi.driver.npz import read_npz, write_npz
 from neml2_capi.driver.tables import axes_of, columns_of, draw, table_of, write_csv
 from neml2_capi.model.evaluation import check_mapping, kind_of_results
 
@@ -253,7 +253,7 @@ class Results(Mapping[str, Any]):
             types = json.dumps([asdict(variable) for variable in self._variables.values()])
             arrays: dict[str, Any] = {**self._numpy(), _TYPES: np.array(types)}
             with Path(path).open("wb") as stream:
-                np.savez(stream, **arrays)
+                write_npz(stream, arrays)
         except OSError as error:
             raise FatalError(
                 f"the results cannot be written to {os.fspath(path)}: {error.strerror}; name "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from neml2_capi._ffi.errors import unknown_name
@@ -175,6 +175,10 @@ def drive(
                 stepping.make(step)
                 shown.update(1)
         return stepping.results(clocked.steps)
+
+
+#: What drives the model that is its first argument, each value of `parameters` a point of its own.
+DRIVERS: set[Callable[..., Results]] = {drive}
 
 
 def _forces(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver import Results
+from neml2_capi.driver.arguments import wrong
 from neml2_capi.sweeps.folder import Folder
 from neml2_capi.sweeps.store import Store, absent
 from neml2_capi.sweeps.work import Failure
@@ -62,21 +64,21 @@ class SweepResults(Mapping[str, Any]):
         Raises
         ------
         FatalError
-            The directory is not that of a sweep.
+            The directory is not that of a sweep, or a file in it is damaged without which nothing
+            can be told. Sets whose files are damaged count as not done, with a warning in the log.
         """
         folder = Folder(directory)
         parameters = folder.parameters()
         count = len(next(iter(parameters.values())))
-        return cls(parameters, folder.store(count), folder.failures())
+        return cls(parameters, folder.store(count, mend=False), folder.failures(count))
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._store.names():
             raise unknown_name("result", name, self._store.names())
-        array: Array | None = None
+        array, filled = np.empty(0), np.zeros(len(self.done), bool)
         for items, values in self._store.blocks(name):
-            if array is None:
-                shape = (len(self.done), *values.shape[1:])
-                array = np.full(shape, absent(values.dtype), values.dtype)
+            if not filled.any():
+                array = _absent(len(filled), values)
             if values.shape[1:] != array.shape[1:]:
                 raise FatalError(
                     f"result {name!r} has the shape {values.shape[1:]} of set {items[0]}, and "
@@ -84,8 +86,26 @@ class SweepResults(Mapping[str, Any]):
                     lib.NEML2_ERROR_SHAPE,
                     name,
                 )
-            array[items] = values
+            if values.dtype != array.dtype:
+                array = self._widened(name, array, filled, values, items[0])
+            array[items], filled[items] = values, True
         return array
+
+    @staticmethod
+    def _widened(name: str, array: Array, filled: Array, values: Array, item: int) -> Array:
+        """The array in a type that holds `values`, too."""
+        try:
+            common = np.result_type(array, values)
+        except TypeError:
+            raise FatalError(
+                f"result {name!r} is of {values.dtype} in set {item}, and of {array.dtype} in "
+                "others; read each with at()",
+                lib.NEML2_ERROR_DTYPE,
+                name,
+            ) from None
+        wider = _absent(len(array), array[:0].astype(common))
+        wider[filled] = array[filled]
+        return wider
 
     def at(self, item: int) -> Results:
         """Read what the run gave for one set.
@@ -105,6 +125,10 @@ class SweepResults(Mapping[str, Any]):
         FatalError
             There is no such set, it failed, or it was not made yet.
         """
+        try:
+            item = operator.index(item)
+        except TypeError:
+            raise wrong("item", f"must be the number of a set; got {item!r}") from None
         if not 0 <= item < len(self.done):
             raise FatalError(
                 f"there is no set {item}; there are {len(self.done)}, from 0",
@@ -128,3 +152,9 @@ class SweepResults(Mapping[str, Any]):
             f"<SweepResults of {len(self.done)} sets, {int(self.done.sum())} done and "
             f"{len(self.failures)} failed: {names}>"
         )
+
+
+def _absent(count: int, like: Array) -> Array:
+    """An array for so many sets, none of which has a result."""
+    array: Array = np.full((count, *like.shape[1:]), absent(like.dtype), like.dtype)
+    return array

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
+from numbers import Integral
 from typing import Any
 
-from neml2_capi._ffi.errors import Error, FatalError
+from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import lib
+from neml2_capi.driver.arguments import check_switch, wrong
 from neml2_capi.driver.given import parameter_values
 from neml2_capi.driver.progress import bar
 from neml2_capi.sweeps.dispatch import Dispatch
@@ -19,7 +22,7 @@ from neml2_capi.sweeps.executors import Workers
 from neml2_capi.sweeps.folder import STORES, Folder, Unkept
 from neml2_capi.sweeps.results import SweepResults
 from neml2_capi.sweeps.sets import Columns, Sets
-from neml2_capi.sweeps.work import Failure, Outcome, Run, Work, model_driven
+from neml2_capi.sweeps.work import Failure, Outcome, Run, Work, model_driven, why_alone
 
 _FAILURES = ("keep", "raise", "stop")
 _log = logging.getLogger("neml2_capi.sweep")
@@ -64,7 +67,7 @@ def sweep(
     ----------
     run
         What is called as run(parameters={"E": 150e3}), and returns arrays by name: a
-        `functools.partial` of drive(), or a function of yours.
+        `functools.partial` of drive() or of an experiment, or a function of yours.
     parameters : mapping of str to array, table, or iterable of mappings
         The sets: columns by name, each (sets, *shape of a value), a table of pandas for example; or
         a mapping for each set. Of drive(), names and units are those of the model's parameters.
@@ -79,8 +82,9 @@ def sweep(
         before it counts as done. The same call made again goes on where it was interrupted; sets
         whose files are damaged are run again.
     batch
-        How many sets are one task. Of drive() they are evaluated together, as points of one batch,
-        which is several times faster; no bit of a result depends on that. What a task has made so
+        How many sets are one task. Of drive() and of the experiments they are evaluated together,
+        as points of one batch, which is many times faster; no bit of a result depends on that. A
+        UserWarning tells where the sets of a task run one after another. What a task has made so
         far is lost where the sweep is interrupted.
     retries
         How often a set is run again whose worker died, before it is a failure.
@@ -111,16 +115,22 @@ def sweep(
         Sets failed, and `failures` is "raise" or "stop".
     """
     _check_options(batch, retries, failures, store)
+    check_switch("again", again)
+    check_switch("progress", progress, also_none=True)
     if directory is None and store != "npz":
-        raise _wrong("store", f"{store!r} needs a directory to keep results in")
+        raise wrong("store", f"{store!r} needs a directory to keep results in")
     sets = Sets(parameters)
     run = _checked(run, sets)
+    if batch > 1 and (why := why_alone(run, sets[0])):
+        warnings.warn(
+            f"batch = {batch}: the sets of a task run one after another, since {why}", stacklevel=2
+        )
     folder = Unkept() if directory is None else Folder(directory)
     with contextlib.ExitStack() as stack:
         stack.enter_context(folder.locked())
         folder.begin(sets.columns, run, store)
-        kept = folder.store(len(sets))
-        told = {} if again else folder.failures()
+        kept = folder.store(len(sets), mend=True)
+        told = {} if again else folder.failures(len(sets))
         done = set(kept.items())
         items = [item for item in range(len(sets)) if item not in done and item not in told]
         shown = stack.enter_context(bar(len(sets), len(sets) - len(items), "set", progress))
@@ -157,23 +167,23 @@ def sweep(
 
 def _check_options(batch: int, retries: int, failures: str, store: str) -> None:
     for name, value, least in (("batch", batch, 1), ("retries", retries, 0)):
-        if value < least:
-            raise _wrong(name, f"must be at least {least}; got {value}")
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+            raise wrong(name, f"must be a whole number, at least {least}; got {value!r}")
     for name, text, known in (("failures", failures, _FAILURES), ("store", store, STORES)):
-        if text not in known:
-            raise _wrong(name, f"must be one of {', '.join(map(repr, known))}; got {text!r}")
+        if not isinstance(text, str) or text not in known:
+            raise wrong(name, f"must be one of {', '.join(map(repr, known))}; got {text!r}")
 
 
 def _checked(run: Run, sets: Sets) -> Run:
     """`run` as the workers call it; FatalError where a driver would refuse the sets."""
     if not callable(run):
-        raise _wrong("run", f"must be a function of `parameters`; got a {type(run).__name__}")
+        raise wrong("run", f"must be a function of `parameters`; got a {type(run).__name__}")
     model = model_driven(run)
     if model is None:
         return run
     assert isinstance(run, partial)
     if run.keywords.get("parameters"):
-        raise _wrong(
+        raise wrong(
             "run",
             "has parameters of its own, which those of the sets would replace; set them in the "
             "model, or put them into each set",
@@ -191,7 +201,3 @@ def _failed(results: SweepResults) -> SweepError:
     )
     error.results = results
     return error
-
-
-def _wrong(name: str, what: str) -> FatalError:
-    return FatalError(f"{name} {what}", lib.NEML2_ERROR_ARGUMENT, name)

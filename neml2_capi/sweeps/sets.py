@@ -9,7 +9,8 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.tensor import Array, Label, is_torch
+from neml2_capi.driver.forces import as_array
 
 
 class Columns(Protocol):
@@ -29,6 +30,10 @@ class Sets(Sequence[dict[str, Any]]):
         FatalError names what does not fit the others.
         """
         # A table of pandas has keys(), too, but is no Mapping.
+        if not hasattr(given, "keys") and not isinstance(given, Iterable):
+            raise _refused(
+                f"are columns by name, or a list of mappings; got a {type(given).__name__}"
+            )
         table: Any = given if hasattr(given, "keys") else _columns(list(given))
         columns = {str(name): _column(str(name), table[name]) for name in table.keys()}  # noqa: SIM118
         self.columns: dict[str, Array] = columns
@@ -77,7 +82,12 @@ def _columns(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _column(name: str, given: Any) -> Array:
-    column: Array = np.array(given)
+    try:
+        column: Array = np.array(
+            as_array(given, Label("parameter", name)) if is_torch(given) else given
+        )
+    except ValueError as error:
+        raise _refused(f"{name!r} has rows of different shapes: {error}", name) from None
     if column.ndim == 0:
         raise _refused(
             f"{name!r} is one value; expected an array (sets, *shape of a value), one for each set",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import zipfile
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,10 +14,9 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.sweeps.work import Arrays
+from neml2_capi.driver.npz import Damage, Npz, write_npz
+from neml2_capi.sweeps.work import ITEMS, Arrays
 
-#: What is raised of a file that is not as it was written.
-_DAMAGES = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 _log = logging.getLogger("neml2_capi.sweep")
 
 
@@ -71,16 +70,32 @@ class Files:
     arrays (k, *shape).
     """
 
-    KEY = "__items__"
+    KEY = ITEMS
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, count: int, *, mend: bool) -> None:
+        """What there is of `count` items.
+
+        To `mend` is to put aside what is damaged, so that its items are made again; else it is left
+        where it is, and told.
+        """
+        self._folder, self._count = folder, count
         #: The file of an item, and its row there.
         self._places: dict[int, tuple[Path, int]] = {}
         self._names: dict[str, None] = {}
-        folder.mkdir(exist_ok=True)
+        if mend:
+            if os.path.lexists(folder) and not folder.is_dir():
+                put_aside(folder, "it is no folder")
+            folder.mkdir(exist_ok=True)
         for file in sorted(folder.glob("*.npz")):
-            self._read(file)
+            try:
+                items, names = self._checked(file)
+            except (OSError, Damage) as error:
+                if mend:
+                    put_aside(file, error)
+                else:
+                    _log.warning("%s is damaged: %s; the same sweep mends it", file, error)
+            else:
+                self._add(file, items, names)
 
     def items(self) -> Collection[int]:
         return self._places.keys()
@@ -98,53 +113,91 @@ class Files:
                 name: np.stack([results[item][name] for item in items])
                 for name in results[items[0]]
             }
-            file = self._folder / f"{items[0]:08d}.npz"
+            file = self._folder / _file_of(items)
             write(file, {self.KEY: np.array(items), **columns})
             self._add(file, items, columns)
 
     def at(self, item: int) -> Arrays:
         file, row = self._places[item]
-        with _opened(file) as loaded:
-            names = [name for name in loaded.files if name != self.KEY]
-            return {name: np.asarray(loaded[name][row]) for name in names}
+        with self._opened(file) as npz:
+            return {name: np.asarray(npz[name][row]) for name in npz.forms if name != self.KEY}
 
     def blocks(self, name: str) -> Iterator[tuple[list[int], Array]]:
         for file in dict.fromkeys(file for file, _ in self._places.values()):
-            with _opened(file) as loaded:
-                if name in loaded:
-                    yield loaded[self.KEY].tolist(), loaded[name]
+            with self._opened(file) as npz:
+                block = (npz[self.KEY].tolist(), npz[name]) if name in npz.forms else None
+            if block:
+                yield block
 
-    def _read(self, file: Path) -> None:
-        """Find what a file holds; one that cannot be read whole is put aside."""
+    def _checked(self, file: Path) -> tuple[list[int], list[str]]:
+        """What a file holds; Damage where it is not as put() wrote it."""
+        with Npz(file, compressed=False) as npz:
+            npz.check()
+            items = self._items(npz)
+            if file.name != _file_of(items):
+                raise Damage(f"it holds the items {items}, whose file is {_file_of(items)}")
+            if twice := self._places.keys() & set(items):
+                raise Damage(f"its item {min(twice)} is in {self._places[min(twice)][0].name}, too")
+            return items, [name for name in npz.forms if name != self.KEY]
+
+    def _items(self, npz: Npz) -> list[int]:
+        """The items of the rows."""
+        form = npz.forms.get(self.KEY)
+        if form is None or len(form.shape) != 1 or form.dtype.kind not in "iu" or not form.shape[0]:
+            raise Damage(f"it has no {self.KEY}, the numbers of its items")
+        items: list[int] = npz[self.KEY].tolist()
+        if len(set(items)) < len(items) or not 0 <= min(items) <= max(items) < self._count:
+            raise Damage(f"its items are {items}, of {self._count} from 0")
+        for name, found in npz.forms.items():
+            if found.shape[:1] != form.shape:
+                raise Damage(f"{name} has the shape {found.shape}, for {len(items)} items")
+        return items
+
+    @contextlib.contextmanager
+    def _opened(self, file: Path) -> Iterator[Npz]:
+        """A file of results; FatalError where it has come to harm since it was checked."""
+        expected = [item for item, (place, _) in self._places.items() if place == file]
         try:
-            with zipfile.ZipFile(file) as archive:
-                damaged = archive.testzip()
-            if damaged is not None:
-                raise ValueError(f"{damaged} has another checksum")
-            with np.load(file) as loaded:
-                items = loaded[self.KEY].tolist()
-                names = [name for name in loaded.files if name != self.KEY]
-        except _DAMAGES as error:
-            aside = file.with_suffix(".damaged")
-            _log.warning("%s is damaged, and now %s: %s", file, aside.name, error)
-            file.replace(aside)
-            return
-        self._add(file, items, names)
+            with Npz(file, compressed=False) as npz:
+                if self._items(npz) != expected:
+                    raise Damage(f"it holds other items than {expected}")
+                yield npz
+        except (OSError, Damage) as error:
+            raise FatalError(
+                f"{file} is damaged: {error}. Make the sweep again: only the sets in it are run",
+                lib.NEML2_ERROR_FILE,
+                str(file),
+            ) from error
 
     def _add(self, file: Path, items: list[int], names: Collection[str]) -> None:
         self._places.update((item, (file, row)) for row, item in enumerate(items))
         self._names.update(dict.fromkeys(names))
 
 
+def _file_of(items: list[int]) -> str:
+    return f"{items[0]:08d}.npz"
+
+
+def put_aside(file: Path, why: object) -> None:
+    """Rename what is damaged; nothing is deleted."""
+    aside, number = file.with_suffix(".damaged"), 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = file.with_suffix(f".damaged-{number}")
+    _log.warning("%s is damaged, and now %s: %s", file, aside.name, why)
+    with told_of(file, "be put aside"):
+        file.rename(aside)
+
+
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """A file of results; FatalError where it has come to harm since it was checked."""
+def told_of(file: Path, what: str) -> Iterator[None]:
+    """An error of the file system is a FatalError, and says what is to be done."""
     try:
-        with np.load(file) as loaded:
-            yield loaded
-    except _DAMAGES as error:
+        yield
+    except OSError as error:
         raise FatalError(
-            f"{file} is damaged: {error}. Make the sweep again: only the sets in it are run",
+            f"{file} cannot {what}: {error.strerror or error}. What is done is kept: mend that, "
+            "and make the same sweep again to go on",
             lib.NEML2_ERROR_FILE,
             str(file),
         ) from error
@@ -153,9 +206,12 @@ def _opened(file: Path) -> Iterator[Any]:
 def write(file: Path, arrays: Mapping[str, Array]) -> None:
     """Write a file of numpy as a whole or not at all."""
     part = file.with_suffix(".part")
-    with part.open("wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]  # a name may be allow_pickle
-    part.replace(file)
+    with told_of(file, "be written"):
+        if part.is_dir():
+            part.rename(file.with_suffix(".damaged-part"))
+        with part.open("wb") as stream:
+            write_npz(stream, arrays)
+        part.replace(file)
 
 
 def absent(dtype: np.dtype[Any]) -> Any:

@@ -14,13 +14,15 @@ from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Tensor
-from neml2_capi.driver import drive
+from neml2_capi.driver.transient import DRIVERS
 from neml2_capi.model import Model
 
 Run = Callable[..., Mapping[str, Any]]
 Set = dict[str, Any]
 Arrays = dict[str, Array]
 
+#: In a file of results: the numbers of its items.
+ITEMS = "__items__"
 # Runs that a worker keeps open: those of sweeps that share an executor.
 _KEPT = 8
 _opening = locks.new()
@@ -95,8 +97,8 @@ def evaluate(work: Work, sets: Sequence[Set]) -> list[Outcome] | Failure:
 
 
 def model_driven(run: Run) -> Model | None:
-    """The model of a `partial` of drive(); None for any other run."""
-    if isinstance(run, partial) and run.func is drive:
+    """The model of a `partial` of drive() or of an experiment; None for any other run."""
+    if isinstance(run, partial) and run.func in DRIVERS:
         model = run.args[0] if run.args else run.keywords.get("model")
         if isinstance(model, Model):
             return model
@@ -110,14 +112,28 @@ def _alone(run: Run, values: Set) -> Outcome:
         return _failure(error)
 
 
+def why_alone(run: Run, values: Set) -> str:
+    """Why sets like this one cannot be points of one batch; "" where they can."""
+    model = model_driven(run)
+    if model is None:
+        return (
+            "the run is no functools.partial of drive() or of an experiment, whose sets are points "
+            "of one batch"
+        )
+    if model.options["convergence"] == "batch":
+        return "the option convergence = batch would let the sets change each other"
+    for name, value in values.items():
+        variable = model.parameters[model.parameters.resolve(name)]
+        if np.shape(value) != variable.point_shape:
+            return f"the parameter {name!r} has a batch of its own in each set, {np.shape(value)}"
+    return ""
+
+
 def _together(run: Run, sets: Sequence[Set]) -> list[Outcome] | None:
     """Sets as points of one batch, where nothing changes by that; else None."""
     model = model_driven(run)
-    if len(sets) < 3 or model is None or model.options["convergence"] == "batch":
+    if len(sets) < 3 or model is None or why_alone(run, sets[0]):
         return None
-    for name, value in sets[0].items():
-        if np.shape(value) != model.parameters[model.parameters.resolve(name)].point_shape:
-            return None
     first = _alone(run, sets[0])  # tells what has an axis of points, and how many there are
     output = next((name for name in first if name in model.outputs.index_of), None)
     if isinstance(first, Failure) or output is None:
@@ -159,6 +175,12 @@ def _arrays(returned: object) -> Arrays:
             "names to arrays",
             lib.NEML2_ERROR_ARGUMENT,
             "run",
+        )
+    if ITEMS in returned:
+        raise FatalError(
+            f"the run returned a result {ITEMS!r}, the name of what sweeps keep; name it otherwise",
+            lib.NEML2_ERROR_NAME,
+            ITEMS,
         )
     return {str(name): _array(str(name), value) for name, value in returned.items()}
 

@@ -25,7 +25,7 @@ from states import Artifacts
 from sweeping import SETS, STRAIN, TIMES, Run, deadly, equal, few, in_order, run_of
 
 import neml2_capi
-from neml2_capi import FatalError, Model, SweepError, SweepResults, drive, sweep
+from neml2_capi import FatalError, Model, SweepError, SweepResults, drive, experiments, sweep
 
 Sets = Mapping[str, Any]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -771,8 +771,8 @@ def test_a_bar_counts_the_sets_from_where_the_sweep_goes_on(
         ({"run": 1}, "run must be a function of `parameters`; got a int"),
         ({"executor": 8}, "the executor is a int; expected"),
         ({"executor": dict}, "returned a dict, which has no submit"),
-        ({"batch": 0}, "batch must be at least 1; got 0"),
-        ({"retries": -1}, "retries must be at least 0; got -1"),
+        ({"batch": 0}, "batch must be a whole number, at least 1; got 0"),
+        ({"retries": -1}, "retries must be a whole number, at least 0; got -1"),
         ({"failures": "ignore"}, "must be one of 'keep', 'raise', 'stop'; got 'ignore'"),
         ({"store": "zarr"}, "'zarr' needs a directory"),
         ({"store": "hdf5"}, "must be one of 'npz', 'zarr'; got 'hdf5'"),
@@ -813,3 +813,88 @@ def test_the_package_offers_it() -> None:
     assert neml2_capi.sweep is sweep and {"sweep", "SweepResults"} <= set(neml2_capi.__all__)
     error = pickle.loads(pickle.dumps(SweepError("failed")))
     assert isinstance(error, neml2_capi.Error)
+
+
+# ------------------------------------------------------------------------------------------------
+# Experiments
+# ------------------------------------------------------------------------------------------------
+
+EXPERIMENTS: dict[str, tuple[Any, ...]] = {
+    "tension": (0.004,),
+    "uniaxial": (150.0,),
+    "biaxial": (0.004, -0.001),
+    "plane_stress": (0.004, 0.002, 0.001),
+    "creep": (150.0,),
+    "relaxation": (0.004,),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_sets_of_an_experiment_are_points_of_one_drive(artifact: Path, name: str) -> None:
+    batches: list[int] = []
+    model = watched(batches, Model(artifact))
+    experiment = getattr(experiments, name)
+    run = partial(experiment, model, np.linspace(0, 4, 9), *EXPERIMENTS[name], report=True)
+    sets = {"E": np.linspace(150e3, 250e3, 8), "yield_stress": np.linspace(90, 160, 8)}
+    expected = sweep(run, sets)
+    batches.clear()
+    equal(sweep(run, sets, batch=8), expected)
+    assert batches == [1, 7]
+
+
+def test_an_experiment_on_several_points_is_batched_too(artifact: Path) -> None:
+    run = partial(
+        experiments.creep, Model(artifact), np.linspace(0, 4, 9), stress=[100.0, 150.0, 180.0]
+    )
+    sets = {"E": np.linspace(150e3, 250e3, 6)}
+    equal(sweep(run, sets, batch=6), sweep(run, sets))
+
+
+def test_a_batch_that_is_none_is_told(artifact: Path) -> None:
+    model = Model(artifact)
+    with pytest.warns(UserWarning, match="batch = 4: .* is no functools.partial of drive"):
+        sweep(sums, SUMS, batch=4)
+    with pytest.warns(UserWarning, match="'E' has a batch of its own in each set"):
+        sweep(run_of(artifact), {"E": np.full((4, 2), 2e5)}, batch=4)
+    model.options["convergence"] = "batch"
+    with pytest.warns(UserWarning, match="convergence = batch would let"):
+        sweep(partial(drive, model, TIMES, {"strain": STRAIN}), few(4), batch=4)
+
+
+def test_a_set_that_is_not_finite_fails_alone(artifact: Path) -> None:
+    for item in (0, 3):
+        sets = {"E": np.linspace(150e3, 250e3, 6)}
+        sets["E"][item] = np.nan
+        for batch in (1, 6):
+            results = sweep(run_of(artifact), sets, batch=batch)
+            assert list(results.failures) == [item]
+            assert "'E' is nan; expected finite numbers" in results.failures[item].message
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"batch": 2.0}, "batch must be a whole number"),
+        ({"batch": "2"}, "batch must be a whole number"),
+        ({"batch": True}, "batch must be a whole number"),
+        ({"retries": None}, "retries must be a whole number"),
+        ({"again": 3}, "again must be True or False"),
+        ({"progress": "yes"}, "progress must be True, False or None"),
+        ({"failures": []}, "failures must be one of"),
+        ({"store": {}}, "store must be one of"),
+        ({"parameters": None}, "columns by name, or a list of mappings; got a NoneType"),
+        ({"parameters": {"a": [[1], [1, 2]]}}, "'a' has rows of different shapes"),
+        ({"directory": 3}, "directory must be the path of a file"),
+        ({"directory": "a\0b"}, "directory must be the path of a file"),
+        ({"run": None}, "run must be a function"),
+    ],
+)
+def test_arguments_are_refused_by_their_names(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(FatalError, match=message):
+        sweep(**{"run": sums, "parameters": SUMS, **changed})
+
+
+@pytest.mark.parametrize("item", [None, 1.5, "1", -1, 20])
+def test_a_set_is_asked_for_by_its_number(item: Any) -> None:
+    with pytest.raises(FatalError, match=r"number of a set|there is no set"):
+        sweep(sums, SUMS).at(item)
