@@ -33,6 +33,25 @@ constexpr std::string_view openmp_libraries[] = {"libgomp", "libomp", "libiomp"}
 constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
 constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
+// What packages print with, and register destructors of threads with: the provider has it, under names whose beginning
+// is replaced. One that shares its text with another name is left as it is.
+constexpr std::string_view replaced_names[] = {"_ZSt4cerr",
+                                               "_ZSt4cout",
+                                               "_ZSt4clog",
+                                               "fprintf",
+                                               "__fprintf_chk",
+                                               "vfprintf",
+                                               "__vfprintf_chk",
+                                               "printf",
+                                               "__printf_chk",
+                                               "puts",
+                                               "fputs",
+                                               "putchar",
+                                               "fputc",
+                                               "fwrite",
+                                               "perror",
+                                               "__cxa_thread_atexit",
+                                               "__cxa_thread_atexit_impl"};
 // Prefix that leaves the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
 constexpr std::string_view provider_prefix = "nml2";
 
@@ -68,6 +87,15 @@ class Strings {
   // Every name in use must be told: one that stays by use(), one that changes by replace(), with its new beginning.
   void use(std::uint64_t name) { kept_.push_back(name); }
   void replace(std::uint64_t name, std::string_view beginning) { replaced_.emplace(name, beginning); }
+
+  // Tells whether none of `names`, in order, shares text with the beginning of this one.
+  bool is_alone(std::uint64_t name, std::string_view beginning, const std::vector<std::uint64_t>& names) const {
+    const std::string_view before = file_.range(start_, name);
+    const auto zero = before.rfind('\0');
+    auto other = std::lower_bound(names.begin(), names.end(), zero == std::string_view::npos ? 0 : zero + 1);
+    while (other != names.end() && *other == name) ++other;
+    return other == names.end() || *other >= name + beginning.size();
+  }
 
   void apply() {
     std::sort(kept_.begin(), kept_.end());
@@ -112,6 +140,10 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
   const std::uint64_t numbers = version_table ? file.offset_of(*version_table, count * sizeof(Elf64_Half)) : 0;
   std::map<std::string_view, std::size_t> known;  // number of each import
   const std::uint64_t table = file.offset_of(dynamic.get(DT_SYMTAB, "DT_SYMTAB"), count * sizeof(Elf64_Sym));
+  std::vector<std::uint64_t> names;
+  for (std::uint64_t i = 1; i < count; ++i)
+    names.push_back(file.read<Elf64_Sym>(table + i * sizeof(Elf64_Sym)).st_name);
+  std::sort(names.begin(), names.end());
   for (std::uint64_t i = 1; i < count; ++i) {
     const std::uint64_t at = table + i * sizeof(Elf64_Sym);
     auto symbol = file.read<Elf64_Sym>(at);
@@ -125,6 +157,12 @@ void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, O
     }
     const std::string_view name = strings.get(symbol.st_name);
     const std::uint64_t number = numbers + i * sizeof(Elf64_Half);
+    if (std::ranges::find(replaced_names, name) != std::end(replaced_names) &&
+        strings.is_alone(symbol.st_name, provider_prefix, names)) {
+      strings.replace(symbol.st_name, provider_prefix);
+      if (version_table) file.write<Elf64_Half>(number, VER_NDX_GLOBAL);
+      continue;
+    }
     if (!bind(symbol, name)) {
       refuse_prefix(name);
       const auto beginning =

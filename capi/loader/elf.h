@@ -41,6 +41,8 @@ bool is_of_openmp(std::string_view name);
 //   - it needs the library `provider` (of as many characters) where it needed libtorch_cpu.so or one of OpenMP;
 //   - its undefined aoti_torch_*, aoti_record_*, Sleef_* names and those of OpenMP become the provider's, so that no
 //     libtorch and no OpenMP in the process captures them;
+//   - what it prints with, and registers destructors of threads with, becomes the provider's: it prints to the log, and a
+//     lack of memory does not end the process;
 //   - its own definitions come first (DT_SYMBOLIC), so that no other package in the process captures its kernels;
 //   - its process-wide unique symbols become weak ones, so that packages do not share state;
 //   - it asks for no executable stack, which newer systems refuse;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/base/log.h"
 #include "capi/loader/elf.h"
 #include "capi/loader/memory_file.h"
 #include "capi/loader/shared_object.h"
@@ -44,11 +45,16 @@ Provider open_provider() {
   look_up(provider.last_error, provider.library, "nml2_last_error");
   look_up(provider.solve_systems, provider.library, "nml2_solve_systems");
   UseMemory use_memory = nullptr;
+  UseOutput use_output = nullptr;
   look_up(use_memory, provider.library, "nml2_use_memory");
+  look_up(use_output, provider.library, "nml2_use_output");
   if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !provider.solve_systems ||
-      !use_memory)
+      !use_memory || !use_output)
     throw fail("it is of another version");
   use_memory(memory::allocate_for, memory::release_for);
+  use_output([](const char* text, std::size_t size) {
+    log::write(log::Channel::model, log::Level::info, "a package printed: ", std::string_view(text, size));
+  });
   return provider;
 }
 

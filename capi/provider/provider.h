@@ -2,10 +2,12 @@
 //
 // The provider is a shared library of its own. It exports the aoti_torch_* functions that packages call, under names in
 // which the first four characters are replaced by "nml2" (aoti_torch_clone: nml2_torch_clone; Sleef_expd4_u10:
-// nml2f_expd4_u10; GOMP_parallel: nml2_parallel), and the functions below. It is opened with dlopen, RTLD_LOCAL, from the folder of libneml2_capi.
+// nml2f_expd4_u10; GOMP_parallel: nml2_parallel), what they print with and register destructors with (_ZSt4cerr: nml24cerr),
+// and the functions below. It is opened with dlopen, RTLD_LOCAL, from the folder of libneml2_capi.
 // An AtenTensorHandle is a Tensor* that was made with new.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "capi/package/operator_node.h"
@@ -25,6 +27,9 @@ inline constexpr char lack_of_memory[] = "out of memory";
 //   void nml2_use_memory(memory::Allocate, memory::Release)
 //                                                     sets the caches of libneml2_capi, before the first package runs
 using UseMemory = void (*)(memory::Allocate, memory::Release);
+//   void nml2_use_output(Output)                      sets what takes a line that a package prints
+using Output = void (*)(const char* text, std::size_t size);
+using UseOutput = void (*)(Output);
 //   void nml2_solve_systems(a, b, x, info)            A x = b: (p, n, n) and (p, n, m) give (p, n, m), all of one real
 //                                                     type, and LAPACK's info of each matrix
 using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -496,6 +498,59 @@ void every_lane_of_a_vector_function_equals_the_scalar_function() {
 
 #endif
 
+// Objects of a package's threads are destroyed at the end of each, the last one first, with those that they make then.
+void destructors_run_at_the_end_of_their_thread() {
+  struct Note {
+    std::string* order;
+    char name;
+  };
+  static constexpr auto at_exit = [](void (*destroy)(void*), void* object) {
+    EXPECT(find<int(void (*)(void*), void*, void*)>("nml2a_thread_atexit")(destroy, object, nullptr) == 0);
+  };
+  static constexpr auto note = [](void* object) {
+    const Note& of = *static_cast<Note*>(object);
+    *of.order += of.name;
+  };
+  std::string order;
+  Note notes[] = {{&order, 'a'}, {&order, 'b'}, {&order, 'c'}};
+  std::thread([&] {
+    at_exit(note, &notes[0]);
+    at_exit(
+        [](void* object) {
+          note(object);
+          at_exit(note, static_cast<Note*>(object) + 1);
+        },
+        &notes[1]);
+    EXPECT(order.empty());
+  }).join();
+  EXPECT(order == "bca");
+}
+
+// What a package prints comes to a function, a line at a time, in whatever way it prints.
+void what_is_printed_is_handed_over() {
+  static std::string printed;
+  find<void(Output)>("nml2_use_output")(
+      [](const char* text, std::size_t size) { printed.append(text, size).append("|"); });
+  auto& errors = *find<std::ostream>("nml24cerr");
+  errors << "Error: " << 7 << std::endl;
+  errors << "no end";
+  EXPECT(printed == "Error: 7|");
+  find<int(std::FILE*, const char*, ...)>("nml2ntf")(stderr, " of %d\n", 3);
+  find<int(std::FILE*, int, const char*, ...)>("nml2rintf_chk")(stdout, 1, "%s\n", "checked");
+  find<int(const char*, ...)>("nml2tf")("%.1f\n", 0.5);
+  find<int(int, const char*, ...)>("nml2intf_chk")(1, "\n\n");
+  find<int(const char*)>("nml2")("put");
+  find<int(const char*, std::FILE*)>("nml2s")("a", stderr);
+  find<int(int, std::FILE*)>("nml2c")('b', stdout);
+  find<int(int)>("nml2har")('\n');
+  EXPECT(find<std::size_t(const void*, std::size_t, std::size_t, std::FILE*)>("nml2te")("xyz\n", 2, 2, stderr) == 2);
+  EXPECT(printed == "Error: 7|no end of 3|checked|0.5|put|ab|xyz|");
+  std::FILE* const file = std::tmpfile();  // other files are as ever
+  EXPECT(find<int(const char*, std::FILE*)>("nml2s")("kept", file) >= 0 && std::ftell(file) == 4);
+  std::fclose(file);
+  find<void(Output)>("nml2_use_output")(nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -525,5 +580,7 @@ int main(int argc, char** argv) {
   every_lane_of_a_vector_function_equals_the_scalar_function();
 #endif
   handles_from_memory_that_waits_are_checked();
+  destructors_run_at_the_end_of_their_thread();
+  what_is_printed_is_handed_over();
   return 0;
 }
