@@ -4,8 +4,6 @@
 // time step alone: the time at its beginning is 0.
 #include "capi/plugin/generic.h"
 
-#include <neml2_capi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -149,13 +147,11 @@ void tell(const BehaviourData& d, const char* text) {
   if (d.error_message) std::snprintf(d.error_message, OF_ERROR_MESSAGE, "%s", text);
 }
 
-// The library's words of what failed.
+// Asks for a smaller step, in the library's words.
 int give_up(const BehaviourData& d, const Workspace& w) {
   constexpr double halve = 0.5;
   if (d.rdt) *d.rdt = std::min(*d.rdt, w.cut[0] < 1 ? w.cut[0] : halve);
-  char text[OF_ERROR_MESSAGE] = "";
-  neml2_error_message(text, sizeof text, nullptr);
-  tell(d, text);
+  tell(d, last_words().c_str());
   return -1;
 }
 

@@ -145,15 +145,15 @@ void Workspace::bind(const Material& m, bool with_tangent) {
   call.bind_report(NEML2_REPORT_SUGGESTED_CUT, cut).bind_report(NEML2_REPORT_STATUS, status);
 }
 
-void Workspace::stand_still(double step) {
+void Workspace::stand_still(double part, double step) {
   strain = old_strain;
   temperature = old_temperature;
   fields = old_fields;
-  time = old_time + moment(step, old_time);
+  time = old_time + moment(part, step, old_time);
 }
 
-double moment(double step, double time) {
-  constexpr double part = 1e-10, of_time = 1e-13;
+double moment(double part, double step, double time) {
+  constexpr double of_time = 1e-13;
   return std::max(part * (step > 0 ? step : 1), of_time * std::abs(time));
 }
 

@@ -48,8 +48,8 @@ class Workspace {
   std::size_t points() const { return status.size(); }
 
   // Strains, state, temperature and fields of the beginning stand at the end, too: nothing happens in an increment, which
-  // takes a moment. `step` is the time step of the host; 0 is allowed.
-  void stand_still(double step);
+  // takes a moment, one of MOMENTS. `step` is the time step of the host; 0 is allowed.
+  void stand_still(double part, double step);
 
   std::vector<double> strain, old_strain;            // 6 per point
   std::vector<double> state, old_state;              // Material::row per point
@@ -67,8 +67,12 @@ class Workspace {
   void bind(const Material& material, bool with_tangent);
 };
 
-// The time that a moment takes: short enough that nothing flows in it, and well above the round-off of the time.
-double moment(double step, double time);
+// Parts of a time step that are moments, in which nothing flows. The first is the best; a law that solves for rates may
+// not converge in it, since it divides round-off by it.
+inline constexpr double MOMENTS[] = {1e-10, 1e-8, 1e-6};
+
+// The time that a moment takes: that part of the step, or of 1 where that is 0, and well above the round-off of the time.
+double moment(double part, double step, double time);
 
 // What a workspace is for: each thread has one of each.
 enum class Purpose { VALUES, TANGENT, OPERATOR };

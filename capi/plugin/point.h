@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "capi/plugin/material.h"
 
@@ -23,5 +24,8 @@ bool stands_still(const Material& material, const Workspace& w, std::size_t poin
 // tangent alone is not, it is that beside the strain: see docs/hosts/plug-in.md. An increment without time in which
 // nothing happens is one of a moment. Returns false where a smaller increment may mend what failed.
 bool evaluate_point(const Material& material, Workspace& w, double step, const Words& words);
+
+// What the library says of the points that failed last.
+std::string last_words();
 
 }  // namespace neml2_capi::plugin

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <string>
 
 namespace neml2_capi::plugin {
@@ -32,8 +33,8 @@ double trace(const double* tangent) {
 // Points that move from a state in next to no time.
 class Moves {
  public:
-  Moves(const Material& material, const Rest& rest)
-      : m_(material), rest_(rest), w_(workspace(POINTS, Purpose::OPERATOR)) {
+  Moves(const Material& material, const Rest& rest, double part)
+      : m_(material), rest_(rest), part_(part), w_(workspace(POINTS, Purpose::OPERATOR)) {
     std::copy_n(rest.parameters, w_.parameters.size(), w_.parameters.begin());
     for (std::size_t p = 0; p < POINTS; ++p) {
       std::copy_n(rest.strain, 6, &w_.old_strain[6 * p]);
@@ -67,6 +68,11 @@ class Moves {
     run(1);
   }
 
+  bool all_ended() const {
+    for (std::size_t p = 0; p < POINTS; ++p)
+      if (!ended(p)) return false;
+    return true;
+  }
   bool ended(std::size_t p) const {
     return w_.status[p] <= NEML2_NON_FINITE && std::isfinite(greatest_or_nan(stress(p), m_.row)) &&
            std::isfinite(greatest_or_nan(tangent(p), 36));
@@ -83,7 +89,7 @@ class Moves {
 
   void start(double moments) {
     w_.old_time = rest_.time;
-    w_.stand_still(rest_.step);
+    w_.stand_still(part_, rest_.step);
     w_.time = rest_.time + moments * (w_.time - rest_.time);
   }
 
@@ -91,6 +97,7 @@ class Moves {
 
   const Material& m_;
   const Rest rest_;
+  const double part_;
   Workspace& w_;
 };
 
@@ -113,17 +120,18 @@ std::size_t stiffest(const Moves& moves) {
   return best;
 }
 
-}  // namespace
-
-void elastic_operator(const Material& m, const Rest& rest, double* to) {
-  constexpr double returned = 1e-2, settled = 1e-6;
-  Moves moves(m, rest);
+// Finds the operator by one of the moments. Returns false where a point did not converge in it; the last one must do.
+bool find_elastic(const Material& m, const Rest& rest, double part, bool last, double* to) {
+  constexpr double returned = 1e-2, settled = 1e-3;
+  Moves moves(m, rest, part);
   moves.go();
+  if (!last && !moves.all_ended()) return false;
   const std::size_t best = stiffest(moves);
   std::copy_n(moves.tangent(best), 36, to);
   const double stiffness = greatest(to, 36);
-  if (!m.has_history && !m.has_rates) return;
+  if (!m.has_history && !m.has_rates) return true;
   moves.come_back();
+  if (!last && !moves.all_ended()) return false;
   if (best == 0) {
     double change[36];
     std::transform(to, to + 36, moves.tangent(0), change, std::minus<>());
@@ -136,13 +144,26 @@ void elastic_operator(const Material& m, const Rest& rest, double* to) {
     for (int i = 0; i < 6; ++i)
       if (!moves.ended(p) || std::abs(moves.stress(p)[i] - home[i]) > returned * stiffness * DISTANCE)
         refuse_for("an increment of strain and another one back, in no time, do not restore the stress");
+  return true;
 }
+
+// Returns the moment in which it was found.
+double find_elastic(const Material& m, const Rest& rest, double* to) {
+  constexpr double last = std::end(MOMENTS)[-1];
+  for (const double part : MOMENTS)
+    if (find_elastic(m, rest, part, part == last, to)) return part;
+  return last;
+}
+
+}  // namespace
+
+void elastic_operator(const Material& m, const Rest& rest, double* to) { find_elastic(m, rest, to); }
 
 void secant_operator(const Material& m, const Rest& rest, double* to) {
   constexpr double part = 1e-2, straight = 1e-3;
-  elastic_operator(m, rest, to);
+  const double moment = find_elastic(m, rest, to);
   const double stiffness = greatest(to, 36), still[6] = {};
-  Moves moves(m, rest);
+  Moves moves(m, rest, moment);
   moves.go(still);
   double stress[6], step[6];
   std::copy_n(moves.stress(0), 6, stress);

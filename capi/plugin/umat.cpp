@@ -107,19 +107,20 @@ void scatter(const Arguments& a, const Material& m, const Convention& c, const W
 
 // DDSDDE of an increment in which nothing happens, in next to no time.
 void stand_still(const Arguments& a, const Material& m, const Convention& c, Workspace& w) {
-  w.stand_still(*a.dtime);
-  if (!evaluate_point(m, w, *a.dtime, WORDS))
-    refuse(
-        "the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
-  scatter_tangent(a, c, w);
+  for (const double part : MOMENTS) {
+    w.stand_still(part, *a.dtime);
+    if (evaluate_point(m, w, *a.dtime, WORDS)) return scatter_tangent(a, c, w);
+  }
+  refuse("the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
 }
 
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
 void give_up(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
   constexpr double halve = 0.5;
   if (!host.passes_pnewdt)
-    refuse("the point did not converge, and " + std::string(host.name) +
-           " cannot be asked for a smaller step: reduce the load step.");
+    refuse(std::string("the point ") +
+           (w.status[0] > NEML2_NON_FINITE ? "did not converge" : "has results that are not finite") + ", and " +
+           host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
   if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
   if (!host.ignores_failures) stand_still(a, m, *host.convention, w);

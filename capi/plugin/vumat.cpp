@@ -101,8 +101,10 @@ void evaluate(const Block& b) {
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, WORDS);
   bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
-  if (!good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points)) {
-    w.time = w.old_time + moment(b.dt, w.old_time);
+  const bool at_rest = !good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points);
+  for (const double part : MOMENTS) {
+    if (good || !at_rest) break;
+    w.time = w.old_time + moment(part, b.dt, w.old_time);
     good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   }
   if (!good) refuse(reason(b, m, w));

@@ -45,6 +45,8 @@ class Law(simcoon.PythonUMAT):  # type: ignore[misc]
     def integrate(
         self, *, Etot: Array, DEtot: Array, statev: Array, Time: float, DTime: float, **given: Any
     ) -> tuple[Array, ...]:
+        if not np.isfinite([Etot, DEtot]).all():  # which no smaller increment mends
+            raise ValueError(f"the strain is not finite: {Etot} + {DEtot}")
         step = DTime or PRIMED
         inputs: dict[str, Array] = {
             "strain": of_strain(Etot + DEtot),

@@ -6,7 +6,11 @@ module umat_points
   use umat_workspaces, only: workspace
   implicit none(type, external)
   private
-  public :: evaluate_point, stand_still
+  public :: evaluate_point, moments, stand_still
+
+  ! Parts of a time step in which nothing flows. The first is the best; a law that solves for rates may not converge in it,
+  ! since it divides round-off by it.
+  real(real64), parameter :: moments(3) = [1e-10_real64, 1e-8_real64, 1e-6_real64]
 
   character(2), parameter :: components(6) = ["11", "22", "33", "23", "13", "12"]
 
@@ -22,6 +26,7 @@ contains
     character(:), allocatable, intent(out) :: errmsg
     character(:), allocatable :: message
     logical :: values, tangent
+    integer :: k
 
     stat = neml2_error_argument
     call check_numbers(work, dtime, errmsg)
@@ -38,8 +43,11 @@ contains
                  //"divide by it: give a time step above 0."
         return
       end if
-      call stand_still(work, dtime)
-      call run(work, values, tangent, stat, message)
+      do k = 1, size(moments)
+        call stand_still(work, moments(k), dtime)
+        call run(work, values, tangent, stat, message)
+        if (tangent) exit
+      end do
     end if
     if (tangent) then
       stat = neml2_ok
@@ -61,12 +69,11 @@ contains
     end if
   end subroutine evaluate_point
 
-  ! Nothing happens in the increment, which takes a moment: short enough that nothing flows, and well above the round-off
-  ! of the time.
-  subroutine stand_still(work, dtime)
+  ! Nothing happens in the increment, which takes one of the moments, well above the round-off of the time.
+  subroutine stand_still(work, part, dtime)
     type(workspace), intent(inout) :: work
-    real(real64), intent(in) :: dtime
-    real(real64), parameter :: part = 1e-10_real64, of_time = 1e-13_real64
+    real(real64), intent(in) :: part, dtime
+    real(real64), parameter :: of_time = 1e-13_real64
     work%strain = work%old_strain
     work%time = work%old_time + max(part * merge(dtime, 1.0_real64, dtime > 0), of_time * abs(work%old_time))
     work%temperature = work%old_temperature
@@ -137,6 +144,11 @@ contains
     integer :: k
 
     errmsg = ""
+    ! Texts are made only where something is not finite.
+    if (all(ieee_is_finite(work%old_strain)) .and. all(ieee_is_finite(work%strain)) &
+        .and. all(ieee_is_finite(work%old_state)) .and. all(ieee_is_finite(work%parameters)) &
+        .and. all(ieee_is_finite(work%fields)) .and. ieee_is_finite(work%temperature) &
+        .and. ieee_is_finite(work%old_time) .and. ieee_is_finite(dtime) .and. dtime >= 0) return
     associate (m => work%material, map => work%material%mapping)
       call check_tensor("STRAN", work%old_strain(:, 1))
       call check_tensor("STRAN + DSTRAN", work%strain(:, 1))

@@ -12,7 +12,7 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
                               tangent_of_mandel
   use umat_errors, only: fatal
   use umat_hosts, only: request_cut, speaks_as
-  use umat_points, only: evaluate_point, stand_still
+  use umat_points, only: evaluate_point, moments, stand_still
   use umat_pool, only: give_back, take
   use umat_workspaces, only: workspace
   implicit none(type, external)
@@ -78,8 +78,12 @@ contains
 
   ! DDSDDE of an increment in which nothing happens, in next to no time.
   subroutine give_tangent_at_rest()
-    call stand_still(work, dtime)
-    call evaluate_point(work, dtime, stat, errmsg)
+    integer :: k
+    do k = 1, size(moments)
+      call stand_still(work, moments(k), dtime)
+      call evaluate_point(work, dtime, stat, errmsg)
+      if (stat == neml2_ok) exit
+    end do
     if (stat == neml2_ok) then
       call scatter_tangent()
     else

@@ -1,4 +1,4 @@
-"""Call vumat_ of a library as Abaqus/Explicit does: LIBRARY POINTS DEPVAR SCALE STRAINS RESULT."""
+"""Call vumat_ as Abaqus/Explicit does: LIBRARY POINTS DEPVAR SCALE STRAINS RESULT DT."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 
 library, strains, result = sys.argv[1], np.load(sys.argv[5]), sys.argv[6]
 points, depvar, scale = map(int, sys.argv[2:5])
+dt = np.array(float(sys.argv[7]))
 vumat = ctypes.CDLL(library).vumat_
 
 
@@ -36,7 +37,7 @@ for step, increment in enumerate(np.diff(strains, axis=0, prepend=0)):
     new_stress, new_state, time = block(6), block(depvar), np.array(step + 1.0)
     vumat(
         *map(integer, (points, 3, 3, depvar, 0, 2, 0)),
-        *(at(time), at(time), at(np.array(1.0)), b" " * 80, none, none),
+        *(at(time), at(time), at(dt), b" " * 80, none, none),
         *(at(props), none, at(given), none, none, none, none, none),
         *(at(stress), at(state), none, none, none, none, none, none),
         *(at(new_stress), at(new_state), none, none),

@@ -63,6 +63,17 @@ class Point:
     external: Array = field(default_factory=lambda: np.zeros(0))
     density: float = 0.0
 
+    def __post_init__(self) -> None:
+        """The behaviour reads and writes as many numbers as its tables say."""
+        kinds = (ctypes.c_int * 1000).in_dll(
+            ctypes.CDLL(str(self.library)), "NEML2_InternalStateVariablesTypes"
+        )
+        size = sum((1, 6, 3, 9)[kind] for kind in kinds[: self.table("nInternalStateVariables")])
+        if self.states.size == 0:
+            self.states = np.zeros(size)
+        assert self.states.size == size
+        assert self.properties.size == self.table("nMaterialProperties")
+
     def table(self, name: str) -> int:
         return ctypes.c_ushort.in_dll(ctypes.CDLL(str(self.library)), f"NEML2_{name}").value
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import pytest
 from generic_host import Array, Point
 from native import PREBUILT
 
+from neml2_capi import Model
 from neml2_capi.plugin import make
 
 pytestmark = pytest.mark.native
@@ -27,7 +31,7 @@ def steel(tmp_path_factory: pytest.TempPathFactory) -> Point:
     """A point at rest, of a law of rates."""
     library = tmp_path_factory.mktemp("steel") / "libsteel.so"
     make(HARDENING, library)
-    return Point(library, np.array([200e3, 150.0]), np.zeros(13), density=7.8e-9)
+    return Point(library, np.array([200e3, 150.0]), density=7.8e-9)
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +192,22 @@ def test_what_is_not_finite_is_named(loaded: Point, name: str, told: str, value:
     assert result.status == -1 and result.rdt == 1
     assert told in result.message
     assert "A smaller step does not mend that" in result.message
+
+
+def test_a_law_that_solves_for_its_rate_has_operators(
+    artifacts: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """It divides round-off by the time, and does not converge in the shortest of moments."""
+    make(artifacts["radial_return"], tmp_path / "librate.so")
+    constants = Model(artifacts["radial_return"]).named_parameters().values()
+    properties = np.concatenate([np.ravel(values) for values in constants])
+    point = Point(tmp_path / "librate.so", properties)
+    flowing = point.after(LOADED)
+    assert flowing.call(4, LOADED).operator[0, 0] < 0.9 * hooke()[0, 0]
+    for code in (-2, -1, 1, 2):
+        result = flowing.call(code, 1.2 * LOADED)
+        assert result.status == 1, result.message
+        np.testing.assert_allclose(result.operator, hooke(), rtol=0, atol=1e-6 * 200e3)
+    result = flowing.call(4, LOADED, dt=0)
+    assert result.status == 1, result.message
+    np.testing.assert_allclose(result.operator, hooke(), rtol=0, atol=1e-4 * 200e3)

@@ -275,14 +275,18 @@ EXPLICIT = [0, 1, 2, 5, 3, 4]
 
 
 def explicit(
-    library: Path, strains: NDArray[np.float64], depvar: int = 19, scale: int = 1
+    library: Path,
+    strains: NDArray[np.float64],
+    depvar: int = 19,
+    scale: int = 1,
+    dt: float = 1,
 ) -> subprocess.CompletedProcess[str]:
     """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
     folder = library.parent
     np.save(folder / "strains.npy", strains)
     numbers = map(str, (strains.shape[1], depvar, scale))
     files = (str(folder / name) for name in ("strains.npy", "result.npy"))
-    command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers, *files]
+    command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers, *files, str(dt)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -315,6 +319,21 @@ def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
     done = explicit(alone / "libsteel.so", blocks(), scale=100000)
     assert done.returncode == 1 and "points did not converge" in done.stderr
     assert "VUMAT, material steel" in done.stderr
+
+
+def test_vumat_names_what_is_not_finite_and_no_time(alone: Path) -> None:
+    make(HARDENING, alone / "libsteel.so")
+    strains = blocks()
+    strains[1, 3, 0] = np.nan
+    done = explicit(alone / "libsteel.so", strains)
+    assert done.returncode == 1 and "reduce" not in done.stderr
+    assert "strainInc of point 4, component 11, is NaN or infinite" in done.stderr
+    done = explicit(alone / "libsteel.so", blocks(), dt=0)
+    assert done.returncode == 1 and "dt is 0" in done.stderr and "reduce" not in done.stderr
+    done = explicit(alone / "libsteel.so", blocks(), dt=np.nan)
+    assert done.returncode == 1 and "dt is NaN or infinite" in done.stderr
+    done = explicit(alone / "libsteel.so", 0 * blocks(), dt=0)
+    assert done.returncode == 0 and not np.load(alone / "result.npy").any()
 
 
 # ---- the generic behaviour of MFront's interface ----

@@ -212,7 +212,7 @@ def test_a_tangent_without_a_limit_is_told(plug_in: Callable[..., Path]) -> None
 def test_a_law_without_time_is_elastic_behind_its_yield_surface(
     plug_in: Callable[..., Path],
 ) -> None:
-    point = Point(plug_in("plasticity"), states=np.zeros(7)).after(LOADED)
+    point = Point(plug_in("plasticity")).after(LOADED)
     assert point.call(4, 1.1 * LOADED).operator[0, 0] < 0.9 * hooke()[0, 0]
     for code, strain in ((-1, LOADED), (-2, LOADED), (1, LOADED), (1, 1.1 * LOADED), (2, LOADED)):
         result = point.call(code, strain)
@@ -221,7 +221,7 @@ def test_a_law_without_time_is_elastic_behind_its_yield_surface(
 
 
 def test_damage_leaves_a_smaller_stiffness_that_is_secant(plug_in: Callable[..., Path]) -> None:
-    point = Point(plug_in("damage"), states=np.zeros(1)).after(LOADED)
+    point = Point(plug_in("damage")).after(LOADED)
     left = np.exp(-50 * np.linalg.norm(LOADED)) * hooke()
     for code in (-2, -1, 1, 2):
         result = point.call(code, LOADED)
