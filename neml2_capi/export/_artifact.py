@@ -3,94 +3,160 @@
 from __future__ import annotations
 
 import json
-import shutil
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, decomposed, traced
+from neml2_capi.export._lines import without_lines
 from neml2_capi.export._points import PointFunction, Shape, batched
 from neml2_capi.export._variables import Pairs, Parameter, Variable
 from neml2_capi.kernels.build import build
+from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.folder import KernelError, write_sources
 from neml2_capi.kernels.program import NoKernel, Program
 from neml2_capi.kernels.trace import read
+from neml2_capi.kernels.whole import Staging, require_opens
 
 Json = dict[str, Any]
+
+#: What a package computes, by the suffix of its name.
+_WHAT = {
+    "": "the law",
+    "_jvp": "the derivative of the law",
+    "_param_jacobian": "the derivative of the law by its parameters",
+    "_residual": "the residual",
+    "_jacobian": "the derivative of the residual by the unknowns",
+    "_jacobian_given": "the derivative of the residual by the givens",
+    "_dr_dparam": "the derivative of the residual by the parameters",
+}
 
 
 class Artifact:
     """An artifact for the CPU that is being written: DIR/metadata.json and DIR/cpu/DTYPE/*.pt2.
 
-    With `kernels`, which is "auto", "only" or "no", DIR/kernels/DTYPE too.
+    With `kernels`, which is "auto", "only" or "no", DIR/kernels/DTYPE too. All is written beside
+    DIR, and moved there when it is whole and can be opened: what was there stays otherwise.
     """
 
     def __init__(self, folder: Path, dtype: str, target: str, kernels: str) -> None:
         require_outside(folder)
-        self._folder = folder
-        self._metadata = folder / "metadata.json"
-        self._leaf = folder / "cpu" / dtype
+        self._final = folder
         self._target = target
         self._kernels = kernels
         self._programs: dict[str, Program | str] = {}
+        self._on_packages: list[str] = []
+        self._type = dtype
         self.dtype = getattr(torch, dtype)
+
+    def __enter__(self) -> Artifact:
+        self._staging = Staging(self._final)
+        self._folder = self._staging.folder
+        self._leaf = self._folder / "cpu" / self._type
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._staging.remove()
 
     def add(self, part: str, function: PointFunction, shapes: Sequence[Shape]) -> str:
         """Compile a function of one point for any number of points; return the package's name.
 
         `shapes` are those of its arguments at one point; `part` is a suffix of the name.
         """
-        return self._compile(part, batched(function, shapes, self.dtype), shapes)
+        return self._compile(part, batched(function, shapes, self.dtype), shapes, True)
 
     def add_batch(self, part: str, function: Callable[..., Any], shapes: Sequence[Shape]) -> str:
-        """The same of a function of many points, on the first axis of all arguments."""
-        return self._compile(part, function, shapes)
+        """The same of a function of many points, on the first axis of all arguments.
 
-    def _compile(self, part: str, module: Any, shapes: Sequence[Shape]) -> str:
+        A linear solve has no kernel: the engine has its own.
+        """
+        return self._compile(part, function, shapes, False)
+
+    def _compile(self, part: str, module: Any, shapes: Sequence[Shape], needed: bool) -> str:
         examples = tuple(torch.zeros((TRACED_POINTS, *s), dtype=self.dtype) for s in shapes)
         program = traced(module, examples, [0] * len(shapes))
         name = f"{self._folder.name}{part}.pt2"
-        self._metadata.unlink(missing_ok=True)  # of an artifact that was here before
         if self._kernels != "no":
             try:
-                self._programs[name] = read(program)
+                self._programs[name] = self._checked(read(program), module, shapes)
             except NoKernel as reason:
-                self._programs[name] = str(reason)
+                self._programs[name] = reason.without_folders()
+                if needed:
+                    self._tell(_WHAT[part], reason)
         if self._kernels != "only":
-            compile_program(decomposed(program), self._leaf / name, self._target)
+            without_lines(program)
+            shown = self._final / self._leaf.relative_to(self._folder) / name
+            compile_program(decomposed(program), self._leaf / name, self._target, shown=shown)
         return name
 
-    def write(self, metadata: Json) -> None:
-        """Write the metadata, after all packages: a folder with metadata is whole."""
-        text = json.dumps({"schema_version": 14, "type": "composed", **metadata}, indent=2)
-        self._metadata.parent.mkdir(parents=True, exist_ok=True)
-        if self._kernels == "only":
-            shutil.rmtree(self._leaf, ignore_errors=True)
-        shutil.rmtree(self._folder / "kernels" / self._leaf.name, ignore_errors=True)
-        if self._kernels != "no":
-            self._write_kernels(text + "\n")
-        self._metadata.write_text(text + "\n", encoding="utf-8")
+    def _checked(self, program: Program, module: Any, shapes: Sequence[Shape]) -> Program:
+        """NoKernel where the program gives other results than the graph that it was read from."""
+        points = 5
+        values = [torch.rand((points, *shape), dtype=self.dtype) + 0.5 for shape in shapes]
+        made = evaluate(program, [v.reshape(points, -1).T.numpy() for v in values])
+        with torch.no_grad():
+            expected = tree_leaves(module(*values))
+        close = torch.finfo(self.dtype).eps ** 0.4
+        for array, ours, theirs in zip(program.outputs, made, expected, strict=True):
+            wanted = theirs.reshape(points if array.per_point else 1, -1).T.numpy()
+            scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+            same = np.isclose(ours, wanted, close, close * scale) | ~np.isfinite(wanted)
+            if not same.all():
+                raise NoKernel("its operations, one by one, give other results than torch")
+        return program
 
-    def _write_kernels(self, text: str) -> None:
+    def _tell(self, what: str, reason: NoKernel) -> None:
+        """An error, or else a warning when the artifact is there."""
+        if self._kernels == "only":
+            raise FatalError(
+                f"{what} cannot be a kernel: {reason}. Write it with other operators, or export "
+                'with kernels="auto", which compiles packages too',
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        self._on_packages.append(f"{what} will run on packages, not on kernels: {reason}")
+
+    def write(self, metadata: Json) -> None:
+        """Move all into place, with its metadata: a folder with metadata is whole."""
+        document = {"schema_version": 14, "type": "composed", **metadata}
+        text = json.dumps(document, indent=2) + "\n"
+        self._folder.mkdir(exist_ok=True)
+        if self._kernels != "no":
+            self._write_kernels(document, zlib.crc32(text.encode()))
+        (self._folder / "metadata.json").write_text(text, encoding="utf-8")
+        if self._kernels == "only":
+            self._require_opens()
+        self._staging.install([f"cpu/{self._type}", f"kernels/{self._type}"])
+        for told in self._on_packages:
+            warnings.warn(told, stacklevel=4)
+
+    def _write_kernels(self, metadata: Json, checksum: int) -> None:
         where = self._leaf.relative_to(self._folder).as_posix()
         versions = {"torch": torch.__version__}
-        folder = write_sources(
-            self._folder,
-            where,
-            self._programs,
-            json.loads(text),
-            versions,
-            zlib.crc32(text.encode()),
-        )
+        folder = write_sources(self._folder, where, self._programs, metadata, versions, checksum)
         try:
             build(folder)
         except KernelError as error:
-            warnings.warn(f"{error}. The sources of kernels are in {folder}.", stacklevel=4)
+            shown = self._final / folder.relative_to(self._folder)
+            warnings.warn(f"{error}. The sources of kernels are in {shown}.", stacklevel=5)
+
+    def _require_opens(self) -> None:
+        try:
+            require_opens(self._folder, self._type)
+        except KernelError as error:
+            raise FatalError(
+                f"the model cannot run on kernels alone: {error}. Export it with "
+                'kernels="auto", which compiles packages too',
+                lib.NEML2_ERROR_UNSUPPORTED,
+            ) from error
 
 
 def envelope(

@@ -48,7 +48,7 @@ def traced(
     shapes = tuple({} if axis is None else {axis: size} for axis in axes)
     packed = Positional(module)
     try:
-        with torch.no_grad(), _without_deprecations():
+        with torch.no_grad(), _without_deprecations(), torch.fx.traceback.preserve_node_meta():
             return torch.export.export(packed, inputs, dynamic_shapes=(shapes,), strict=False)
     except Exception as error:
         raise _refused(what, error) from error
@@ -81,11 +81,16 @@ def _multiply_outer_products(graph_module: Any) -> None:
 
 
 def compile_program(
-    program: Any, path: Path, target: str, options: Mapping[str, Any] = MappingProxyType({})
+    program: Any,
+    path: Path,
+    target: str,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    shown: Path | None = None,
 ) -> Path:
     """Write the package of an ExportedProgram; what was at `path` is replaced when it is whole.
 
-    `options` are more of Inductor's. A warning tells what the built-in provider lacks to run it.
+    `options` are more of Inductor's. A warning tells what the built-in provider lacks to run it,
+    and names `shown` if the package will be moved there.
     """
     options = {**inductor_options(target), **options}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +102,7 @@ def compile_program(
             )
         _require_any_batch(program)
         made.replace(path)
-    _tell_what_is_missing(path)
+    _tell_what_is_missing(path, shown or path)
     return path
 
 
@@ -124,12 +129,12 @@ def _require_any_batch(program: Any) -> None:
                     )
 
 
-def _tell_what_is_missing(path: Path) -> None:
+def _tell_what_is_missing(path: Path, shown: Path) -> None:
     try:
         check(lib.neml2_graph_check(ffi.NULL, NativeSource(path, runtime="builtin").pointer))
     except FatalError as error:
         warnings.warn(
-            f"{path} was compiled, but it does not run here without libtorch: {error}",
+            f"{shown} was compiled, but it does not run here without libtorch: {error}",
             stacklevel=4,
         )
 
@@ -142,4 +147,6 @@ class Positional(torch.nn.Module):  # type: ignore[misc]
         self.function = function
 
     def forward(self, *inputs: Any) -> Any:
+        if isinstance(self.function, torch.fx.GraphModule):  # nodes keep the lines of the law
+            return torch.fx.Interpreter(self.function).run(*inputs)
         return self.function(*inputs)

@@ -144,28 +144,30 @@ def model(
     made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
     require_different_names(taken, made, promoted_parameters)
     by_input, by_parameter = requested(derivatives, made, taken, promoted_parameters)
-    artifact = Artifact(folder, dtype, target, kernels)
-    if implicit:
-        residual = Law(law, (made, taken, promoted_parameters), made)
-        solved = ImplicitSegment(artifact, residual, made, taken, promoted_parameters)
-        segment = solved.compile(by_input, by_parameter, predictor)
-    else:
-        direct = Law(law, (taken, promoted_parameters), made)
-        segment = forward_segment(
-            artifact, direct, taken, promoted_parameters, made, by_input, by_parameter
-        )
-    metadata = envelope(taken, made, segment, promoted_parameters, (by_input, by_parameter))
-    if implicit:
-        metadata["solver_config"] = {
-            "atol": atol,
-            "rtol": rtol,
-            "miters": miters,
-            "substep_del_tol": 1e-6,
-            "ls_type": "BACKTRACKING",
-            "ls_max_iters": 1,
-            "ls_cutback": 2.0,
-            "ls_c": 1e-3,
-            "solver_kind": "direct",
-        }
-    artifact.write(metadata)
+    with Artifact(folder, dtype, target, kernels) as artifact:
+        if implicit:
+            residual = Law(law, (made, taken, promoted_parameters), made)
+            residual.try_once(artifact.dtype)
+            solved = ImplicitSegment(artifact, residual, made, taken, promoted_parameters)
+            segment = solved.compile(by_input, by_parameter, predictor)
+        else:
+            direct = Law(law, (taken, promoted_parameters), made)
+            direct.try_once(artifact.dtype)
+            segment = forward_segment(
+                artifact, direct, taken, promoted_parameters, made, by_input, by_parameter
+            )
+        metadata = envelope(taken, made, segment, promoted_parameters, (by_input, by_parameter))
+        if implicit:
+            metadata["solver_config"] = {
+                "atol": atol,
+                "rtol": rtol,
+                "miters": miters,
+                "substep_del_tol": 1e-6,
+                "ls_type": "BACKTRACKING",
+                "ls_max_iters": 1,
+                "ls_cutback": 2.0,
+                "ls_c": 1e-3,
+                "solver_kind": "direct",
+            }
+        artifact.write(metadata)
     return folder

@@ -7,8 +7,10 @@ graph, it is the batch, and the size of an argument is put there.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +20,11 @@ from torch.utils._pytree import tree_leaves
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi.export._linear_algebra import MOST_ROWS, SmallMatrices
+from neml2_capi.export._lines import NotedLines
+from neml2_capi.export._refusals import WRITES, refused
+from neml2_capi.export._written import FreshTensors
+from neml2_capi.kernels.places import place_of
 
 Shape = tuple[int, ...]
 PointFunction = Callable[..., Any]
@@ -34,36 +41,72 @@ def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
         points = [torch.empty((BATCH, *shape), dtype=dtype) for shape in shapes]
+    matrices = SmallMatrices()
     try:
-        traced = trace(torch.vmap(function), points)
+        traced = _trace_points(function, points, matrices)
     except FatalError:
         raise
     except Exception as error:
-        raise FatalError(
-            f"torch cannot trace the function for one point: {error}\nIt must be made of torch "
-            "operations on tensors of one point, and choose by torch.where() instead of `if`",
-            lib.NEML2_ERROR_UNSUPPORTED,
-        ) from error
+        raise refused(error) from error
     _refuse_derivative_of_solve(traced)
     few = [torch.rand((3, *shape), dtype=dtype) + 0.5 for shape in shapes]
-    require_same(traced, torch.vmap(function), few)
+    # torch's own linear algebra is another way to the same numbers, but for signs of eigenvectors.
+    same = matrices if matrices.signs_are_free else contextlib.nullcontext()
+    with same:
+        require_same(traced, functools.partial(_one_by_one, function), few)
     return traced
+
+
+def _trace_points(function: PointFunction, points: Sequence[Any], matrices: SmallMatrices) -> Any:
+    """The graph; a law that writes into a tensor that it has made is traced a second time."""
+
+    def mapped(*values: Any, fresh: Any) -> Any:
+        with matrices, fresh:
+            return torch.vmap(function)(*values)
+
+    try:
+        return trace(functools.partial(mapped, fresh=contextlib.nullcontext()), points)
+    except Exception as error:
+        if not any(words in str(error) for words in WRITES):
+            raise
+    return trace(functools.partial(mapped, fresh=FreshTensors()), points)
+
+
+def _one_by_one(function: PointFunction, *values: Any) -> Any:
+    """The results of all points without vmap."""
+    points = [tree_leaves(function(*(v[i].clone() for v in values))) for i in range(len(values[0]))]
+    return [torch.stack(parts) for parts in zip(*points, strict=True)]
 
 
 def trace(function: Callable[..., Any], examples: Sequence[Any]) -> Any:
     """A torch.fx.GraphModule of a function of fake tensors, whose batch axes have the size BATCH.
 
-    The graph takes any size for them.
+    The graph takes any size for them, and its nodes know the lines of the law.
     """
-    functional = torch.func.functionalize(function)
+
+    def noted(*values: Any) -> Any:
+        with NotedLines():
+            return torch.func.functionalize(function)(*values)
+
     table = torch.export.default_decompositions()
-    with torch.no_grad():
-        traced = make_fx(functional, table, tracing_mode="fake")(*examples)
+    with torch.no_grad(), torch.fx.traceback.preserve_node_meta(), _without_loops():
+        traced = make_fx(noted, table, tracing_mode="fake")(*examples)
     for position, example in enumerate(examples):
         if BATCH in example.shape:
             _release_batch(traced, position, example.shape.index(BATCH))
             break
     return traced
+
+
+@contextlib.contextmanager
+def _without_loops() -> Iterator[None]:
+    """An operator without a rule for batches is an error: torch would call it for each point."""
+    before = torch._C._functorch._is_vmap_fallback_enabled()
+    torch._C._functorch._set_vmap_fallback_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._functorch._set_vmap_fallback_enabled(before)
 
 
 def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
@@ -90,12 +133,15 @@ def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any
 
 def _refuse_derivative_of_solve(traced: Any) -> None:
     # Under vmap, torch 2.13 solves the adjoint systems of all points but the first one wrongly.
-    if any(node.target is torch.ops.aten.linalg_lu_solve.default for node in traced.graph.nodes):
-        raise FatalError(
-            "the derivative of torch.linalg.solve(A, b) is not supported; write "
-            "torch.linalg.inv(A) @ b, whose derivative is",
-            lib.NEML2_ERROR_UNSUPPORTED,
-        )
+    for node in traced.graph.nodes:
+        if node.target is torch.ops.aten.linalg_lu_solve.default:
+            place = place_of(node)
+            raise FatalError(
+                "torch differentiates a linear solve or a determinant of more than "
+                f"{MOST_ROWS} rows wrongly for many points{', at ' if place else ''}{place}. Write "
+                "torch.linalg.inv(A) @ b for a solve, whose derivative is right",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
 
 
 def jacobian(function: PointFunction, arguments: Sequence[int]) -> PointFunction:

@@ -49,6 +49,8 @@ class Arrays:
 
     def array(self, value: Any) -> Nodes:
         """Nodes as they are; numbers become constants."""
+        if isinstance(value, Node):  # an element of an array of one axis
+            return _of_one(value)
         if isinstance(value, np.ndarray) and value.dtype == object:
             return value
         numbers = np.asarray(value, dtype=float)

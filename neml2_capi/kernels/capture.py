@@ -2,7 +2,7 @@
 
     NEML2_CAPI_KERNELS_INTO=DIR [NEML2_CAPI_KERNELS_ONLY=1] python capture.py OPTIONS
 
-takes the options of neml2-compile. DIR gets NAME.pt2.json for each package: its path, and its
+takes the options of neml2-compile, and short names of parameters. If there is a DIR, it gets NAME.pt2.json for each package: its path, and its
 program or the reason why it has none. With NEML2_CAPI_KERNELS_ONLY, packages are not compiled.
 
 The interpreter is the one that has NEML2 and torch, and may lack what neml2_capi needs. So this
@@ -12,10 +12,12 @@ neml2-compile starts run it once more, as __mp_main__.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,34 @@ def _bare_package() -> None:
         package = types.ModuleType("neml2_capi")
         package.__path__ = [str(here.parent)]
         sys.modules["neml2_capi"] = package
+
+
+def _take_short_names() -> None:
+    """Let `-p E` name the one parameter whose name ends so: `surface.elasticity.E`."""
+    import neml2.cli.aoti_export as aoti_export
+
+    validated = aoti_export._validate_promoted
+
+    def with_short_names(model: Any, promoted: Any) -> Any:
+        known = [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
+        return validated(model, {_full_name(name, known) for name in promoted})
+
+    aoti_export._validate_promoted = with_short_names
+
+
+def _full_name(name: str, known: Sequence[str]) -> str:
+    if name in known:
+        return name
+    found = [full for full in known if full.endswith(f".{name}")]
+    if len(found) > 1:
+        raise ValueError(f"-p {name} may be each of {', '.join(sorted(found))}; name one")
+    if not found:
+        near = difflib.get_close_matches(name, [n.rpartition(".")[2] for n in known], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(
+            f"-p {name} is no parameter of the model{hint} There are: {', '.join(sorted(known))}"
+        )
+    return found[0]
 
 
 def _install(into: Path, only: bool) -> None:
@@ -50,7 +80,7 @@ def _install(into: Path, only: bool) -> None:
         try:
             document["program"] = json.loads(read(program).to_json())
         except NoKernel as reason:
-            document["reason"] = str(reason)
+            document["reason"], document["told"] = reason.without_folders(), str(reason)
         (into / f"{path.name}.json").write_text(json.dumps(document), encoding="utf-8")
         return path if only else compile_and_package(program, *arguments, **options)
 
@@ -68,6 +98,8 @@ def main(arguments: list[str]) -> int:
 
 if __name__ in ("__main__", "__mp_main__"):
     _bare_package()
-    _install(Path(os.environ[INTO]), bool(os.environ.get(ONLY)))
+    _take_short_names()
+    if os.environ.get(INTO):
+        _install(Path(os.environ[INTO]), bool(os.environ.get(ONLY)))
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

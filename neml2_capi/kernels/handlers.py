@@ -89,6 +89,27 @@ def scatter(a: Arrays, x: Nodes, y: Nodes, axis: int, place: Any) -> Nodes:
     return result
 
 
+def strided(
+    a: Arrays, x: Nodes, shape: Sequence[int], strides: Sequence[int], start: Any = None
+) -> Nodes:
+    """A view of elements that lie at these distances, in an array that lies row by row."""
+    last = (start or 0) + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    if not x.flags.c_contiguous or last >= x.size:
+        raise NoKernel("it views memory that is not in order")
+    steps = [int(s) * x.itemsize for s in strides]
+    view: Nodes = np.lib.stride_tricks.as_strided(x.reshape(-1)[start or 0 :], shape, steps)
+    return view
+
+
+def strided_scatter(
+    a: Arrays, x: Nodes, y: Nodes, shape: Sequence[int], strides: Sequence[int], start: Any = None
+) -> Nodes:
+    """A copy of x with y in such a view."""
+    result = np.array(x, dtype=object, order="C")
+    strided(a, result, shape, strides, start)[...] = y
+    return result
+
+
 def assign(a: Arrays, x: Nodes, y: Any, *_: Any) -> Nodes:
     x[...] = a.array(y)
     return x
@@ -129,8 +150,13 @@ def index_select(a: Arrays, x: Nodes, axis: int, index: Nodes) -> Nodes:
 
 def index_put(a: Arrays, x: Nodes, places: Sequence[Any], y: Nodes, add: bool = False) -> Nodes:
     chosen = tuple(slice(None) if p is None else a.integers(a.array(p)) for p in places)
-    result: Nodes = x.copy()
-    result[chosen] = a.add(result[chosen], y) if add else y
+    result: Nodes = np.array(x, dtype=object, order="C")
+    if not add:
+        result[chosen] = y
+        return result
+    flat, at = result.reshape(-1), np.arange(x.size).reshape(x.shape)[chosen]
+    for place, value in zip(at.ravel(), np.broadcast_to(a.array(y), at.shape).ravel(), strict=True):
+        flat[place] = a.scalars.add(flat[place], value)  # a place may be named twice
     return result
 
 

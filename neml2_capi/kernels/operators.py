@@ -135,6 +135,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.full_like.default": lambda a, x, value, **_: a.full(x.shape, value),
     "aten.empty_like.default": lambda a, x, **_: a.full(x.shape, 0.0),
     "aten.new_zeros.default": lambda a, x, shape, **_: a.full(shape, 0.0),
+    "aten.new_empty.default": lambda a, x, shape, **_: a.full(shape, 0.0),
+    "aten.new_empty_strided.default": lambda a, x, shape, strides, **_: a.full(shape, 0.0),
+    "aten.empty_strided.default": lambda a, shape, strides, **_: a.full(shape, 0.0),
     "aten.new_ones.default": lambda a, x, shape, **_: a.full(shape, 1.0),
     "aten.new_full.default": lambda a, x, shape, value, **_: a.full(shape, value),
     "aten.scalar_tensor.default": lambda a, value, **_: a.array(value),
@@ -202,6 +205,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.slice_scatter.default": lambda a, x, y, axis=0, start=None, end=None, step=1: (
         does.scatter(a, x, y, axis, slice(start, end, step))
     ),
+    "aten.as_strided.default": does.strided,
+    "aten.as_strided_scatter.default": does.strided_scatter,
     "aten.diagonal_scatter.default": does.diagonal_scatter,
     "aten.index_put.default": does.index_put,
     # Written in place

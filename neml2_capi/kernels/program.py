@@ -19,7 +19,20 @@ FREE = frozenset({"constant", "variable"})
 
 
 class NoKernel(Exception):
-    """Why a graph has no kernel: "no kernel, because ..."."""
+    """Why a graph has no kernel: "no kernel, because ...", and the line of the law if known."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason)
+        self.place = place
+
+    def __str__(self) -> str:
+        reason = str(self.args[0])
+        return f"{reason}, at {self.place}" if self.place else reason
+
+    def without_folders(self) -> str:
+        """The same with the name of the file alone, for an artifact that others will read."""
+        file, colon, rest = self.place.partition(":")
+        return str(NoKernel(str(self.args[0]), file.rpartition("/")[2] + colon + rest))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import os
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -262,12 +261,7 @@ def _run(name: str) -> None:
     here = Path(__file__).resolve().parent
     sys.path[:] = [path for path in sys.path if Path(path).resolve() != here]  # it has a trace.py
     install()
-    if os.environ.get("NEML2_CAPI_KERNELS_INTO"):
-        runpy.run_path(str(here / "capture.py"), run_name=name)
-    elif name == "__main__":
-        from neml2.cli import aoti_compile
-
-        sys.exit(aoti_compile.main(sys.argv[1:]))
+    runpy.run_path(str(here / "capture.py"), run_name=name)
 
 
 if __name__ in ("__main__", "__mp_main__"):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from neml2_capi.kernels.arrays import Arrays, Nodes
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
+from neml2_capi.kernels.places import place_of
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
-from neml2_capi.kernels.scalar import constant_of
+from neml2_capi.kernels.scalar import MASKS, constant_of
 
 try:
     import torch
@@ -22,6 +26,11 @@ except ImportError as error:
 
 #: More scalar operations than this are no kernel: the code would not fit the caches.
 MOST_OPERATIONS = 100_000
+#: Expressions are made before it is known which of them are needed; a graph with more is given up.
+_MOST_EXPRESSIONS = 20 * MOST_OPERATIONS
+
+#: Element types that round what a kernel of float64 would not.
+_LESS_ACCURATE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 #: Arithmetic of sizes.
 _SIZES: dict[Any, Callable[..., Any]] = {
@@ -60,6 +69,7 @@ class _Reader:
         self._arrays = Arrays()
         self._inputs: list[Array] = []
         self._types: set[str] = set()
+        self._made_at: Counter[str] = Counter()  # expressions, by the line of the law
 
     def read(self) -> Program:
         module, signature = self._program.graph_module, self._program.graph_signature
@@ -80,9 +90,7 @@ class _Reader:
             if not array.per_point:
                 self._require_uniform(nodes_of_array)
         if made.operations > MOST_OPERATIONS:
-            raise NoKernel(
-                f"it has {made.operations} operations; at most {MOST_OPERATIONS} are one"
-            )
+            raise self._too_long(made.operations)
         made.real, made.graph_nodes = self._types.pop(), len(nodes)
         return made
 
@@ -123,8 +131,26 @@ class _Reader:
             elif node.op == "output":
                 return [known[x] for x in node.args[0]]
             else:
-                known[node] = self._call(node, known)
+                before = len(self._arrays.scalars.nodes)
+                try:
+                    known[node] = self._call(node, known)
+                except NoKernel as reason:
+                    reason.place = reason.place or place_of(node)
+                    raise
+                count = len(self._arrays.scalars.nodes)
+                self._made_at[place_of(node)] += count - before
+                if count > _MOST_EXPRESSIONS:
+                    raise self._too_long(count)
         raise NoKernel("its graph has no output")
+
+    def _too_long(self, operations: int) -> NoKernel:
+        """The line of the law that makes most of the operations is named."""
+        ((place, _),) = self._made_at.most_common(1)
+        return NoKernel(
+            f"it has {operations} operations; at most {MOST_OPERATIONS} are a kernel. The longest "
+            "part of it is made",
+            place,
+        )
 
     def _call(self, node: Any, known: dict[Any, Any]) -> Any:
         def value(x: Any) -> Any:
@@ -141,16 +167,24 @@ class _Reader:
         if node.target in _SIZES:
             return _SIZES[node.target](*arguments)
         if name not in OPERATORS:
-            raise NoKernel(f"its operator {name} is unknown; add a line to kernels/operators.py")
+            raise NoKernel(f"its operator {name} is unknown")
         options = {key: value(x) for key, x in node.kwargs.items()}
+        result: Any
         try:
             result = OPERATORS[name](self._arrays, *arguments, **options)
         except NoKernel as reason:
-            raise NoKernel(f"{reason} ({name}, {node.name})") from None
+            raise NoKernel(f"{reason.args[0]} ({name}, {node.name})", reason.place) from None
         except (TypeError, ValueError, IndexError) as error:
-            raise NoKernel(f"its operator {name} ({node.name}) is used oddly: {error}") from error
+            raise NoKernel(
+                f"its operator {name} ({node.name}) is used as kernels cannot: {error}"
+            ) from error
+        if result is None or isinstance(result, int):
+            return result
+        if isinstance(result, (list, tuple)):
+            return [self._arrays.array(part) for part in result]
+        result = self._arrays.array(result)
         self._check(node, name, result)
-        return result
+        return self._rounded(node, name, result)
 
     def _check(self, node: Any, name: str, result: Any) -> None:
         """NoKernel where an operator mixed points, or gave another shape than torch has."""
@@ -171,6 +205,34 @@ class _Reader:
             return
         if any(constant_of(x) is None for x in result.ravel()):
             raise NoKernel(f"{name} ({node.name}) picks or adds up points")
+
+    def _rounded(self, node: Any, name: str, result: Nodes) -> Nodes:
+        """Constants of less accuracy than the graph. NoKernel where such numbers are computed."""
+        meta = node.meta.get("val")
+        low = isinstance(meta, torch.Tensor) and meta.dtype in _LESS_ACCURATE
+        if not low or self._types != {"float64"}:
+            return result
+        rounded: Nodes = result.copy()
+        for place in np.ndindex(result.shape):
+            rounded[place] = self._rounded_constant(result[place], meta.dtype)
+            if rounded[place] is None:
+                kind = str(meta.dtype).removeprefix("torch.")
+                raise NoKernel(
+                    f"{name} ({node.name}) computes in {kind}, in a graph of float64; convert to "
+                    "torch.float64"
+                )
+        return rounded
+
+    def _rounded_constant(self, x: Any, dtype: Any) -> Any:
+        """None where it is neither a constant nor a choice of two that need no rounding."""
+        value = constant_of(x)
+        if value is not None:
+            return self._arrays.scalars.constant(torch.tensor(value, dtype=dtype).double().item())
+        if x.operation in MASKS:
+            return x
+        choices = x.arguments[1:] if x.operation == "where" else ()
+        exact = choices and all(self._rounded_constant(c, dtype) is c for c in choices)
+        return x if exact else None
 
     def _require_uniform(self, nodes: Sequence[Any]) -> None:
         """NoKernel where an output of one value for all points depends on a point."""

@@ -84,3 +84,61 @@ def test_packages_for_a_target_of_kernels_alone_are_refused(tmp_path: Path) -> N
     done = compiled(tmp_path, "--target", "aarch64")
     assert done.returncode == 2
     assert "packages cannot be compiled for aarch64" in " ".join(done.stderr.split())
+
+
+EXTENSION = '''
+import torch
+from neml2.factory import register_neml2_object
+from neml2.models.model import Model
+from neml2.schema import HitSchema, input, output
+from neml2.types import SR2
+
+
+@register_neml2_object("SortedStrain")
+class SortedStrain(Model):
+    hit = HitSchema(input("strain", SR2, "."), output("stress", SR2, "."))
+
+    def forward(self, strain, *promoted_params, v=None):
+        return SR2(torch.sort(strain.data)[0])
+'''
+SORTED = "[Models]\n  [sorted]\n    type = SortedStrain\n  []\n[]\n"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_model_without_kernels_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """With the line of the operator; and what was there before stays."""
+    (tmp_path / "types.py").write_text(EXTENSION)
+    (tmp_path / "sorted.i").write_text(SORTED)
+    command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(tmp_path / "sorted.i")]
+    command += ["--model", "sorted", "--load", str(tmp_path / "types.py"), "--kernels", "only"]
+    command += ["--output-dir", str(tmp_path / "out")]
+    (tmp_path / "out" / "sorted").mkdir(parents=True)
+    (tmp_path / "out" / "sorted" / "metadata.json").write_text("earlier")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    told = " ".join(done.stderr.split())
+    assert "sorted cannot run on kernels alone: sorted.pt2 has no kernel" in told
+    assert "aten.sort.default is unknown" in told
+    assert "types.py:14: `return SR2(torch.sort(strain.data)[0])`" in told
+    assert "--kernels auto" in told
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["sorted"]
+    assert (tmp_path / "out" / "sorted" / "metadata.json").read_text() == "earlier"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_parameter_is_named_by_its_end(tmp_path: Path) -> None:
+    done = compiled(tmp_path, "--kernels", "only", "--target", native_target(), "-p", "E")
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "elasticity") in done.stdout
+    model = neml2_capi.Model(tmp_path / "elasticity")
+    assert [parameter.name for parameter in model.parameters] == ["elasticity.E"]
+    assert (tmp_path / "elasticity_aoti.i").is_file()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_an_unknown_parameter_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+    done = compiled(tmp_path, "--kernels", "no", "-p", "E_young")
+    assert done.returncode != 0
+    assert "-p E_young is no parameter of the model" in done.stderr
+    assert "elasticity.E, elasticity.nu" in done.stderr
+    assert not list(tmp_path.iterdir())

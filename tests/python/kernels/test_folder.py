@@ -33,7 +33,7 @@ from neml2_capi.kernels.simplify import simplified
 
 pytestmark = pytest.mark.full("kernels, built by two compilers and for aarch64")
 
-REASON = "its operator aten.erf.default is unknown; add a line to kernels/operators.py"
+REASON = "its operator aten.erf.default is unknown"
 
 
 @pytest.fixture

@@ -1,0 +1,102 @@
+"""Artifacts that are written aside, opened for a trial, and moved into place."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from neml2_capi._ffi.errors import Error
+from neml2_capi.artifact.targets import level_here
+from neml2_capi.kernels.build import TARGETS
+from neml2_capi.kernels.folder import KernelError, read_metadata
+from neml2_capi.model import Model
+
+
+class Staging:
+    """A folder beside another, on the same file system, for what will replace it or be added."""
+
+    def __init__(self, folder: Path) -> None:
+        self._place = folder.resolve()
+        parent = self._place.parent
+        self._new = [p for p in (parent, *parent.parents) if not p.exists()]
+        parent.mkdir(parents=True, exist_ok=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix=f".{self._place.name}.", dir=parent))
+        #: Of the same name: it is the model's.
+        self.folder = self._scratch / self._place.name
+        self.folder.mkdir()
+
+    def install(self, parts: Sequence[str], artifact: str = "") -> None:
+        """Replace these parts of an artifact, which may be missing here, and its metadata.json.
+
+        `artifact` is its folder within this one, if it is not this one itself.
+        """
+        source, target = self.folder / artifact, self._place / artifact
+        target.mkdir(parents=True, exist_ok=True)
+        metadata = target / "metadata.json"
+        metadata.unlink(missing_ok=True)  # a folder with metadata is whole
+        trash = Path(tempfile.mkdtemp(dir=self._scratch))
+        for part in parts:
+            old, new = target / part, source / part
+            if old.exists():
+                old.rename(trash / part.replace("/", "-"))
+            if new.exists():
+                old.parent.mkdir(parents=True, exist_ok=True)
+                new.rename(old)
+        (source / "metadata.json").replace(metadata)
+        self._new = []
+
+    def remove(self) -> None:
+        """Remove what was not installed, and the folders that were made for it."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in self._new:
+            folder.rmdir()
+
+
+def without_kernels(metadata: Any, document: Any) -> dict[str, str]:
+    """The packages of an artifact that have no kernel, but for linear solves, and why.
+
+    Parameters
+    ----------
+    metadata : dict
+        That of the artifact.
+    document : dict
+        That of its kernels: read_metadata().
+    """
+    reasons = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
+    needed = [
+        value
+        for segment in metadata.get("segments", ())
+        for key, value in segment.items()
+        if key.endswith("package") and not key.startswith("solve")
+    ]
+    return {name: reasons[name] for name in dict.fromkeys(needed) if name in reasons}
+
+
+def require_opens(artifact: Path, dtype: str) -> None:
+    """KernelError if an artifact without packages cannot be opened here.
+
+    Parameters
+    ----------
+    artifact : Path
+        Its folder. Objects for other machines alone are not tried, nor are sources that no
+        compiler has built.
+    dtype : str
+        The element type of its kernels.
+    """
+    document = read_metadata(artifact / "kernels" / dtype)
+    if not any(_runs_here(entry["target"]) for entry in document["objects"]):
+        return
+    try:
+        Model(artifact, dtype=dtype).close()
+    except Error as error:
+        raise KernelError(str(error).replace(f"{artifact.parent}/", "")) from error
+
+
+def _runs_here(target: str) -> bool:
+    if TARGETS[target].machine != platform.machine():
+        return False
+    return platform.machine() != "x86_64" or target <= level_here()  # "x86-64-v2" is before v3
