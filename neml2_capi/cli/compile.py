@@ -209,8 +209,8 @@ def _install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str
             require_opens(root, dtype)
         except KernelError as error:
             raise click.ClickException(
-                f"{root.name} cannot run on kernels alone: {error}. Compile it with --kernels auto, "
-                "which adds packages. Nothing was written."
+                f"{root.name} cannot run on kernels alone: {error}. Compile it with --kernels "
+                "auto, which adds packages. Nothing was written."
             ) from error
     for folder in folders:
         staging.install([f"cpu/{dtype}", f"kernels/{dtype}"], folder.parents[1].name)

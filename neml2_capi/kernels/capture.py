@@ -2,8 +2,9 @@
 
     NEML2_CAPI_KERNELS_INTO=DIR [NEML2_CAPI_KERNELS_ONLY=1] python capture.py OPTIONS
 
-takes the options of neml2-compile, and short names of parameters. If there is a DIR, it gets NAME.pt2.json for each package: its path, and its
-program or the reason why it has none. With NEML2_CAPI_KERNELS_ONLY, packages are not compiled.
+takes the options of neml2-compile, and short names of parameters. DIR gets NAME.pt2.json for each
+package: its path, and its program or the reason why it has none; without DIR nothing is captured.
+With NEML2_CAPI_KERNELS_ONLY, packages are not compiled.
 
 The interpreter is the one that has NEML2 and torch, and may lack what neml2_capi needs. So this
 file is run by its path, and puts a bare package in the place of neml2_capi. The processes that

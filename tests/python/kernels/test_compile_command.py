@@ -86,7 +86,7 @@ def test_packages_for_a_target_of_kernels_alone_are_refused(tmp_path: Path) -> N
     assert "packages cannot be compiled for aarch64" in " ".join(done.stderr.split())
 
 
-EXTENSION = '''
+EXTENSION = """
 import torch
 from neml2.factory import register_neml2_object
 from neml2.models.model import Model
@@ -100,7 +100,7 @@ class SortedStrain(Model):
 
     def forward(self, strain, *promoted_params, v=None):
         return SR2(torch.sort(strain.data)[0])
-'''
+"""
 SORTED = "[Models]\n  [sorted]\n    type = SortedStrain\n  []\n[]\n"
 
 
