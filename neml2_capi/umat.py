@@ -206,7 +206,8 @@ def _tangent(model: Model, stress: str, strain: str) -> tuple[str, str]:
     if not pairs:
         raise DraftError(
             "The artifact has no derivative of the stress with respect to the strain, which UMAT "
-            f"must give Abaqus. Compile it with: neml2-compile -d {stresses[0]}:{strains[0]}"
+            f"must give Abaqus. Compile it with: neml2-compile -d {stresses[0]}:{strains[0]}; "
+            "export a law in torch again, with derivatives=True"
         )
     if len(pairs) > 1 and ("stress", "strain") in pairs:
         return "stress", "strain"

@@ -57,7 +57,8 @@ model::Bindings& bindings_of(CallObject& call) {
 
 [[noreturn]] void refuse_derivative(const std::string& subject, const std::string& what, const std::string& pair) {
   throw Error(NEML2_ERROR_UNSUPPORTED, subject,
-              join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d ", pair, "."));
+              join("The artifact was compiled without ", what, ". Compile it with neml2-compile -d ", pair,
+                   "; export a law in torch again with derivatives=[\"", pair, "\"]."));
 }
 
 // Arrays and variables that a role of neml2_call_bind() stands for.

@@ -210,8 +210,12 @@ void require_derivatives(const model::Model& model, Kind kind) {
   const bool parameters = kind == Kind::parameter;
   throw Error(NEML2_ERROR_UNSUPPORTED, parameters ? "parameter_derivatives" : "derivatives",
               join("The artifact was compiled without derivatives with respect to ",
-                   parameters ? "parameters. Compile it with neml2-compile -p PARAMETER -d OUTPUT:PARAMETER."
-                              : "inputs. Compile it with neml2-compile -d OUTPUT:INPUT, or -d : for all."));
+                   parameters ? "parameters. Compile it with neml2-compile -p PARAMETER -d OUTPUT:PARAMETER; export a "
+                                "law in torch again "
+                                "with parameters={...}, derivatives=True."
+                              : "inputs. Compile it with neml2-compile -d OUTPUT:INPUT, or -d : for all; export a law "
+                                "in torch again with "
+                                "derivatives=True."));
 }
 
 void require_host(const model::Model& model, const char* what) {

@@ -157,7 +157,7 @@ def compile_command(
     ):
         environment[capture.INTO] = scratch if system or kernels != "no" else ""
         environment[capture.ONLY] = "1" if kernels == "only" else ""
-        words += ["--output-dir", str(staging.folder if staging else output_dir)]
+        words[2:2] = ["--output-dir", str(staging.folder if staging else output_dir)]
         command = [python, sites.__file__, str(file), *words, *others]
         if status := _compile(command, environment, staging, output_dir):
             context.exit(status)

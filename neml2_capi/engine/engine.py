@@ -332,7 +332,8 @@ class Engine:
             if wanted and not compiled:
                 raise FatalError(
                     f"the artifact was compiled without derivatives with respect to {what}. "
-                    f"Compile it with neml2-compile {how}",
+                    f"Compile it with neml2-compile {how}; export a law in torch again, with "
+                    "derivatives=True",
                     lib.NEML2_ERROR_UNSUPPORTED,
                     "derivatives" if what == "inputs" else "parameter_derivatives",
                 )

@@ -126,7 +126,7 @@ class Artifact:
 
     def write(self, metadata: Json) -> None:
         """Move all into place, with its metadata: a folder with metadata is whole."""
-        document = {"schema_version": 14, "type": "composed", **metadata}
+        document = {"schema_version": 14, "type": "composed", "exporter": "neml2_capi", **metadata}
         text = json.dumps(document, indent=2) + "\n"
         self._folder.mkdir(exist_ok=True)
         if self._kernels != "no":

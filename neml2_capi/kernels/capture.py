@@ -40,7 +40,9 @@ def _take_short_names() -> None:
     """Let `-p E` name the one parameter whose name ends so: `surface.elasticity.E`."""
     import neml2.cli.aoti_export as aoti_export
 
-    validated = aoti_export._validate_promoted
+    validated = getattr(aoti_export, "_validate_promoted", None)
+    if validated is None:  # of another NEML2, which takes whole names
+        return
 
     def with_short_names(model: Any, promoted: Any) -> Any:
         known = [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
@@ -57,9 +59,9 @@ def _full_name(name: str, known: Sequence[str]) -> str:
         raise ValueError(f"-p {name} may be each of {', '.join(sorted(found))}; name one")
     if not found:
         near = difflib.get_close_matches(name, [n.rpartition(".")[2] for n in known], 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}" if near else ""
         raise ValueError(
-            f"-p {name} is no parameter of the model{hint} There are: {', '.join(sorted(known))}"
+            f"-p {name} is no parameter of the model{hint}. There are: {', '.join(sorted(known))}"
         )
     return found[0]
 

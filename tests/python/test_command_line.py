@@ -19,6 +19,7 @@ import pytest
 from states import recorded
 
 from neml2_capi import Model
+from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
 
 pytest.importorskip("click")
@@ -318,6 +319,16 @@ def test_doctor_names_what_is_broken_and_what_mends_it(
     assert mend in finding["mend"]
 
 
+def test_doctor_advises_to_export_a_law_again(broken: Path) -> None:
+    """What neml2_capi.export wrote has no input file."""
+    edit_metadata(broken, lambda metadata: metadata.update(exporter="neml2_capi"))
+    package_missing(broken)
+    mend = only(broken)["mend"]
+    assert "neml2-compile" not in mend
+    assert "neml2_capi.export.model(LAW, 'elasticity', inputs={'strain': (6,)}" in mend
+    assert "parameters={'elasticity.E': '...'}" in mend
+
+
 def test_doctor_says_the_same_to_people(broken: Path) -> None:
     package_missing(broken)
     finding, shown = only(broken), command("doctor", broken)
@@ -568,7 +579,7 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
     options = ("--model", "steel", "-d", "stress:strain", "-p", "E", "--rename-input", "a:b")
     done = command("compile", source, *options, "--kernels", "no", NEML2_CAPI_COMPILER=str(python))
     assert done.stdout == (
-        f"avx2 x86-64-v3 -m neml2.cli.aoti_compile {source} --model steel --output-dir aoti "
+        f"avx2 x86-64-v3 {sites.__file__} {source} --model steel --output-dir aoti "
         "--device cpu --dtype float64 -j 1 -d stress:strain -p E --rename-input a:b\n"
     )
 

@@ -141,4 +141,4 @@ def test_an_unknown_parameter_is_told_with_those_that_there_are(tmp_path: Path) 
     assert done.returncode != 0
     assert "-p E_young is no parameter of the model" in done.stderr
     assert "elasticity.E, elasticity.nu" in done.stderr
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.rglob("metadata.json"))
