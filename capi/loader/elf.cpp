@@ -33,8 +33,8 @@ constexpr std::string_view openmp_libraries[] = {"libgomp", "libomp", "libiomp"}
 constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
 constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
-// What packages print with, and register destructors of threads with: the provider has it, under names whose beginning
-// is replaced. One that shares its text with another name is left as it is.
+// What packages print with, register destructors of threads with, and make static variables with: the provider has it,
+// under names whose beginning is replaced. One that shares its text with another name is left as it is.
 constexpr std::string_view replaced_names[] = {"_ZSt4cerr",
                                                "_ZSt4cout",
                                                "_ZSt4clog",
@@ -51,7 +51,10 @@ constexpr std::string_view replaced_names[] = {"_ZSt4cerr",
                                                "fwrite",
                                                "perror",
                                                "__cxa_thread_atexit",
-                                               "__cxa_thread_atexit_impl"};
+                                               "__cxa_thread_atexit_impl",
+                                               "__cxa_guard_acquire",
+                                               "__cxa_guard_release",
+                                               "__cxa_guard_abort"};
 // Prefix that leaves the rest of a name alone: linkers let torch_x share the text of aoti_torch_x.
 constexpr std::string_view provider_prefix = "nml2";
 

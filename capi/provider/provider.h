@@ -2,7 +2,7 @@
 //
 // The provider is a shared library of its own. It exports the aoti_torch_* functions that packages call, under names in
 // which the first four characters are replaced by "nml2" (aoti_torch_clone: nml2_torch_clone; Sleef_expd4_u10:
-// nml2f_expd4_u10; GOMP_parallel: nml2_parallel), what they print with and register destructors with (_ZSt4cerr: nml24cerr),
+// nml2f_expd4_u10; GOMP_parallel: nml2_parallel), what they print with, register destructors with and make static variables with (_ZSt4cerr: nml24cerr),
 // and the functions below. It is opened with dlopen, RTLD_LOCAL, from the folder of libneml2_capi.
 // An AtenTensorHandle is a Tensor* that was made with new.
 #pragma once

@@ -1,6 +1,9 @@
 // The built-in provider by itself: its functions are found in the library that is named on the command line.
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -526,6 +529,38 @@ void destructors_run_at_the_end_of_their_thread() {
   EXPECT(order == "bca");
 }
 
+// A static variable is made once; the child of a fork makes one that another thread was making.
+void a_static_variable_is_made_once() {
+  alignas(8) static std::uint64_t guard = 0;
+  static int made = 0;
+  const auto use = [] {
+    if (!find<int(void*)>("nml2a_guard_acquire")(&guard)) return;
+    ++made;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      std::thread([] {
+        EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
+        find<void(void*)>("nml2a_guard_release")(&guard);
+      }).join();
+      std::_Exit(find<int(void*)>("nml2a_guard_acquire")(&guard));
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    EXPECT(status == 0);
+    find<void(void*)>("nml2a_guard_release")(&guard);
+  };
+  std::thread one(use), two(use);
+  one.join();
+  two.join();
+  EXPECT(made == 1 && (guard & 0xff) == 1);
+  guard = 0;
+  EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
+  find<void(void*)>("nml2a_guard_abort")(&guard);  // an exception: the next one tries again
+  EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
+}
+
 // What a package prints comes to a function, a line at a time, in whatever way it prints.
 void what_is_printed_is_handed_over() {
   static std::string printed;
@@ -581,6 +616,7 @@ int main(int argc, char** argv) {
 #endif
   handles_from_memory_that_waits_are_checked();
   destructors_run_at_the_end_of_their_thread();
+  a_static_variable_is_made_once();
   what_is_printed_is_handed_over();
   return 0;
 }
