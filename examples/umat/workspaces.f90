@@ -149,6 +149,8 @@ contains
     integer(int32) :: stat
     integer :: k
 
+    stat = neml2_ok
+    errmsg = ""
     associate (evaluation => work%evaluation, map => m%mapping)
       do k = 1, size(map%states)
         call evaluation%bind_output(trim(map%states(k)%name), work%state, stat=stat, first=m%states(k)%first, &

@@ -283,9 +283,9 @@ def check(mapping: HostMapping, model: Model) -> None:
             f"The artifact has no derivative of {pair[0]!r} by {pair[1]!r}, which hosts need. "
             f"Compile it with: -d {pair[0]}:{pair[1]}"
         )
-    given = [mapping.strain, mapping.time, mapping.temperature]
-    given += [place.name for place in (*mapping.states, *mapping.fields)]
-    given += [constant.name for constant in mapping.constants]
+    places = [mapping.strain, mapping.time, mapping.temperature]
+    places += [place.name for place in (*mapping.states, *mapping.fields)]
+    given = [*places, *(constant.name for constant in mapping.constants)]
     given += [f"{name}~1" for name in (*given, mapping.stress)]
     for name in model.input_names:
         if name not in given:
@@ -294,6 +294,10 @@ def check(mapping: HostMapping, model: Model) -> None:
                 "of &material, a predefined field or a constant (&field), or the history of a "
                 "&state."
             )
+    for index, constant in enumerate(mapping.constants):
+        others = [*places, *(other.name for other in mapping.constants[:index])]
+        if constant.name in others:
+            raise PluginError(f"{constant.name!r} is a constant, and something else in the mapping.")
     sizes = {variable.name: size_of(variable) for variable in model.outputs}
     for key in ENERGIES:
         name = getattr(mapping, key)

@@ -244,6 +244,11 @@ MISTAKES = {
         f"&field name = 't', predef = 1, value = 1 /\n{_BEFORE}",
         "has a value and a place",
     ),
+    "value twice": (
+        _BEFORE,
+        f"&field name = 't', value = 1 /\n{_BEFORE}",
+        "'t' is a constant, and something else",
+    ),
     "value": (_BEFORE, f"&field name = 't', value = 'now' /\n{_BEFORE}", "1 finite number"),
     "energy": ("stress = 'stress'", "stored_energy = 'psi'", "no output 'psi' of one value"),
     "overlap": ("statev = 8", "statev = 7", r"'X1' and 'X2' share STATEV\(7\)"),
