@@ -297,7 +297,9 @@ def check(mapping: HostMapping, model: Model) -> None:
     for index, constant in enumerate(mapping.constants):
         others = [*places, *(other.name for other in mapping.constants[:index])]
         if constant.name in others:
-            raise PluginError(f"{constant.name!r} is a constant, and something else in the mapping.")
+            raise PluginError(
+                f"{constant.name!r} is a constant, and something else in the mapping."
+            )
     sizes = {variable.name: size_of(variable) for variable in model.outputs}
     for key in ENERGIES:
         name = getattr(mapping, key)
