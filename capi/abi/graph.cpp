@@ -2,6 +2,7 @@
 #include "capi/abi/handles.h"
 #include "capi/abi/source.h"
 #include "capi/graph/load.h"
+#include "capi/graph/no_rows.h"
 #include "capi/libtorch/stream.h"
 #include "capi/tensor/layout.h"
 
@@ -120,6 +121,7 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
     const aoti::Graph& value = *use->value;
     const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
+    if (auto made = aoti::run_without_rows(value, tensors)) return hand_out(outputs, handles_of(std::move(*made)));
     value.check(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -49,13 +50,17 @@ std::vector<fs::path> folders_of(const fs::path& root) {
   return folders;
 }
 
-// "cpu/float64, cuda/float64", or "none"
-std::string present_leaves(const fs::path& root) {
-  std::vector<std::string> leaves;
-  for (const fs::path& device : folders_of(root))
+// Returns "cpu/float64, cuda/float64": of packages, and of kernels alone.
+std::set<std::string> present_leaves(const fs::path& root) {
+  std::set<std::string> leaves;
+  for (const fs::path& device : folders_of(root)) {
+    const std::string name = device.filename().string(), family = name == "kernels" ? "cpu" : name;
+    if (!is_family(family)) continue;
     for (const fs::path& dtype : folders_of(device))
-      leaves.push_back(device.filename().string() + "/" + dtype.filename().string());
-  return listed(std::move(leaves));
+      if (name != "kernels" || archive::is_file(dtype / "kernels.json"))
+        leaves.insert(family + "/" + dtype.filename().string());
+  }
+  return leaves;
 }
 
 // Returns the <model>_meta.json files of a folder.
@@ -66,6 +71,36 @@ std::vector<fs::path> metadata_files(const fs::path& folder) {
     if (entry.path().filename().string().ends_with("_meta.json") && entry.is_regular_file(ignored))
       files.push_back(entry.path());
   return files;
+}
+
+bool is_artifact(const fs::path& folder) {
+  return archive::is_file(folder / "metadata.json") || !metadata_files(folder).empty();
+}
+
+// Tells of artifacts below and above a folder that is none: those who name one are often a folder away.
+std::string nearby(const fs::path& folder) {
+  constexpr std::size_t most_entries = 1000;
+  std::vector<std::string> found;
+  std::size_t looked = 0;
+  for (const fs::path& child : folders_of(folder)) {
+    if (++looked > most_entries) break;
+    if (is_artifact(child)) {
+      found.push_back(child.string());
+      continue;
+    }
+    for (const fs::path& grandchild : folders_of(child)) {
+      if (++looked > most_entries) break;
+      if (is_artifact(grandchild)) found.push_back(grandchild.string());
+    }
+  }
+  fs::path parent = folder.lexically_normal();
+  for (int i = 0; i < 4 && found.empty() && parent.has_relative_path(); ++i) {
+    parent = parent.parent_path();
+    if (!parent.empty() && is_artifact(parent)) found.push_back(parent.string());
+  }
+  if (found.empty()) return "Pass the folder that neml2-compile wrote.";
+  return join(found.size() > 1 ? "There are artifacts in " : "There is an artifact in ", listed(found),
+              ": pass that path.");
 }
 
 fs::path only_file(const std::vector<fs::path>& files, const fs::path& folder) {
@@ -100,7 +135,14 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
   if (!others.empty()) throw wrong_device(folder, family, listed(others));
   throw Error(NEML2_ERROR_FILE, folder.string(),
               join("There is no file ", (folder / "metadata.json").string(), ", nor a file ", folder.string(),
-                   "/<model>_meta.json. Pass the folder that neml2-compile wrote them to."));
+                   "/<model>_meta.json. ", nearby(folder)));
+}
+
+// Files of an artifact, and of what holds one, that are not its metadata.
+bool is_another_file(const fs::path& path) {
+  constexpr std::array<std::string_view, 9> others = {".pt2", ".zip", ".gz", ".xz", ".tar", ".so", ".c", ".h", ".npz"};
+  return std::find(others.begin(), others.end(), path.extension().string()) != others.end() ||
+         path.filename() == "kernels.json";
 }
 
 }  // namespace
@@ -109,6 +151,16 @@ std::string device_family(const std::string& device) {
   const std::string family = device.substr(0, device.find(':'));
   if (is_family(family)) return family;
   throw Error(NEML2_ERROR_UNSUPPORTED, device, join("There is no device '", device, "'. Pass 'cpu' or 'cuda'."));
+}
+
+void refuse_other_files(const fs::path& path) {
+  if (!archive::is_file(path) || !is_another_file(path)) return;
+  const fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  throw Error(NEML2_ERROR_FILE, path.string(),
+              join("The file ", path.string(), " is no artifact, which is a folder with metadata.json. ",
+                   is_artifact(folder) ? join("There is an artifact in ", folder.string(), ": pass that path.")
+                                       : nearby(folder),
+                   path.extension() == ".pt2" ? " A package alone is opened as a graph." : ""));
 }
 
 fs::path find_metadata(const fs::path& path, const std::string& family) {
@@ -121,12 +173,16 @@ fs::path find_metadata(const fs::path& path, const std::string& family) {
 
 fs::path choose_leaf(const fs::path& root, const std::string& family, const std::string& dtype) {
   fs::path leaf = root / family / dtype;
-  if (!archive::is_folder(leaf) && !have_kernels(leaf))
-    throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
-                join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
-                     ". Present: ", present_leaves(root), ". Compile it with neml2-compile --device ", family,
-                     " --dtype ", dtype, "."));
-  return leaf;
+  if (archive::is_folder(leaf) || have_kernels(leaf)) return leaf;
+  const std::set<std::string> present = present_leaves(root);
+  const std::string other = dtype == "float64" ? "float32" : "float64";
+  throw Error(NEML2_ERROR_UNSUPPORTED, family + "/" + dtype,
+              join("The artifact ", root.string(), " was not compiled for ", family, "/", dtype,
+                   ". Present: ", listed({present.begin(), present.end()}), ". ",
+                   present.contains(family + "/" + other)
+                       ? join("Open it with dtype=\"", other, "\" (in C, the field dtype of neml2_source), or compile")
+                       : std::string("Compile"),
+                   " it with neml2-compile --device ", family, " --dtype ", dtype, "."));
 }
 
 fs::path kernels_folder(const fs::path& leaf) { return leaf.parent_path().parent_path() / "kernels" / leaf.filename(); }

@@ -10,6 +10,10 @@ namespace neml2_capi::artifact {
 // Returns the family of a device: "cuda" of "cuda:0". Throws NEML2_ERROR_UNSUPPORTED for an unknown device.
 std::string device_family(const std::string& device);
 
+// Throws NEML2_ERROR_FILE for a file that can be neither metadata nor a stub: a package, an archive. It tells of an
+// artifact nearby.
+void refuse_other_files(const std::filesystem::path& path);
+
 // Returns the metadata file of the artifact at `path`: its folder, a device folder in it, or the file itself. Throws
 // NEML2_ERROR_FILE, NEML2_ERROR_UNSUPPORTED (another device), NEML2_ERROR_NAME (several models in one folder).
 std::filesystem::path find_metadata(const std::filesystem::path& path, const std::string& family);

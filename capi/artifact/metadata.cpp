@@ -188,6 +188,7 @@ std::vector<std::string> packages_of(const Metadata& metadata) {
 }
 
 Metadata read_metadata(const fs::path& path, const std::string& device, const std::string& dtype) {
+  refuse_other_files(path);
   std::error_code ignored;
   const bool is_stub = path.extension() != ".json" && fs::is_regular_file(path, ignored);
   return is_stub ? read_stub_metadata(path, "", device, dtype) : read_artifact(path, device, dtype);

@@ -308,6 +308,8 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
     try:
         if isinstance(value, (int, float, list, tuple)):
             return np.asarray(value).astype(dtype, casting="same_kind")
+        if hasattr(value, "toarray") and hasattr(value, "nnz"):  # scipy's
+            raise TypeError("it is sparse: pass it dense, array.toarray()")
         if hasattr(value, "__dlpack__"):
             if (device := value.__dlpack_device__())[0] not in _HOST:
                 raise BufferError(f"it is on the device {device} of DLPack: pass it on the cpu")
@@ -326,8 +328,10 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
         code, array = lib.NEML2_BFLOAT16, array.view(np.int16)
     if code is None:
         known = ", ".join(map(str, CODES))
+        real = "; pass its real part, array.real" if array.dtype.kind == "c" else ""
         raise label.refuse(
-            f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order",
+            f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order"
+            f"{real}",
             lib.NEML2_ERROR_DTYPE,
         )
     # The library would compute with what is behind a mask.
@@ -387,10 +391,22 @@ def _current_stream() -> int:
 
 
 def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
-    code = _torch_codes(sys.modules["torch"]).get(tensor.dtype)
-    if code is None:
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided:
         raise label.refuse(
-            f"has the element type {tensor.dtype}; possible are {', '.join(DTYPE_NAMES.values())}",
+            f"is sparse or packed, {tensor.layout}: pass it dense, tensor.to_dense()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    if tensor.is_nested:
+        raise label.refuse(
+            "is a nested tensor: pass one array for all points", lib.NEML2_ERROR_UNSUPPORTED
+        )
+    code = _torch_codes(torch).get(tensor.dtype)
+    if code is None:
+        real = "; pass its real part, tensor.real" if tensor.is_complex() else ""
+        raise label.refuse(
+            f"has the element type {tensor.dtype}; possible are {', '.join(DTYPE_NAMES.values())}"
+            f"{real}",
             lib.NEML2_ERROR_DTYPE,
         )
     try:
@@ -494,6 +510,15 @@ def as_numpy(owner: Any, source: Any = None) -> Array:
     if _is_read_only(source):
         array.flags.writeable = False
     return array
+
+
+def taken(owner: Any, source: Any, label: Label, dtype: str) -> Array:
+    """A numpy array over an argument that must be of `dtype`, or can become it."""
+    if layout(owner).code == lib.NEML2_BFLOAT16 and dtype != "bfloat16":
+        raise label.refuse(
+            f"must be {dtype}; got bfloat16. Convert it first", lib.NEML2_ERROR_DTYPE
+        )
+    return as_numpy(owner, source)
 
 
 def as_torch(owner: Any, source: Any = None) -> Any:

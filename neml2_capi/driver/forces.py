@@ -16,9 +16,9 @@ from neml2_capi._ffi.tensor import (
     Array,
     Label,
     Tensor,
-    as_numpy,
     carries_gradient,
     common_batch,
+    taken,
     wrap,
 )
 
@@ -202,14 +202,7 @@ def as_array(value: Any, label: Label) -> Array:
         raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
     owner = owned("tensor")
     value = np.bool_(value) if isinstance(value, bool) else value  # not the number 1
-    return as_numpy(owner, wrap(owner, value, label, "float64"))
-
-
-def as_points(value: Any, label: Label, shape: Shape) -> Array:
-    """`value` as an array (*batch, *shape)."""
-    array = as_array(value, label)
-    label.batch_of(array.shape, shape)
-    return array
+    return taken(owner, wrap(owner, value, label, "float64"), label, "float64")
 
 
 def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:

@@ -11,7 +11,7 @@ from neml2_capi._ffi import tensor
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.tensor import Array, Label
-from neml2_capi.driver.forces import Force, Shape, as_points, typed, write
+from neml2_capi.driver.forces import Force, Shape, as_array, typed, write
 from neml2_capi.driver.series import Roles
 from neml2_capi.model.evaluation import check_mapping
 
@@ -87,5 +87,21 @@ def common_batch(
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:
-    array = as_points(value, label, variable.point_shape)
+    array = _at_sites(as_array(value, label), variable)
+    label.batch_of(array.shape, variable.point_shape)
     return Given(label, variable, array, kind_of(value))
+
+
+def _at_sites(array: Array, variable: Variable) -> Array:
+    """A value without sites, or with axes of size 1 in their place, at all sites."""
+    sites, base = variable.sub_batch_shape, variable.base_shape
+    if not sites:
+        return array
+    if array.shape == base:
+        return np.broadcast_to(array, sites + base)
+    split = array.ndim - len(sites + base)
+    own = array.shape[split : split + len(sites)] if split >= 0 else ()
+    if own and all(size in (1, wanted) for size, wanted in zip(own, sites, strict=True)):
+        last = array.shape[split + len(sites) :]
+        return np.broadcast_to(array, (*array.shape[:split], *sites, *last))
+    return array

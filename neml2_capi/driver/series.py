@@ -42,6 +42,8 @@ class Roles:
     forces: tuple[str, ...]
     #: Inputs of an output's name that are not prescribed: where the solve of it begins.
     guesses: tuple[str, ...]
+    #: Histories `x~1` of an `x` that the model lacks, if not prescribed: zero, as in NEML2.
+    absent: tuple[str, ...]
 
     def __init__(self, model: Model, given: Mapping[str, object], time: str) -> None:
         """`given` is what is prescribed, by name, beside the input `time`."""
@@ -77,8 +79,10 @@ class Roles:
                 raise unknown_name("force", name, [n for n in free if n != time])
         self.guesses = tuple(n for n in free if n in outputs and n not in given)
         self.forces = tuple(n for n in free if n not in self.guesses)
+        orphans = {h.input for h in model.histories if not (h.output or h.current)}
+        self.absent = tuple(n for n in self.forces if n in orphans and n not in given)
         for name in self.forces:
-            if name not in given and name != time:
+            if name not in given and name != time and name not in self.absent:
                 raise _missing(model, name)
 
 

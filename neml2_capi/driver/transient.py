@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.tensor import Label
@@ -80,9 +82,11 @@ def drive(
         function takes a time, a float or (*B,) of `times`, and returns (*B, *point shape). A
         mapping has such a number for each component by name, {"xx": 1e-3, "xy": ...} for the
         tensor's own, not times sqrt(2); those that are not named are zero. The batches B broadcast.
+        A history `x~1` of an `x` that the model does not have is zero, if it is left out.
     initial : mapping of str to array, optional
         Outputs at the first time, (*B, *point shape), and histories `x~1` before it. An output that
-        becomes history is zero, and is recorded so, where none is given.
+        becomes history is zero, and is recorded so, where none is given. A value without sub-batch
+        sites, or with axes of size 1 in their place, holds at all of them.
     control : mapping, optional
         One output, "stress", and components of it by name, with numbers over time as in `forces`;
         or a name in their place: "uniaxial" (all but xx vanish), "biaxial" (all but xx and yy),
@@ -138,6 +142,8 @@ def drive(
         forces = {controlled.input.name: {}, **forces}
         controlled.check_others(forces[controlled.input.name])
     roles = Roles(model, forces, time)
+    absent = {name: np.zeros(model.inputs[name].point_shape) for name in roles.absent}
+    forces = {**forces, **absent}
     prescribed = _forces(model, [n for n in roles.forces if n != time], forces, clocked)
     timed = {time: clocked, **prescribed} if time in roles.forces else prescribed
     starts = initial_values(model, roles, {} if initial is None else initial)

@@ -11,7 +11,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label, as_numpy, common_batch, lossless, wrap
+from neml2_capi._ffi.tensor import Array, Label, common_batch, lossless, taken, wrap
 from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.engine.artifact import Artifact
 from neml2_capi.engine.artifact import Variable as Inside
@@ -82,7 +82,8 @@ class Side(Generic[K]):
         index = self.variables.index_of[name]
         variable, label = self.variables[index], Label(kind or self.variables.kind, name)
         owner = owned("tensor")
-        array = as_numpy(owner, wrap(owner, lossless(value, variable.dtype), label, variable.dtype))
+        source = wrap(owner, lossless(value, variable.dtype), label, variable.dtype)
+        array = taken(owner, source, label, variable.dtype)
         if array.dtype != variable.dtype:
             raise label.refuse(
                 f"must be {variable.dtype}; got {array.dtype}. Convert it first",

@@ -10,7 +10,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, as_numpy, is_torch, wrap
+from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, is_torch, taken, wrap
 
 _VOID = ffi.typeof("void *")
 
@@ -122,7 +122,7 @@ class Place(NamedTuple):
         if is_torch(value):
             owner = owned("tensor")
             if wrap(owner, value, self.label, self.dtype.name) is value:
-                return as_numpy(owner, value)
+                return taken(owner, value, self.label, self.dtype.name)
             raise self._no_memory(value, "it is negated lazily")
         if isinstance(value, (int, float)) and not self.written:
             return np.array(value, self.dtype)

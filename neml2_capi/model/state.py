@@ -17,9 +17,9 @@ from neml2_capi._ffi.tensor import (
     Array,
     Label,
     Tensor,
-    as_numpy,
     carries_gradient,
     is_torch,
+    taken,
     wrap,
 )
 from neml2_capi.model.evaluation import check_mapping
@@ -46,6 +46,9 @@ class State:
         """Use Model.state()."""
         self._carried = [h for h in model.histories if h.output or h.current]
         self._inputs = {v.name: v for v in model.inputs}
+        # History of what the model does not have is zero, as in NEML2, unless it is given.
+        orphans = [h.input for h in model.histories if not (h.output or h.current)]
+        self._absent = {name: _frozen(_zeros((), self._inputs[name])) for name in orphans}
         self._values: dict[str, Any] = {}
         for history in self._carried:
             variable = self._inputs[history.input]
@@ -65,7 +68,8 @@ class State:
         Parameters
         ----------
         forces : mapping of str to array, optional
-            The inputs that are not history, (*B, *point shape).
+            The inputs that are not history, (*B, *point shape). A history `x~1` of an `x` that the
+            model does not have is zero, if it is left out.
         named
             The same by keywords.
 
@@ -90,7 +94,7 @@ class State:
                 )
             if name not in free:
                 raise unknown_name("input", name, free)
-        missing = [name for name in free if name not in given]
+        missing = [name for name in free if name not in given and name not in self._absent]
         if missing:
             shapes = ", ".join(f"{n!r} {_shape(self._inputs[n].point_shape)}" for n in missing)
             raise FatalError(
@@ -99,7 +103,7 @@ class State:
                 missing[0],
             )
         self._forces = given
-        return {**given, **self._values}
+        return {**self._absent, **given, **self._values}
 
     def advance(self, outputs: Mapping[str, Any]) -> None:
         """Make the last inputs and their outputs history.
@@ -217,7 +221,7 @@ def _initial(name: str, value: Any, zeros: Array) -> Any:
 
 def _as_array(value: Any, label: Label, dtype: str) -> Array:
     owner = owned("tensor")
-    return as_numpy(owner, wrap(owner, value, label, dtype))
+    return taken(owner, wrap(owner, value, label, dtype), label, dtype)
 
 
 def _shape(point: tuple[int, ...]) -> str:

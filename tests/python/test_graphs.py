@@ -231,6 +231,21 @@ def test_without_guards_only_the_number_of_inputs_is_checked(
 
 
 @both
+def test_no_rows_give_no_rows(signatures: Path, runtime: str) -> None:
+    """Constants and inputs of a fixed size keep theirs."""
+    made = Graph(signatures / "named.pt2", runtime)(*arguments(0).values())
+    for name in ("stress", "solved"):
+        assert made[name].shape == expected(**arguments(0))[name].shape
+    assert made["parts"][0].shape == (0, 3)
+    np.testing.assert_array_equal(made["parts"][1], [4, 5])
+
+
+def test_no_rows_of_another_shape_are_refused(signatures: Path) -> None:
+    with pytest.raises(FatalError, match="Input 0"):
+        Graph(signatures / "named.pt2")(*{**arguments(0), "strain": np.zeros((0, 4))}.values())
+
+
+@both
 def test_bfloat16_and_other_types_go_in_and_come_out(signatures: Path, runtime: str) -> None:
     torch = pytest.importorskip("torch")
     graph = Graph(signatures / "types.pt2", runtime)
