@@ -21,9 +21,10 @@ class Arrays:
 
     def __init__(self) -> None:
         self.scalars = Scalars()
+        #: The largest number of the type of the inputs.
+        self.largest = float(np.finfo(np.float64).max)
         s = self.scalars
-        self.add, self.sub = self._each(s.add, 2), self._each(s.sub, 2)
-        self.mul, self.div = self._each(s.mul, 2), self._each(s.div, 2)
+        self.add, self.sub, self.mul, self.div = map(self._arithmetic, ("add", "sub", "mul", "div"))
         self.pow, self.neg = self._each(s.pow, 2), self._each(s.neg, 1)
         self.gt, self.ge, self.eq = (self._each(f, 2) for f in (s.gt, s.ge, s.eq))
         self.not_, self.truth = self._each(s.not_, 1), self._each(s.truth, 1)
@@ -41,9 +42,23 @@ class Arrays:
 
         return applied
 
+    def _arithmetic(self, name: str) -> Elementwise:
+        """The same; a zero in an array is structural, and one that a law writes is a number."""
+        structural = self._each(getattr(self.scalars, name), 2)
+        exact = self._each(functools.partial(self.scalars.with_zero, name), 2)
+
+        def applied(x: Any, y: Any) -> Nodes:
+            return exact(x, y) if _is_zero(x) or _is_zero(y) else structural(x, y)
+
+        return applied
+
     def function(self, name: str, x: Any) -> Nodes:
         """A function of folding.FUNCTIONS, of each element."""
         return self._each(functools.partial(self.scalars.function, name), 1)(x)
+
+    def binary(self, name: str, x: Any, y: Any) -> Nodes:
+        """A function of folding.BINARY, of each pair of elements."""
+        return self._each(functools.partial(self.scalars.binary, name), 2)(x, y)
 
     # Making arrays
 
@@ -90,9 +105,16 @@ class Arrays:
         return self.div(total, x.size / max(total.size, 1))
 
     def norm(self, x: Nodes, order: float = 2, axes: Any = None, keep: bool = False) -> Nodes:
-        if order != 2:
-            raise NoKernel(f"a norm of order {order} is unknown; 2 is known")
-        return self.function("sqrt", self.sum(self.mul(x, x), axes, keep))
+        if order == 2:
+            return self.function("sqrt", self.sum(self.mul(x, x), axes, keep))
+        size = self.function("abs", x)
+        if abs(order) == np.inf:
+            return (self.amax if order > 0 else self.amin)(size, axes, keep)
+        if order == 0:
+            return self.sum(self.number(self.not_(self.eq(x, 0.0))), axes, keep)
+        if order == 1:
+            return self.sum(size, axes, keep)
+        return self.pow(self.sum(self.pow(size, order), axes, keep), 1 / order)
 
     def _reduce(
         self, function: Elementwise, start: float, x: Nodes, axes: Any, keep: bool
@@ -106,11 +128,11 @@ class Arrays:
             x = np.expand_dims(total, axis) if keep else _array(total)
         return x
 
-    def cumsum(self, x: Nodes, axis: int) -> Nodes:
+    def cumulated(self, function: Elementwise, x: Nodes, axis: int) -> Nodes:
         result: Nodes = x.copy()
         moved = np.moveaxis(result, axis, 0)
         for i in range(1, len(moved)):
-            moved[i] = self.add(moved[i - 1], moved[i])
+            moved[i] = function(moved[i - 1], moved[i])
         return result
 
     def matmul(self, x: Nodes, y: Nodes) -> Nodes:
@@ -184,6 +206,10 @@ class Arrays:
             table = sorted_values[..., None, :]
         below = self.ge(x[..., None], table) if right else self.gt(x[..., None], table)
         return self.sum(self.number(below), -1)
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, (int, float)) and x == 0
 
 
 def _of_one(node: Node) -> Nodes:

@@ -45,7 +45,7 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
     sizes = [m * n for m in groups for n in groups] + list(groups)
     if [array.components for array in jacobian.outputs] != sizes or total > MOST_UNKNOWNS:
         return None
-    s = Scalars()
+    s = Scalars(notes=False)  # the zeros of the matrix are known
     matrix = _Matrix(s, jacobian, groups)
     changes = matrix.changes()
     sides = [s.variable(count * count + i, r) for i, n in enumerate(groups) for r in range(n)]

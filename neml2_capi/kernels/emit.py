@@ -19,6 +19,7 @@ _CALLS = {
     "sign": "sign_of",
     "floor": "round_down",
     "where": "where",
+    "scale": "scale_of",
     "greatest": "greatest",
     "least": "least",
 }
@@ -249,12 +250,14 @@ class _Section:
             # A quotient first needs no brackets, and others do: the order of rounding stays.
             first = x[0].within(_PRODUCT) if "/" not in x[0].text else x[0].within(_ATOM)
             return _Text(" * ".join([first, *(f.within(_ATOM) for f in x[1:])]), _PRODUCT)
+        if name == "times both":
+            return _Text(" * ".join(f.within(_ATOM) for f in x), _PRODUCT)
         if name == "mul":
             return _Text(f"{x[0].within(_ATOM)} * {x[1].within(_ATOM)}", _PRODUCT)
         if name in ("add", "sub"):
             symbol = "+" if name == "add" else "-"
             return _Text(f"{x[0].within(_PRODUCT)} {symbol} {x[1].within(_PRODUCT)}", _SUM)
-        if name == "div":
+        if name in ("div", "quotient"):
             return _Text(f"{x[0].within(_PRODUCT)} / {x[1].within(_ATOM)}", _PRODUCT)
         if name == "neg":
             return _Text(f"-{x[0].within(_ATOM)}", _SUM)

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neml2_capi.kernels import folding
 from neml2_capi.kernels.program import Program
 
-_FUNCTIONS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+_INVERSE = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
+_FUNCTIONS = {
+    **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE},
+    **{n: np.vectorize(folding.FUNCTIONS[n], otypes=[float]) for n in ("erf", "erfc", "ndtr")},
+    "round": np.rint,
+    "quotient": np.divide,
+}
 
 
 def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -31,7 +38,10 @@ def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[A
 def _computed(name: str, x: list[Any], data: Any) -> Any:
     if name == "sum":
         return sum(value if sign > 0 else -value for sign, value in zip(data, x, strict=True))
-    if name == "product":
+    if name == "scale":
+        small, large = np.abs(x[0]) < 2.0**-1000, np.abs(x[0]) > 2.0**1000
+        return np.where(small, 2.0**100, np.where(large, 2.0**-100, 1.0))
+    if name in ("product", "times both"):
         return np.multiply.reduce(x)
     if name == "where":
         return np.where(*x)
@@ -58,4 +68,5 @@ def _computed(name: str, x: list[Any], data: Any) -> Any:
         "greatest": np.maximum,
         "least": np.minimum,
     }
-    return others[name](*x) if name in others else getattr(np, _FUNCTIONS.get(name, name))(x[0])
+    found = others.get(name) or _FUNCTIONS.get(name) or getattr(np, name)
+    return found(*x)

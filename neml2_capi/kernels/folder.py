@@ -76,7 +76,7 @@ _FORM: Json = {
     ],
 }
 _HEADERS = Path(__file__).parent / "c"
-HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "functions.h")
+HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "special.h", "functions.h")
 
 Json = dict[str, Any]
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+
+
+def product(x: float, y: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.float64(x) * np.float64(y))
 
 
 def quotient(x: float, y: float) -> float:
@@ -53,6 +59,18 @@ def _defined(
     return folded
 
 
+def _by_numpy(function: Callable[..., Any]) -> Callable[..., float]:
+    def folded(*x: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(function(*map(np.float64, x)))
+
+    return folded
+
+
+def normal_distribution(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
 def _at_zero(value: float) -> Callable[[float], float]:
     return lambda x: value if x == 0 else math.nan
 
@@ -76,10 +94,31 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "abs": abs,
     "sign": sign,
     "floor": floor,
+    "exp2": _by_numpy(np.exp2),
+    "log2": _by_numpy(np.log2),
+    "log10": _by_numpy(np.log10),
+    "asinh": _by_numpy(np.arcsinh),
+    "acosh": _by_numpy(np.arccosh),
+    "atanh": _by_numpy(np.arctanh),
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "ndtr": normal_distribution,
+    "round": _by_numpy(np.rint),
+    "trunc": _by_numpy(np.trunc),
+}
+#: Functions of two numbers, by the name that they have in the C of a kernel.
+BINARY: dict[str, Callable[[float, float], float]] = {
+    "atan2": _by_numpy(np.arctan2),
+    "hypot": _by_numpy(np.hypot),
+    "fmod": _by_numpy(np.fmod),
+    "copysign": _by_numpy(np.copysign),
+    "quotient": quotient,
 }
 #: f(-x) = -f(x), and f(-x) = f(x).
-ODD = frozenset({"sinh", "tanh", "sin", "tan", "asin", "atan", "sign"})
+ODD = frozenset({"sinh", "tanh", "sin", "tan", "asin", "atan", "asinh", "atanh", "erf"})
 EVEN = frozenset({"cosh", "cos", "abs"})
+#: Those whose result for NaN is none.
+NUMBERS_OF_NAN = frozenset({"sign"})
 #: Comparisons of two numbers.
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "gt": lambda x, y: x > y,

@@ -203,22 +203,6 @@ def clamp(a: Arrays, x: Nodes, low: Any = None, high: Any = None, **more: Any) -
     return x if high is None else a.least(x, high)
 
 
-def remainder(a: Arrays, x: Any, y: Any) -> Nodes:
-    """x less a multiple of y, with the sign of y."""
-    return a.sub(x, a.mul(y, a.function("floor", a.div(x, y))))
-
-
-def fmod(a: Arrays, x: Any, y: Any) -> Nodes:
-    """x less a multiple of y, with the sign of x."""
-    ratio = a.div(x, y)
-    whole = a.mul(a.function("sign", ratio), a.function("floor", a.function("abs", ratio)))
-    return a.sub(x, a.mul(y, whole))
-
-
-def sigmoid(a: Arrays, x: Nodes) -> Nodes:
-    return a.div(1.0, a.add(1.0, a.function("exp", a.neg(x))))
-
-
 def search(a: Arrays, table: Nodes, x: Any, *_: Any, right: bool = False, **more: Any) -> Nodes:
     return a.count_below(table, a.array(x), right or more.get("side") == "right")
 

@@ -2,6 +2,7 @@
 
 Each line maps the name of an operator to a function of the arrays of the graph, here `a`, and of
 the operator's own arguments. Tensors are arrays of nodes; a view of torch is a view here.
+Elementwise operators have a table of their own, and so have those of torch's derivatives.
 """
 
 from __future__ import annotations
@@ -12,22 +13,12 @@ from typing import Any
 import numpy as np
 
 from neml2_capi.kernels import handlers as does
-from neml2_capi.kernels.arrays import Nodes
-
-
-def _function(name: str) -> Callable[..., Nodes]:
-    return lambda a, x: a.function(name, x)
-
-
-#: What torch calls a function, where a kernel has it under another name.
-_ELEMENTWISE = {
-    **{n: n for n in ("sqrt", "exp", "expm1", "log", "log1p", "sinh", "cosh", "tanh", "abs")},
-    **{n: n for n in ("sin", "cos", "tan", "asin", "acos", "atan", "sign", "floor")},
-    "sgn": "sign",
-}
+from neml2_capi.kernels.backward import BACKWARD
+from neml2_capi.kernels.elementwise import ELEMENTWISE
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    **{f"aten.{theirs}.default": _function(ours) for theirs, ours in _ELEMENTWISE.items()},
+    **ELEMENTWISE,
+    **BACKWARD,
     # Arithmetic
     "aten.add.Tensor": does.add,
     "aten.add.Scalar": does.add,
@@ -46,16 +37,11 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.pow.Tensor_Scalar": lambda a, x, y: a.pow(x, y),
     "aten.pow.Tensor_Tensor": lambda a, x, y: a.pow(x, y),
     "aten.pow.Scalar": lambda a, x, y: a.pow(x, y),
+    **{
+        f"aten.float_power.{v}": lambda a, x, y: a.pow(x, y)
+        for v in ("Tensor_Tensor", "Tensor_Scalar", "Scalar")
+    },
     "neml2.opaque_pow.default": lambda a, x, y: a.pow(x, y),
-    "aten.sigmoid.default": does.sigmoid,
-    "aten.silu.default": lambda a, x: a.mul(x, does.sigmoid(a, x)),
-    "aten.relu.default": lambda a, x: a.greatest(x, 0.0),
-    "aten.addcmul.default": lambda a, x, y, z, value=1: a.add(x, a.mul(a.mul(y, z), value)),
-    "aten.remainder.Scalar": does.remainder,
-    "aten.remainder.Tensor": does.remainder,
-    "aten.fmod.Scalar": does.fmod,
-    "aten.fmod.Tensor": does.fmod,
-    "aten.lerp.Scalar": lambda a, x, y, w: a.add(x, a.mul(w, a.sub(y, x))),
     # Comparisons and choices
     "aten.gt.Scalar": lambda a, x, y: a.gt(x, y),
     "aten.gt.Tensor": lambda a, x, y: a.gt(x, y),
@@ -69,7 +55,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.eq.Tensor": lambda a, x, y: a.eq(x, y),
     "aten.ne.Scalar": lambda a, x, y: a.not_(a.eq(x, y)),
     "aten.ne.Tensor": lambda a, x, y: a.not_(a.eq(x, y)),
-    "aten.isnan.default": lambda a, x: a.not_(a.eq(x, x)),
     "aten.logical_not.default": lambda a, x: a.not_(x),
     "aten.logical_and.default": lambda a, x, y: a.and_(x, y),
     "aten.logical_or.default": lambda a, x, y: a.or_(x, y),
@@ -82,13 +67,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.where.ScalarSelf": lambda a, c, x, y: a.where(c, x, y),
     "aten.where.ScalarOther": lambda a, c, x, y: a.where(c, x, y),
     "aten.where.Scalar": lambda a, c, x, y: a.where(c, x, y),
+    "aten.masked_fill.Tensor": lambda a, x, c, y: a.where(c, y, x),
     "aten.masked_fill.Scalar": lambda a, x, c, y: a.where(c, y, x),
-    "aten.maximum.default": lambda a, x, y: a.greatest(x, y),
-    "aten.minimum.default": lambda a, x, y: a.least(x, y),
-    "aten.clamp.default": does.clamp,
-    "aten.clamp.Tensor": does.clamp,
-    "aten.clamp_min.default": does.clamp,
-    "aten.clamp_max.default": lambda a, x, high: a.least(x, high),
     "aten.searchsorted.Tensor": does.search,
     "aten.gather.default": lambda a, x, axis, index, **_: a.gather(x, axis, index),
     # Sums
@@ -100,7 +80,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.prod.dim_int": lambda a, *args, **more: a.prod(*args, **more),
     "aten.amax.default": lambda a, *args: a.amax(*args),
     "aten.amin.default": lambda a, *args: a.amin(*args),
-    "aten.cumsum.default": lambda a, x, axis, **_: a.cumsum(x, axis),
     "aten.linalg_vector_norm.default": lambda a, *args, **_: a.norm(*args),
     "aten.dot.default": lambda a, x, y: a.matmul(x, y),
     "aten.mv.default": lambda a, x, y: a.matmul(x, y),

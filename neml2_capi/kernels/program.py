@@ -143,7 +143,7 @@ def cost(step: Step) -> int:
     name, arguments, _ = step
     if name in FREE:
         return 0
-    return len(arguments) - 1 if name in ("sum", "product") else 1
+    return len(arguments) - 1 if name in ("sum", "product", "times both") else 1
 
 
 def live(program: Program) -> Program:

@@ -1,16 +1,20 @@
 """Scalar expressions: numbers that are computed later, each once.
 
-`Scalars` makes nodes, and returns the same node for the same expression. Constants are folded by
-the rules of IEEE 754, with two exceptions that let structural zeros vanish: 0 x = 0 and x - x = 0.
-Signs move outward, so that x and -x share what is made of them.
+`Scalars` makes nodes, and returns the same node for the same expression. What is folded is what
+IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
+product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
+that x and -x share what is made of them: where both x - y and y - x are used, a difference that
+vanishes may be -0.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import TypeGuard
 
-from neml2_capi.kernels import folding
+from neml2_capi.kernels import dropped, folding
 
 #: Operations whose result is true or false.
 MASKS = frozenset({"gt", "ge", "eq", "and", "or", "not"})
@@ -36,16 +40,36 @@ class Node:
         return f"{self.operation}({', '.join([*inner, *([] if inner else [repr(self.data)])])})"
 
 
-class Scalars:
-    """The nodes of one graph, in the order in which they were made."""
+def _of_values(method: Callable[..., Node]) -> Callable[..., Node]:
+    """Computes with the values; the result lacks what the arguments lack."""
 
-    def __init__(self) -> None:
+    @functools.wraps(method)
+    def computed(self: Scalars, *arguments: Node) -> Node:
+        for x in arguments:
+            if x.operation == "lacking":
+                break
+        else:
+            return method(self, *arguments)
+        values, lacks = zip(*map(dropped.parts, arguments), strict=True)
+        return dropped.lacking(self, method(self, *values), *lacks)
+
+    return computed
+
+
+class Scalars:
+    """The nodes of one graph, in the order in which they were made.
+
+    Without `notes`, a product with a structural zero is 0 for all numbers.
+    """
+
+    def __init__(self, notes: bool = True) -> None:
         self.nodes: list[Node] = []
         self._known: dict[Hashable, Node] = {}
+        self._notes = notes
 
     def node(self, operation: str, *arguments: Node, data: Hashable = None) -> Node:
         """The node of an operation, made where there is none; nothing is simplified."""
-        key = (operation, *(a.index for a in arguments), data)
+        key = (operation, *(a.index for a in arguments), data, is_negative_zero(data))
         found = self._known.get(key)
         if found is None:
             found = Node(operation, arguments, data, len(self.nodes))
@@ -57,7 +81,7 @@ class Scalars:
         value = float(value)
         if value != value:  # NaN is unequal to itself, in keys too
             return self.node("constant", data="nan")
-        return self.node("constant", data=value if value else 0.0)
+        return self.node("constant", data=value)
 
     def variable(self, array: int, component: int) -> Node:
         """A component of an input."""
@@ -81,6 +105,7 @@ class Scalars:
 
     # Arithmetic
 
+    @_of_values
     def neg(self, x: Node) -> Node:
         x = self.number(x)
         value = constant_of(x)
@@ -90,6 +115,7 @@ class Scalars:
             return x.arguments[0]
         return self.node("neg", x)
 
+    @_of_values
     def add(self, x: Node, y: Node) -> Node:
         x, y = self.number(x), self.number(y)
         a, b = constant_of(x), constant_of(y)
@@ -107,6 +133,7 @@ class Scalars:
             return self.mul(self.constant(2), x)
         return self.node("add", *_ordered(x, y))
 
+    @_of_values
     def sub(self, x: Node, y: Node) -> Node:
         x, y = self.number(x), self.number(y)
         a, b = constant_of(x), constant_of(y)
@@ -121,11 +148,12 @@ class Scalars:
         if x.operation == "neg" or (a is not None and a < 0):
             return self.neg(self.add(self.neg(x), y))
         if x is y:
-            return self.constant(0)
+            return self.node("sub", x, x) if self._notes else self.constant(0)
         if x.index > y.index:  # x - y and y - x are one node
             return self.neg(self.node("sub", y, x))
         return self.node("sub", x, y)
 
+    @_of_values
     def mul(self, x: Node, y: Node) -> Node:
         x, y = self.number(x), self.number(y)
         if constant_of(y) is not None:
@@ -133,9 +161,9 @@ class Scalars:
         a, b = constant_of(x), constant_of(y)
         if a is not None:
             if b is not None:
-                return self.constant(a * b)
+                return self.constant(folding.product(a, b))
             if a == 0:
-                return x
+                return dropped.zero_times(self, self.constant(0), y) if self._notes else x
             if a == 1:
                 return y
             if a < 0:
@@ -144,32 +172,56 @@ class Scalars:
             return self.neg(self.mul(x.arguments[0], y))
         if y.operation == "neg":
             return self.neg(self.mul(x, y.arguments[0]))
-        for u, v in ((x, y), (y, x)):  # constants gather at the outside
-            factor = constant_of(v.arguments[0]) if v.operation == "mul" else None
-            if factor is not None:
-                if a is not None:
-                    return self.mul(self.constant(a * factor), v.arguments[1])
-                return self.mul(v.arguments[0], self.mul(u, v.arguments[1]))
+        if a is not None and y.operation == "mul":
+            factor = constant_of(y.arguments[0])
+            if _is_usual(factor) and _is_usual(a):
+                return self.mul(self.constant(folding.product(a, factor)), y.arguments[1])
         return self.node("mul", x, y) if a is not None else self.node("mul", *_ordered(x, y))
 
+    @_of_values
     def div(self, x: Node, y: Node) -> Node:
         x, y = self.number(x), self.number(y)
         a, b = constant_of(x), constant_of(y)
         if a is not None and b is not None:
             return self.constant(folding.quotient(a, b))
         if a == 0:
-            return x
-        if b is not None and (abs(b) >= 1e-300 or b == 0):
+            return dropped.zero_over(self, self.constant(0), y) if self._notes else x
+        if b is not None and (1e-300 <= abs(b) <= 1e300 or b == 0):
             return self.mul(x, self.constant(folding.quotient(1, b)))
         if x.operation == "neg" or (a is not None and a < 0):
             return self.neg(self.div(self.neg(x), y))
         if y.operation == "neg":
             return self.neg(self.div(x, y.arguments[0]))
-        if x.operation == "mul" and constant_of(x.arguments[0]) is not None:
-            return self.mul(x.arguments[0], self.div(x.arguments[1], y))
         return self.node("div", x, y)
 
+    def with_zero(self, name: str, x: Node, y: Node) -> Node:
+        """A sum, difference, product or quotient of a number and a zero that a law writes.
+
+        Nothing is left out: -0 + 0 is 0, and 0 times infinity is NaN.
+        """
+        x, y = (dropped.settled(self, self.number(z)) for z in (x, y))
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return getattr(self, name)(x, y)  # type: ignore[no-any-return]
+        zero = math.copysign(1, b if a is None else a)  # type: ignore[arg-type]
+        if name == "add":
+            other = y if b is None else x
+            return other if zero < 0 else self.node("add", self.constant(0), other)
+        if name == "sub":
+            if a is None:
+                return x if zero > 0 else self.node("add", self.constant(0), x)
+            return self.neg(y) if zero < 0 else self.node("sub", x, y)
+        if name == "mul":
+            return self.node("mul", *((x, y) if b is None else (y, x)))
+        return self.div(x, y) if a is None else self.node("div", x, y)
+
     def pow(self, x: Node, y: Node) -> Node:
+        if constant_of(y) in (None, 0):  # 1 to the power of NaN is 1, and NaN to that of 0
+            x, y = dropped.settled(self, x), dropped.settled(self, y)
+        return self._pow(x, y)
+
+    @_of_values
+    def _pow(self, x: Node, y: Node) -> Node:
         x, y = self.number(x), self.number(y)
         a, b = constant_of(x), constant_of(y)
         if b == 0 or a == 1:
@@ -186,6 +238,12 @@ class Scalars:
             return self.div(self.constant(1), self._power(x, -exponent))
         whole = math.floor(exponent)
         result = self.function("sqrt", x) if exponent != whole else None
+        if result is not None and whole:  # of -infinity it is infinity, unlike the root
+            infinite = self.eq(x, self.constant(-math.inf))
+            if whole % 2 == 0:  # of -0 it is 0, unlike the root
+                result = self.with_zero("add", result, self.constant(0))
+            power = self.mul(result, self._power(x, whole))
+            return self.where(infinite, self.constant(math.inf), power)
         square = x
         while whole:
             if whole & 1:
@@ -200,17 +258,30 @@ class Scalars:
 
     def function(self, name: str, x: Node) -> Node:
         """One of folding.FUNCTIONS."""
-        x = self.number(x)
+        if name in folding.NUMBERS_OF_NAN:
+            x = dropped.settled(self, x)
+        value, lacks = dropped.parts(x)
+        return dropped.lacking(self, self._function(name, self.number(value)), lacks)
+
+    def _function(self, name: str, x: Node) -> Node:
         value = constant_of(x)
         if value is not None:
             return self.constant(folding.FUNCTIONS[name](value))
         if x.operation == "neg" and name in folding.ODD:
-            return self.neg(self.function(name, x.arguments[0]))
+            return self.neg(self._function(name, x.arguments[0]))
         if x.operation == "neg" and name in folding.EVEN:
             x = x.arguments[0]
-        if name == "abs" and x.operation in ("abs", "sqrt", "exp"):
+        if name == "abs" and x.operation in ("abs", "exp"):
             return x
         return self.node(name, x)
+
+    def binary(self, name: str, x: Node, y: Node) -> Node:
+        """One of folding.BINARY; a quotient is rounded once, whatever divides by the same."""
+        x, y = (dropped.settled(self, self.number(z)) for z in (x, y))
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(folding.BINARY[name](a, b))
+        return self.node(name, x, y)
 
     def gt(self, x: Node, y: Node) -> Node:
         return self._compare("gt", self.number(x), self.number(y))
@@ -222,6 +293,7 @@ class Scalars:
         return self._compare("eq", *_ordered(self.number(x), self.number(y)))
 
     def _compare(self, name: str, x: Node, y: Node) -> Node:
+        x, y = dropped.settled(self, x), dropped.settled(self, y)
         a, b = constant_of(x), constant_of(y)
         if a is not None and b is not None:
             return self._true(folding.COMPARISONS[name](a, b))
@@ -255,12 +327,16 @@ class Scalars:
             return x if value else y
         if condition.operation == "not":
             condition, x, y = condition.arguments[0], y, x
-        x, y = self.number(x), self.number(y)
-        return x if x is y else self.node("where", condition, x, y)
+        (x, of_x), (y, of_y) = dropped.parts(self.number(x)), dropped.parts(self.number(y))
+        result = x if x is y else self.node("where", condition, x, y)
+        lacks = dropped.chosen(self, condition, of_x, of_y)
+        return result if lacks is None else dropped.lacking(self, result, lacks)
 
+    @_of_values
     def greatest(self, x: Node, y: Node) -> Node:
         return self._extreme("greatest", self.number(x), self.number(y))
 
+    @_of_values
     def least(self, x: Node, y: Node) -> Node:
         return self._extreme("least", self.number(x), self.number(y))
 
@@ -268,12 +344,23 @@ class Scalars:
         a, b = constant_of(x), constant_of(y)
         if a is not None and b is not None:
             return self.constant(getattr(folding, name)(a, b))
-        return x if x is y else self.node(name, *_ordered(x, y))
+        return x if x is y else self.node(name, x, y)
 
 
 def constant_of(x: Node) -> float | None:
     """The value of a constant, else None."""
+    if x.operation == "lacking":
+        x = x.arguments[0]
     return float(x.data) if x.operation == "constant" else None  # type: ignore[arg-type]
+
+
+def is_negative_zero(value: object) -> bool:
+    return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
+
+
+def _is_usual(value: float | None) -> TypeGuard[float]:
+    """Whether products of two such constants neither overflow nor lose digits."""
+    return value is not None and 1e-150 < abs(value) < 1e150
 
 
 def _ordered(x: Node, y: Node) -> tuple[Node, Node]:

@@ -26,26 +26,27 @@ def simplified(program: Program) -> Program:
 
 
 def _with_reciprocals(program: Program) -> Program:
-    """x / z and y / z as products with 1 / z, where several are divided by one z."""
+    """x / z and more as products with 1 / z, if three or more are divided by one z.
+
+    z is scaled first, since the reciprocal of a subnormal number is infinite.
+    """
     divisions = Counter(a[1] for name, a, _ in program.steps if name == "div")
     rebuilt = _Rebuilt(program)
-    reciprocals: dict[int, int] = {}
+    reciprocals: dict[int, tuple[int, int]] = {}
     one: int | None = None
     for place, (name, arguments, data) in enumerate(program.steps):
         under = arguments[1] if name == "div" else -1
-        if divisions[under] < 2:
+        if divisions[under] < 3:
             rebuilt.keep(place)
             continue
         if one is None:
             one = rebuilt.new(("constant", (), 1.0))
         if under not in reciprocals:
-            inverse: Step = ("div", (one, rebuilt.place[under]), None)
-            reciprocals[under] = rebuilt.new(inverse)
-        over = rebuilt.place[arguments[0]]
-        if rebuilt.steps[over] == ("constant", (), 1.0):
-            rebuilt.place[place] = reciprocals[under]
-        else:
-            rebuilt.place[place] = rebuilt.new(("mul", (over, reciprocals[under]), data))
+            scale = rebuilt.new(("scale", (rebuilt.place[under],), None))
+            scaled = rebuilt.new(("mul", (rebuilt.place[under], scale), None))
+            reciprocals[under] = rebuilt.new(("div", (one, scaled), None)), scale
+        over = (rebuilt.place[arguments[0]], *reciprocals[under])
+        rebuilt.place[place] = rebuilt.new(("times both", over, data))
     return rebuilt.program()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from neml2_capi.kernels.arrays import Arrays, Nodes
+from neml2_capi.kernels.dropped import settled_output
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
 from neml2_capi.kernels.places import place_of
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
@@ -84,7 +85,10 @@ class _Reader:
         metas = [node.meta["val"] for node in nodes[-1].args[0]]
         pairs = list(zip(values, metas, strict=True))
         outputs = [_output(i, value, meta) for i, (value, meta) in enumerate(pairs)]
-        results = [list(self._arrays.number(value).ravel()) for value in values]
+        results = [
+            settled_output(self._arrays.scalars, list(self._arrays.number(value).ravel()))
+            for value in values
+        ]
         made = program_of(self._inputs, outputs, results)
         for array, nodes_of_array in zip(outputs, results, strict=True):
             if not array.per_point:
@@ -106,6 +110,7 @@ class _Reader:
         if not isinstance(meta, torch.Tensor):
             raise NoKernel(f"its input {name} is no tensor")
         self._types.add(_dtype(meta, f"input {name}"))
+        self._arrays.largest = torch.finfo(meta.dtype).max
         per_point = _has_points(meta)
         shape = [1 if isinstance(n, torch.SymInt) else int(n) for n in meta.shape]
         if any(isinstance(n, torch.SymInt) for n in meta.shape[1:]):

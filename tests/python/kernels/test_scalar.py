@@ -64,21 +64,19 @@ def test_equal_expressions_are_one_node(s: Scalars) -> None:
 
 def test_structural_zeros_vanish(s: Scalars) -> None:
     a, zero, one = x(s, 0), s.constant(0), s.constant(1)
-    assert s.mul(zero, a) is zero
+    assert constant_of(s.mul(zero, a)) == 0
     assert s.mul(a, one) is a
     assert s.add(a, zero) is a
-    assert s.sub(a, a) is zero
     assert s.neg(s.neg(a)) is a
 
 
 @pytest.mark.parametrize("name", sorted(folding.FUNCTIONS))
 def test_functions_of_constants_fold_as_numpy_has_them(s: Scalars, name: str) -> None:
-    other = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(name, name)
-    with np.errstate(all="ignore"):
-        for value in SPECIAL:
-            folded = constant_of(s.function(name, s.constant(value)))
-            expected = float(getattr(np, other)(value)) if name != "sign" else folding.sign(value)
-            assert folded == pytest.approx(expected, rel=1e-15, nan_ok=True), value
+    for value in SPECIAL:
+        folded = constant_of(s.function(name, s.constant(value)))
+        program = made(s, s.function(name, x(s, 0)))
+        (expected,) = evaluate(program, [np.full((6, 1), value), np.zeros((3, 1))])[0][0]
+        assert folded == pytest.approx(expected, rel=1e-15, nan_ok=True), value
 
 
 def test_arithmetic_of_constants_never_raises(s: Scalars) -> None:
@@ -86,10 +84,10 @@ def test_arithmetic_of_constants_never_raises(s: Scalars) -> None:
         for a, b in itertools.product(SPECIAL, SPECIAL):
             u, v = s.constant(a), s.constant(b)
             assert constant_of(s.div(u, v)) == pytest.approx(
-                float(np.float64(a) / np.float64(b or 0.0)), nan_ok=True
+                float(np.float64(a) / np.float64(b)), nan_ok=True
             )
             assert constant_of(s.pow(u, v)) == pytest.approx(
-                float(np.float64(a or 0.0) ** np.float64(b)), nan_ok=True
+                float(np.float64(a) ** np.float64(b)), nan_ok=True
             )
 
 
@@ -151,7 +149,9 @@ def test_simplification_changes_round_off_alone(seed: int) -> None:
     # Terms of sums are reordered: round-off of the largest numbers on the way.
     scale = np.abs(expected).max(axis=0)
     assert (np.abs(result - expected) <= 1e-11 * scale).mean() > 0.99
-    assert simple.operations <= program.operations + 5
+    # A quotient by a shared reciprocal is two products instead of a division.
+    quotients = sum(step[0] == "times both" for step in simple.steps)
+    assert simple.operations <= program.operations + 5 + 2 * quotients
 
 
 def test_shared_pairs_are_computed_once(s: Scalars) -> None:
@@ -171,9 +171,14 @@ def test_sums_of_opposite_signs_share_their_pair(s: Scalars) -> None:
 
 
 def test_several_quotients_share_a_reciprocal(s: Scalars) -> None:
-    a, b, c = (x(s, k) for k in range(3))
-    names = [step[0] for step in simplified(made(s, s.div(a, c), s.div(b, c))).steps]
-    assert names.count("div") == 1
+    a, b, c, d = (x(s, k) for k in range(4))
+    program = simplified(made(s, s.div(a, d), s.div(b, d), s.div(c, d)))
+    assert [step[0] for step in program.steps].count("div") == 1
+    divisors = np.array([5e-324, 1e-310, 3.0, 1.7e308, 0.0, np.inf])
+    inputs = [np.vstack([divisors, np.ones(6), divisors, divisors, divisors, divisors])]
+    (result,) = evaluate(program, [*inputs, np.zeros((3, 6))])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(result[0], divisors / divisors, rtol=1e-15)
     alone = [step[0] for step in simplified(made(s, s.div(a, c))).steps]
     assert alone.count("div") == 1
     assert "product" not in alone  # x / y rounds once
