@@ -14,6 +14,7 @@ from neml2_capi.artifact.files import DTYPES
 from neml2_capi.artifact.needs import Needs, needs_of, this_machine
 from neml2_capi.cli import options
 from neml2_capi.cli.findings import Finding, examine, packages_there, runtimes
+from neml2_capi.cli.inexact import inexact_operators
 from neml2_capi.cli.runtimes import Choice
 from neml2_capi.cli.screen import console, table
 from neml2_capi.cli.trial import attempt
@@ -38,13 +39,20 @@ def doctor_command(
 
     Tells what each package asks for beside what this machine has: instruction sets, C and C++
     library. Looks at the metadata, and at every function and operator that a package calls, which
-    tells what it will run on: the built-in runtime, libtorch, or kernels in its place. No compiled
-    code is loaded, but with --run. The exit status is 1 where anything is wrong.
+    tells what it will run on: the built-in runtime, libtorch, or kernels in its place; and names
+    operators whose compiled form is wrong. No compiled code is loaded, but with --run. The exit
+    status is 1 where anything is wrong.
     """
     found = examine(path, dtype)
     findings = found.findings
     choices = [] if findings or found.replaced else runtimes(path, dtype)
-    notes: list[str] = []
+    packages = [] if found.replaced else packages_there(path, dtype)
+    notes = [
+        f"{package.name}: its vector code, which Inductor wrote, is wrong for {operator}. Compile "
+        "it by neml2-capi compile, which writes the operator otherwise, or run it on kernels"
+        for package in packages
+        for operator in inexact_operators(package)
+    ]
     needs = [needs_of(package) for package in packages_there(path, dtype)]
     here = this_machine(list(dict.fromkeys(name for need in needs for name in need.libraries)))
     if run and not findings:

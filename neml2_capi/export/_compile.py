@@ -17,6 +17,7 @@ from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.source import NativeSource
 from neml2_capi.export.targets import inductor_options
+from neml2_capi.kernels.lowered import DECOMPOSITIONS
 
 #: The most points of one run of a package; its source states it.
 MOST_POINTS = 1 << 20
@@ -58,11 +59,18 @@ def decomposed(program: Any, what: str = "the module") -> Any:
     """A traced program in the operators that Inductor compiles."""
     try:
         with torch.no_grad(), _without_deprecations():
-            program = program.run_decompositions()
+            program = program.run_decompositions(_table())
     except Exception as error:
         raise _refused(what, error) from error
     _multiply_outer_products(program.graph_module)
     return program
+
+
+def _table() -> Any:
+    """The decompositions of torch, with ours of what Inductor compiles wrongly."""
+    table = torch.export.default_decompositions()
+    table.update(DECOMPOSITIONS)
+    return table
 
 
 def _refused(what: str, error: Exception) -> FatalError:

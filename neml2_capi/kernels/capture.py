@@ -71,6 +71,7 @@ def _install(into: Path, only: bool) -> None:
     import neml2.models.export
     import torch._inductor
 
+    from neml2_capi.kernels.lowered import lowered
     from neml2_capi.kernels.program import NoKernel
     from neml2_capi.kernels.trace import read
 
@@ -85,7 +86,7 @@ def _install(into: Path, only: bool) -> None:
         except NoKernel as reason:
             document["reason"], document["told"] = reason.without_folders(), str(reason)
         (into / f"{path.name}.json").write_text(json.dumps(document), encoding="utf-8")
-        return path if only else compile_and_package(program, *arguments, **options)
+        return path if only else compile_and_package(lowered(program), *arguments, **options)
 
     torch._inductor.aoti_compile_and_package = captured
     if only:

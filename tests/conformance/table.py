@@ -51,6 +51,7 @@ def _truth(law: Callable[..., Any], two: bool = False) -> Operator:
 
 
 _CANCELS = "the difference of two rounded numbers, as in torch"
+_OF_ROOT = "x / sqrt(2), which packages round first, as torch does; a subnormal factor of gelu"
 _CARRIED = "an argument that is rounded first, as in torch"
 _SQUARED = "a product of rounded factors, each with the error of all before"
 
@@ -200,7 +201,7 @@ OPERATORS: dict[str, Operator] = {
     "erf": _unary("erf", "erf"),
     "erfc": _unary("erfc", "erfc"),
     "special.ndtr": Operator(
-        lambda t, x, y: t.special.ndtr(x), lambda m, x, y: m.erfc(-x / m.sqrt(2)) / 2
+        lambda t, x, y: t.special.ndtr(x), lambda m, x, y: m.erfc(-x / m.sqrt(2)) / 2, _OF_ROOT
     ),
     # Rounding and remainders
     "abs": _unary("abs"),
