@@ -49,11 +49,11 @@ class Node:
         return self.refuse(f"expected {what}; got {_shown(self.value)}")
 
     @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """An error inside is one of this value."""
+    def blamed(self, kind: type[Error] = Error) -> Iterator[None]:
+        """An error inside, of this kind, is one of this value."""
         try:
             yield
-        except Error as error:
+        except kind as error:
             raise self.refuse(str(error), error.status) from error
         except OSError as error:
             problem = f"{error.filename}: {error.strerror}"

@@ -43,7 +43,7 @@ _STATES = 64  # different ones, which are repeated
 @click.option("--operation", "wanted", multiple=True, help="Of those that were compiled; else all.")
 @click.option(
     "--inputs",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.FilePath(exists=True, dir_okay=False),
     metavar="FILE.npz",
     help="States to evaluate: an array (points, ...) per input. How often Newton's method iterates "
     "depends on them; made-up ones are small strains from rest.",
@@ -51,7 +51,7 @@ _STATES = 64  # different ones, which are repeated
 @click.option(
     "--scheduler",
     "devices",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.FilePath(exists=True, dir_okay=False),
     metavar="FILE.toml",
     help="Spread the points over devices, as the table [scheduler] of a file says.",
 )

@@ -34,7 +34,7 @@ from neml2_capi.kernels.folder import (
     "--output-dir",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=options.FilePath(),
     help="For DIR/NAME; the artifact itself stays as it is.",
 )
 @click.option("--cxx", default="", metavar="CXX", help="The C++ compiler; zig, else MACHINE's g++.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -42,6 +44,9 @@ class Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def invoke(self, context: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):  # a path or a file may hold what is no text
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(context)
         except BrokenPipeError:  # the reader of a pipe has seen enough

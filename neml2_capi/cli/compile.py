@@ -18,6 +18,7 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
+from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.kernels import capture, sites
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
@@ -50,9 +51,7 @@ class Target(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("compile", context_settings={"ignore_unknown_options": True})
-@click.argument(
-    "file", metavar="INPUT.i", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("file", metavar="INPUT.i", type=options.FilePath(exists=True, dir_okay=False))
 @click.option("--model", metavar="NAME", help="Of the [Models] block.")
 @click.option("--driver", metavar="NAME", help="Compile the model of this [Drivers] block.")
 @click.option(

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi import Model, Results, drive
+from neml2_capi import FatalError, Model, Results, drive
 from neml2_capi._document import Node
 from neml2_capi._ffi.components import column as column_name
 from neml2_capi._ffi.components import components, point_shape
 from neml2_capi._ffi.variables import Variable
+from neml2_capi.artifact.files import DTYPES
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import read
 from neml2_capi.driver.control import NAMED, UNIAXIAL, conjugates
@@ -55,18 +56,19 @@ class Run:
     units: dict[str, str] = field(default_factory=dict)
 
     def drive(self, also: Iterable[str] = (), *, progress: bool | None = None) -> Results:
-        """The results, `also` those of other outputs and forces."""
-        return drive(
-            self.model,
-            self.times,
-            self.forces,
-            self.initial,
-            control=self.control,
-            parameters=self.parameters,
-            record=dict.fromkeys([*self.variables, *also]),
-            progress=progress,
-            **self.settings,
-        )
+        """The results, `also` those of other outputs and forces; FatalError with the file."""
+        with Node(self.file, "", None).blamed(FatalError):
+            return drive(
+                self.model,
+                self.times,
+                self.forces,
+                self.initial,
+                control=self.control,
+                parameters=self.parameters,
+                record=dict.fromkeys([*self.variables, *also]),
+                progress=progress,
+                **self.settings,
+            )
 
     @property
     def known(self) -> list[str]:
@@ -95,10 +97,12 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
     document = read(file, changes)
     document.table(_SECTIONS)
     folder = file.parent
-    artifact = folder / document.required("artifact", "the folder that neml2-compile wrote").text(
+    artifact = folder / document.required("artifact", "the folder that neml2-compile wrote").path(
         "the path of an artifact, relative to this file"
     )
     dtype = document["dtype"].text() if "dtype" in document else None
+    if dtype is not None:
+        document["dtype"].must_be_in(DTYPES, dtype, "element type")
     scheduler = scheduler_of(document["scheduler"]) if "scheduler" in document else None
     with document["artifact"].blamed():
         model = Model(artifact, dtype=dtype, scheduler=scheduler)
@@ -119,7 +123,7 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
     for name, entry in _section(document, "options").table().items():
         path = name == "capsule" and entry.value != ""
         with entry.blamed():
-            model.options[name] = folder / entry.text("a folder") if path else entry.value
+            model.options[name] = folder / entry.path("a folder") if path else entry.value
     _step(_section(document, "step"), run)
     _output(_section(document, "output"), run)
     _plot(_section(document, "plot"), run)
@@ -161,7 +165,10 @@ def _times(node: Node, model: Model) -> tuple[Array, str]:
     start = node["start"].number("a time") if "start" in node else 0.0
     if not start < end < np.inf:
         raise node["end"].expected(f"a time after the start, {start:g}")
-    return np.linspace(start, end, steps + 1), name
+    try:
+        return np.linspace(start, end, steps + 1), name
+    except (MemoryError, ValueError) as error:
+        raise node["steps"].expected(f"{what}, for which there is memory") from error
 
 
 # ------------------------------------------------------------------------------------------------
@@ -200,6 +207,8 @@ def _control(node: Node, model: Model, times: Array) -> dict[str, Any] | None:
     for name, part in entry.table(known, "component").items():
         made, _ = signal(part, times)
         parts[name] = made
+    if not parts:
+        raise entry.expected(f"components over time, or one of {', '.join(NAMED)}")
     return {key: parts}
 
 
@@ -369,7 +378,7 @@ def _output(node: Node, run: Run) -> None:
         if name in found or not isinstance(run.forces.get(name), np.ndarray)
     ]
     if "file" in node:
-        run.output = run.file.parent / node["file"].text("the path of a file")
+        run.output = run.file.parent / node["file"].path("the path of a file")
         run.format = format_of(run.output) or "npz"
     if "format" in node:
         run.format = node["format"].text(f"one of {', '.join(FORMATS)}")
@@ -403,7 +412,7 @@ def _plot(node: Node, run: Run) -> None:
     if "curves" in node:
         run.curves = node["curves"].texts('a list such as ["strain.xx:stress.xx"]')
     if "file" in node:
-        run.plot = run.file.parent / node["file"].text("the path of an image")
+        run.plot = run.file.parent / node["file"].path("the path of an image")
     if "units" in node:
         known = [*run.columns(), *run.known]
         units = node["units"].table(known, "column or variable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +14,21 @@ from neml2_capi.artifact.files import DTYPES
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+class FilePath(click.Path):  # type: ignore[type-arg]
+    """A path, which holds no zero byte."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+        if "\0" in os.fsdecode(value):
+            self.fail("a path holds no zero byte", parameter, context)
+        return super().convert(value, parameter, context)
+
+
 def artifact(function: _F) -> _F:
     """The path of an artifact, `path`."""
-    return click.argument("path", metavar="ARTIFACT", type=click.Path(path_type=Path))(function)
+    return click.argument("path", metavar="ARTIFACT", type=FilePath())(function)
 
 
 def as_json(function: _F) -> _F:

@@ -16,14 +16,14 @@ from neml2_capi.umat import DraftError
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False),
     metavar="FILE",
     required=True,
     help="lib<name of the material>.so",
 )
 @click.option(
     "--mapping",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False),
     metavar="FILE",
     help="As `neml2-capi umat` drafts it, and you may change it; else as drafted.",
 )

@@ -25,14 +25,12 @@ _MOST_SHOWN = 8  # of points, where none is named
 
 
 @click.command("replay")
-@click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("file", metavar="FILE", type=options.FilePath(exists=True, dir_okay=False))
 @click.option(
     "--artifact",
     "path",
     metavar="ARTIFACT",
-    type=click.Path(path_type=Path),
+    type=options.FilePath(),
     help="Where the artifact is now, if not where it was.",
 )
 @click.option(

@@ -29,13 +29,13 @@ from neml2_capi.driver.tables import axes_of
     "file",
     metavar="[FILE.toml]",
     required=False,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.FilePath(exists=True, dir_okay=False),
 )
 @click.option(
     "--template",
     "artifact",
     metavar="ARTIFACT",
-    type=click.Path(path_type=Path),
+    type=options.FilePath(),
     help="Instead of a run: write a file to start from, to --output or the screen.",
 )
 @click.option(
@@ -48,7 +48,7 @@ from neml2_capi.driver.tables import axes_of
 @click.option(
     "--output",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False),
     help="Where the results go, .npz or .csv, instead of what the file says.",
 )
 @click.option(
@@ -61,7 +61,7 @@ from neml2_capi.driver.tables import axes_of
 @click.option(
     "--plot-file",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False),
     help="Write the plot to this image, .png or .pdf, instead of a window.",
 )
 @options.as_json

@@ -83,7 +83,7 @@ def column(node: Node, times: Array, variable: Variable | None = None) -> Signal
     wanted = name.text("the name of a column") if name else variable.name if variable else ""
     if not wanted:
         raise node.refuse("'column' is missing: the name of a column of the file")
-    path = node.file.parent / node["file"].text("the path of a csv or npz file")
+    path = node.file.parent / node["file"].path("the path of a csv or npz file")
     blame = name or node["file"]
     with blame.blamed():
         columns = read_columns(path)

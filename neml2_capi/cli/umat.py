@@ -15,7 +15,7 @@ from neml2_capi.umat import DraftError, draft
 @options.artifact
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FilePath(dir_okay=False),
     metavar="FILE",
     help="<material name in lower case>.nml, instead of the screen.",
 )

@@ -170,9 +170,11 @@ def _require_sources(folder: Path, document: dict[str, Any]) -> None:
     for name, expected in {**document["headers"], **known}.items():
         path = folder / name
         if not path.is_file():
-            raise KernelError(f"{path} is missing; compile the model again")
+            raise KernelError(
+                f"{path}, which kernels.json names, is missing; compile the model again"
+            )
         if checksum(path) != expected:
             raise KernelError(
-                f"{path} was changed since it was written; compile the model again, or put the "
-                "file back"
+                f"{path} was changed since it was written, by its checksum in kernels.json; "
+                "compile the model again, or put the file back"
             )

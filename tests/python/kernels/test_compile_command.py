@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,17 @@ def test_kernels_only_writes_all_but_packages(tmp_path: Path) -> None:
     strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
     stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
     np.testing.assert_allclose(stress, kernel(strain)[0], rtol=1e-14)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_two_that_compile_to_one_folder_wait_for_each_other(tmp_path: Path) -> None:
+    options = ("--kernels", "only", "--target", native_target(), "-q")
+    with ThreadPoolExecutor(2) as pool:  # a process each
+        done = list(pool.map(lambda _: compiled(tmp_path, *options), range(2)))
+    assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
+    strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
+    assert neml2_capi.Model(tmp_path / "elasticity").forward({"strain": strain})["stress"][0, 0] > 0
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.mark.usefixtures("compiler")
