@@ -14,7 +14,7 @@ from neml2_capi.artifact.files import DTYPES
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class FilePath(click.Path):  # type: ignore[type-arg]
+class FilePath(click.Path):
     """A path, which holds no zero byte."""
 
     def __init__(self, **options: Any) -> None:

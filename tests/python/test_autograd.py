@@ -832,9 +832,11 @@ def test_training_steps_recover_the_parameters(hardening: Any) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", ["calibrate_torch.py", "calibrate_scipy.py"])
+@pytest.mark.parametrize(
+    "script", ["calibrate_torch.py", "calibrate_scipy.py", "calibrate_tension.py"]
+)
 def test_the_examples_recover_the_truth(artifacts: Artifacts, script: str) -> None:
-    if script == "calibrate_scipy.py":
+    if script != "calibrate_torch.py":
         pytest.importorskip("scipy")
     path = Path(__file__).resolve().parents[2] / "examples" / script
     command = [sys.executable, str(path), str(artifacts["isotropic_hardening"])]

@@ -98,7 +98,9 @@ def test_damaged_kernels_are_refused_by_the_key(
     document = json.loads(file.read_text())
     for part in ("inputs", "outputs"):
         document["kernels"][0][part] = document["kernels"][0][part][:1]
-    words = {"build-kernels": ["--cc", "false"], "plugin": ["-o", tmp_path / "libx.so"]}[command]
+    words: list[object] = ["--cc", "false"]
+    if command == "plugin":
+        words = ["-o", tmp_path / "libx.so"]
     count = 0
     for _, changed in damaged(document, NINE):
         file.write_text(json.dumps(changed))
@@ -290,7 +292,7 @@ def process(*words: object, **options: Any) -> subprocess.Popen[bytes]:
 
 def test_a_path_that_is_no_utf_8_is_one_line(artifact: Path, tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff\xfe"
-    shutil.copytree(os.fsencode(artifact), odd)
+    shutil.copytree(artifact, os.fsdecode(odd))
     for words in (
         ["inspect"],
         ["doctor"],
