@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import Error, FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.refusals import reason_of
 
 __all__ = ["FILE_NAME", "MAYBE", "Node", "parse_toml", "read_json", "read_text", "read_toml"]
 
@@ -56,7 +57,7 @@ class Node:
         except kind as error:
             raise self.refuse(str(error), error.status) from error
         except OSError as error:
-            problem = f"{error.filename}: {error.strerror}"
+            problem = f"{error.filename}: {reason_of(error)}"
             raise self.refuse(problem, lib.NEML2_ERROR_FILE) from error
 
     # --------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def _read(file: Path, parse: Callable[[str], Any], language: str) -> Node:
         document = parse(content.decode("utf-8"))
         _require_shallow(document)
     except OSError as error:
-        problem = error.strerror or str(error)
+        problem = reason_of(error)
         raise node.refuse(problem, lib.NEML2_ERROR_FILE) from error
     except RecursionError as error:
         raise node.refuse(f"tables and lists are nested deeper than {_DEEPEST}") from error

@@ -15,6 +15,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.refusals import reason_of
 from neml2_capi._ffi.tensor import Array
 
 _SUFFIX = ".npy"
@@ -109,10 +110,10 @@ def read_npz(file: str | os.PathLike[str], argument: str = "path") -> dict[str, 
         with Npz(file) as npz:
             return {name: npz[name] for name in npz.forms}
     except (OSError, Damage) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise FatalError(
-            f"{Path(os.fsdecode(file))} cannot be read: {why}; expected a file of numpy.savez(), "
-            ".npz",
+            f"{Path(os.fsdecode(file))} cannot be read: {reason}; expected a file of "
+            "numpy.savez(), .npz",
             lib.NEML2_ERROR_FILE,
             argument,
         ) from error

@@ -17,6 +17,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.refusals import reason_of
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
@@ -256,7 +257,7 @@ class Results(Mapping[str, Any]):
                 write_npz(stream, arrays)
         except OSError as error:
             raise FatalError(
-                f"the results cannot be written to {os.fspath(path)}: {error.strerror}; name "
+                f"the results cannot be written to {os.fspath(path)}: {reason_of(error)}; name "
                 "another file",
                 lib.NEML2_ERROR_FILE,
                 "path",

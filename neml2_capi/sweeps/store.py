@@ -13,6 +13,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.refusals import reason_of
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.npz import Damage, Npz, write_npz
 from neml2_capi.sweeps.work import ITEMS, Arrays
@@ -196,7 +197,7 @@ def told_of(file: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise FatalError(
-            f"{file} cannot {what}: {error.strerror or error}. What is done is kept: mend that, "
+            f"{file} cannot {what}: {reason_of(error)}. What is done is kept: mend that, "
             "and make the same sweep again to go on",
             lib.NEML2_ERROR_FILE,
             str(file),

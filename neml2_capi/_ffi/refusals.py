@@ -1,0 +1,29 @@
+"""What the system refuses, told by the limit that it met."""
+
+from __future__ import annotations
+
+import errno
+import resource
+
+__all__ = ["reason_of"]
+
+#: What the limit is of, its option of ulimit, and its unit.
+_LIMITS = {
+    errno.EFBIG: (
+        "a file of this process may not be so large",
+        "f",
+        resource.RLIMIT_FSIZE,
+        " bytes",
+    ),
+    errno.EMFILE: ("the process has as many files open as it may", "n", resource.RLIMIT_NOFILE, ""),
+}
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system has against it: "... as it may (ulimit -n is 4)"."""
+    if error.errno not in _LIMITS:
+        return error.strerror or str(error)
+    what, option, number, unit = _LIMITS[error.errno]
+    limit = resource.getrlimit(number)[0]
+    value = "" if limit == resource.RLIM_INFINITY else f" is {limit}{unit}"
+    return f"{what} (ulimit -{option}{value})"
