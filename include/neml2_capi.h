@@ -155,6 +155,13 @@ NEML2_CAPI const char *neml2_version(void);
 
 /* ---------------------------------------------------------------------------------------------
  * Status and errors
+ *
+ * A point is NEML2_NON_FINITE if an output of it, or whatever else was asked for, is NaN or infinite: a derivative block,
+ * a product with tangents or cotangents, a derivative with respect to a parameter; of a sum over points, its own part.
+ * It is, too, if an input, a parameter, a tangent or a cotangent that it was given is NaN, and if its solve failed and one
+ * of them is infinite; no smaller step mends that. The message names the first such point, and what is not finite there.
+ * A law whose values are finite may have a tangent that is not, as sqrt(x) has at 0, where many jobs begin: a host must
+ * not go on with it.
  * ------------------------------------------------------------------------------------------- */
 
 /** Status of a call and, for the first four, of one material point. */
@@ -162,7 +169,7 @@ enum {
   NEML2_OK = 0,
 
   /* Recoverable: what some material points met. The others hold good results. */
-  NEML2_NON_FINITE = 1,    /**< an explicit result is NaN or infinite; it was written as it is */
+  NEML2_NON_FINITE = 1,    /**< a value or a derivative is NaN or infinite, and was written as it is */
   NEML2_NOT_CONVERGED = 2, /**< a nonlinear solve did not converge, or met NaN; nothing was written */
   NEML2_SINGULAR = 3,      /**< the Jacobian of a nonlinear solve is singular; nothing was written */
 
@@ -514,7 +521,8 @@ enum {
                                           the last implicit segment, with substeps of its whole increment; NaN
                                           beyond */
   NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 where the
-                                          residual was going down, 0.25 where it was not, 1 where the point converged */
+                                          residual was going down, 0.25 where it was not, 1 where the point converged,
+                                          and where no smaller step helps: NON_FINITE, or the step is zero already */
 };
 
 /** Bind an array of the report, one of NEML2_REPORT_*, of the type named there, in which the point stride counts; it
@@ -592,7 +600,8 @@ NEML2_CAPI void neml2_tensor_free(neml2_tensor **tensor);
  *  `parameters` is NULL, or has one handle per parameter; one that is not NULL replaces the stored value in this
  *  call. `report` (or NULL) receives an owned report.
  *  Returns a positive status when a point failed: `outputs` and `report` are then filled all the same. The values of
- *  points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are NaN; those of NEML2_NON_FINITE are what was computed.
+ *  points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are NaN; those of NEML2_NON_FINITE are what was computed, and
+ *  with them derivatives, in the functions below.
  *  Handles that stand in `outputs` or `*report` before are overwritten, not freed.
  *  Errors: MISSING, SHAPE, DTYPE, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor *outputs[], neml2_report **report, const neml2_model *model,

@@ -6,9 +6,9 @@
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
-#include "capi/evaluation/remark.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
+#include "capi/model/remark.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::abi {
@@ -95,7 +95,7 @@ std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_
     if (of_point > NEML2_NON_FINITE)
       tally.note({p, iterations.data_as<const std::int32_t>()[p], norms.data_as<const double>()[p]});
   }
-  return conclude(tally, points);
+  return record_recoverable(tally.worst(), tally.cause, tally.message(points));
 }
 
 // Evaluates over tensors of a device that the processor does not read.
@@ -226,15 +226,11 @@ void require_host(const model::Model& model, const char* what) {
                    "CPU and the runtime \"auto\"."));
 }
 
-std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::string& remark) {
+std::int32_t conclude(const model::Tally& tally, const model::Model& model, const model::Bindings& bindings) {
   const std::int32_t worst = tally.worst();
   if (worst == NEML2_OK) return NEML2_OK;
-  return record_recoverable(worst, tally.cause, tally.message(points, remark), tally.parts);
-}
-
-std::int32_t conclude(const model::Tally& tally, const model::Model& model, const model::Bindings& bindings) {
-  const bool begun = !tally.failed_at_the_guess();
-  return conclude(tally, bindings.points, begun ? "" : model::remark_on_inputs(model, bindings, tally.failed.point));
+  return record_recoverable(worst, tally.cause, model::message_of(model, bindings, tally, bindings.points),
+                            tally.parts);
 }
 
 }  // namespace neml2_capi::abi

@@ -202,8 +202,7 @@ void require_derivatives(const model::Model& model, model::Kind kind);
 void require_host(const model::Model& model, const char* what);
 
 // Returns the status of an evaluation. Records a positive one with a message that says what failed, and in which parts
-// of it, and what is wrong with the inputs of a point that could not even begin.
-std::int32_t conclude(const model::Tally& tally, std::int64_t points, const std::string& remark = "");
+// of it, and what is known of the first points that failed or are not finite.
 std::int32_t conclude(const model::Tally& tally, const model::Model& model, const model::Bindings& bindings);
 
 }  // namespace neml2_capi::abi

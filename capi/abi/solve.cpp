@@ -53,7 +53,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& sol
     if (report)
       *report = Owned<neml2_report>(finished(std::move(tensors.report), *tensors.model, tensors.batch)).release();
   }
-  return conclude(tally, solve.value.points());
+  return conclude(tally, solve.value.model(), solve.value.bindings());
 }
 
 // Goes on to the next system. The handle of the one before ends, so that a copy of it is told.

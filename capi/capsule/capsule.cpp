@@ -22,6 +22,7 @@
 #include "capi/base/json_writer.h"
 #include "capi/base/log.h"
 #include "capi/loader/image.h"
+#include "capi/model/remark.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -164,7 +165,7 @@ void Capsule::end(const Tally& tally) noexcept {
       failed.resize(static_cast<std::size_t>(watched_.points));
       std::iota(failed.begin(), failed.end(), 0);
     }
-    write(tally.worst(), tally.message(watched_.points), "", failed, all ? "all" : "failed");
+    write(tally.worst(), message_of(model_, watched_, tally, watched_.points), "", failed, all ? "all" : "failed");
   } catch (const std::exception& error) {
     log::write(log::Channel::model, log::Level::warning, "no capsule was written: ", error.what());
   }

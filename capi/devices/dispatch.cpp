@@ -8,6 +8,7 @@
 #include "capi/base/error.h"
 #include "capi/devices/host_arrays.h"
 #include "capi/evaluation/plan.h"
+#include "capi/model/remark.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -120,7 +121,7 @@ class Dispatch::Spread {
     const std::lock_guard lock(mutex_);
     if (whole_.unknowns) gather_unknowns(unknowns, of);
     if (const std::int32_t worst = tally.worst(); worst != NEML2_OK)
-      failed_.push_back({of, Error(worst, "", tally.message(of.count), tally.cause)});
+      failed_.push_back({of, Error(worst, "", message_of(model_, whole_, tally, of.count), tally.cause)});
     tally_.add(tally);
   }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/devices/newton.h"
+#include "capi/devices/marks.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/segments/implicit.h"
 #include "capi/tensor/views.h"
@@ -98,26 +98,18 @@ bool owns_memory(const Model& model, const Chunk& chunk, std::size_t value) {
          std::none_of(chunk.parameters.begin(), chunk.parameters.end(), shares);
 }
 
-// Returns the status of each point, NON_FINITE among them.
-Tensor mark_outputs(const Model& model, const Shaping& shaping, const Chunk& chunk, Tensor status,
-                    Vector<Tensor>& outputs) {
+// Makes the outputs' memory their own, and of the shape that the caller sees.
+void shape_outputs(const Model& model, const Shaping& shaping, const Chunk& chunk, Vector<Tensor>& outputs) {
   outputs.resize(model.variables(Kind::output).size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Variable& variable = model.variables(Kind::output)[i];
     const bool is_owned = owns_memory(model, chunk, model.values_of(Kind::output)[i]);
-    outputs[i] = shaping.of(std::move(outputs[i]), variable, true);
+    outputs[i] = shaping.of(std::move(outputs[i]), model.variables(Kind::output)[i], true);
     if (!is_owned) outputs[i] = outputs[i].copy();
-    if (!is_floating(outputs[i]) || chunk.points == 0) continue;
-    const Tensor vectors = shaped(outputs[i], {chunk.points, variable.point_shape.product()});
-    const Tensor bad = libtorch::converted(libtorch::negated(libtorch::finite(vectors)), DType::float64);
-    const Tensor here = libtorch::less(shaping.zeros({chunk.points}, DType::float64), libtorch::sum(bad, {1}, false));
-    status = libtorch::choose(libtorch::both(here, libtorch::equal(status, NEML2_OK)), NEML2_NON_FINITE, status);
   }
-  return status;
 }
 
-void mark_derivatives(const Model& model, const Shaping& shaping, const DeviceRequest& request,
-                      DeviceResults& results) {
+void shape_derivatives(const Model& model, const Shaping& shaping, const DeviceRequest& request,
+                       DeviceResults& results) {
   const Kind kind = request.by_parameters ? Kind::parameter : Kind::input;
   const Derivatives& derivatives = model.derivatives(kind);
   const auto& outputs = model.variables(Kind::output);
@@ -136,15 +128,16 @@ void mark_derivatives(const Model& model, const Shaping& shaping, const DeviceRe
   }
 }
 
-void mark_results(const Model& model, const DeviceRequest& request, const Chunk& chunk, const DeviceOutcome& outcome,
-                  DeviceResults& results) {
+void finish(const Model& model, const DeviceRequest& request, const Chunk& chunk, DeviceOutcome& outcome,
+            DeviceResults& results) {
   const Shaping shaping{request.batch, chunk.points, outcome.any_failed ? outcome.failed() : Tensor(), chunk.device};
   results.any_failed = outcome.any_failed;
-  const Tensor status = mark_outputs(model, shaping, chunk, outcome.status, results.outputs);
-  mark_derivatives(model, shaping, request, results);
+  shape_outputs(model, shaping, chunk, results.outputs);
+  shape_derivatives(model, shaping, request, results);
+  mark(model, request, results, outcome);
 
   const auto report = [&](int kind, const Tensor& values) { results.report[kind] = shaped(values, request.batch); };
-  report(NEML2_REPORT_STATUS, status);
+  report(NEML2_REPORT_STATUS, outcome.status);
   report(NEML2_REPORT_ITERATIONS, outcome.iterations);
   report(NEML2_REPORT_RESIDUAL_NORM, outcome.residual_norm);
   report(NEML2_REPORT_SUGGESTED_CUT, outcome.suggested_cut);
@@ -226,7 +219,7 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
     if (request.blocks) results.blocks = derivatives.blocks(chain);
     for (const std::size_t value : model.values_of(Kind::output)) results.outputs.push_back(chunk.values[value]);
   }
-  mark_results(model, request, chunk, outcome, results);
+  finish(model, request, chunk, outcome, results);
   if (!request.vjp) return results;
   for (std::size_t i = 0; i < by.size(); ++i)
     if (derivatives.by_input(i))

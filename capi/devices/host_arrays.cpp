@@ -5,6 +5,7 @@
 
 #include "capi/devices/evaluate.h"
 #include "capi/evaluation/plan.h"
+#include "capi/evaluation/results.h"
 #include "capi/libtorch/algebra.h"
 #include "capi/libtorch/stream.h"
 
@@ -74,13 +75,14 @@ class Transfer {
 // Results of a device, written to the arrays that are bound.
 class Writer {
  public:
-  Writer(const Bindings& bindings, const DeviceResults& results)
-      : bindings_(bindings), status_(static_cast<std::size_t>(bindings.points)) {
-    const Tensor status = libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
-    std::copy_n(status.data_as<const std::int32_t>(), bindings.points, status_.begin());
+  // Adds to the status of the points: derivatives with respect to parameters may not be finite where all else is.
+  Writer(const Bindings& bindings, const DeviceResults& results, Vector<std::int32_t>& status)
+      : bindings_(bindings), status_(status) {
+    const Tensor own = libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
+    for (std::size_t p = 0; p < status.size(); ++p)
+      status[p] = std::max(status[p], own.data_as<const std::int32_t>()[p]);
+    write_status(bindings, 0, status);
   }
-
-  const Vector<std::int32_t>& status() const { return status_; }
 
   void write(const Vector<Tensor>& results, const std::vector<Variable>& variables,
              const std::vector<Points>& arrays) const {
@@ -115,7 +117,7 @@ class Writer {
   }
 
   const Bindings& bindings_;
-  Vector<std::int32_t> status_;
+  const Vector<std::int32_t>& status_;
 };
 
 }  // namespace
@@ -129,20 +131,21 @@ void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, W
   Options options = plan.options();
   options.set("collect_history", request.history ? 1.0 : 0.0);
   const bool by_inputs = request.jvps || request.adjoints || request.blocks;
+  Vector<std::int32_t> status(static_cast<std::size_t>(bindings.points), NEML2_OK);
   for (const Kind kind : {Kind::input, Kind::parameter}) {
     if (kind == Kind::parameter ? !request.by_parameters() : request.by_parameters() && !by_inputs) continue;
     const DeviceResults results = evaluate_on_device(model_, transfer.request(kind), options);
-    const Writer writer(bindings, results);
+    const Writer writer(bindings, results, status);
     writer.write(results.adjoints, model_.variables(kind), transfer.adjoints(kind));
     writer.write_blocks(results.blocks, model_.derivatives(kind), transfer.blocks(kind));
     if (kind == Kind::parameter && by_inputs) continue;  // all else is there
     writer.write(results.outputs, model_.variables(Kind::output), bindings.outputs);
     writer.write(results.jvps, model_.variables(Kind::output), bindings.jvps);
-    for (int report = 0; report < 5; ++report)
+    for (int report = NEML2_REPORT_ITERATIONS; report < 5; ++report)
       writer.write_report(report, results.report[static_cast<std::size_t>(report)]);
     if (bindings.unknowns) writer.write_unknowns(results.unknowns);
-    tally.add(writer.status(), 0);
   }
+  tally.add(status, 0);
 }
 
 }  // namespace neml2_capi::model

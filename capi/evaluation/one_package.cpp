@@ -6,6 +6,7 @@
 #include "capi/base/error.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
+#include "capi/values/marks.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -75,11 +76,17 @@ void OnePackage::run(const Plan& plan, const Bindings& bindings, const Range& ra
   }
   Vector<Tensor> jvps;
   if (request.jvps) jvps = jvps_of(returned, bindings, range);
-  write(returned, bindings, range, tally);
+  bool finite = is_given_finite(bindings, range);
+  finite &= write(returned, bindings, range);
   for (std::size_t i = 0; i < jvps.size(); ++i)
     if (bindings.jvps[i].data)
-      write_rows(jvps[i], model_.variables(Kind::output)[i], bindings.jvps[i], range.begin, range.points);
-  if (request.blocks) write_blocks(returned, bindings, range);
+      finite &= write_finite(jvps[i], model_.variables(Kind::output)[i], bindings.jvps[i], range.begin, range.points);
+  if (request.blocks) finite &= write_blocks(returned, bindings, range);
+  write_good_report(bindings, range.begin, range.points);
+  if (finite)  // no list of what became of each point
+    tally.add(NEML2_OK, range.begin, range.points);
+  else
+    mark(graph, returned, bindings, range, workspace, tally);
 }
 
 // The tensors stay in the workspace. A run like the one before makes only those again that are copies.
@@ -130,27 +137,54 @@ Vector<Tensor> OnePackage::jvps_of(Handles& returned, const Bindings& bindings, 
   return derivatives.end_jvp(directions);
 }
 
-void OnePackage::write(Handles& returned, const Bindings& bindings, const Range& range, Tally& tally) const {
+bool OnePackage::is_given_finite(const Bindings& bindings, const Range& range) const {
+  const auto finite = [&](const std::vector<Points>& arrays, Kind kind) {
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (!all_finite(Rows(arrays[i], model_.variables(kind)[i], range.begin), range.points)) return false;
+    return true;
+  };
+  return finite(bindings.inputs, Kind::input) && finite(bindings.parameters, Kind::parameter) &&
+         finite(bindings.tangents, Kind::input);
+}
+
+bool OnePackage::write(Handles& returned, const Bindings& bindings, const Range& range) const {
   const auto& variables = model_.variables(Kind::output);
   bool finite = true;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     Tensor& result = *returned[outputs_[i]];
     result.make_row_major();
-    if (!write_finite(result, variables[i], bindings.outputs[i], range.begin, range.points)) finite = false;
+    finite &= write_finite(result, variables[i], bindings.outputs[i], range.begin, range.points);
   }
-  write_good_report(bindings, range.begin, range.points);
-  if (finite) {  // no list of what became of each point
-    tally.add(NEML2_OK, range.begin, range.points);
-    return;
-  }
+  return finite;
+}
+
+// Outputs may stand where inputs were, of which there are copies then.
+void OnePackage::mark(const GraphCall& graph, Handles& returned, const Bindings& bindings, const Range& range,
+                      const Workspace& workspace, Tally& tally) const {
   Vector<std::int32_t> status(static_cast<std::size_t>(range.points), NEML2_OK);
-  for (std::size_t i : outputs_) mark_non_finite(*returned[i], status);
+  Marks marks(status, range.begin);
+  const auto named = [](Part part, std::size_t i) { return Named{part, static_cast<std::int64_t>(i)}; };
+  std::size_t next = 0;
+  for (std::size_t i : inputs_) marks.give(Rows(workspace.inputs[next++]), named(Part::input, i));
+  for (std::size_t i : graph.parameters().positions())
+    marks.give(Rows(workspace.inputs[next++]), named(Part::parameter, i));
+  marks.give(bindings.tangents, model_.variables(Kind::input), Part::tangent);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) marks.look(Rows(*returned[outputs_[i]]), named(Part::output, i));
+  const auto look = [&](const Points& array, const Variable& variable, Part part, std::size_t i) {
+    marks.look(Rows(array, variable, range.begin), named(part, i));
+  };
+  const auto& derivatives = model_.derivatives(Kind::input).all();
+  for (std::size_t i = 0; i < derivatives.size(); ++i) look(bindings.blocks[i], derivatives[i].block, Part::block, i);
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    look(bindings.jvps[i], model_.variables(Kind::output)[i], Part::jvp, i);
   write_status(bindings, range.begin, status);
   tally.add(status, range.begin);
+  tally.note(marks.first());
 }
 
 // They are those of all points: no solve failed.
-void OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const {
+bool OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const {
+  bool finite = true;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const Points& array = bindings.blocks[i];
     if (!array.data) continue;
@@ -159,16 +193,18 @@ void OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const
     const std::int64_t rows = derivative.rows, columns = derivative.columns;
     if (pair->batched && has_columns(*returned[result], rows, columns)) {
       write_columns(*returned[result], bindings.input_first, array, range.begin);
-      continue;
+    } else {
+      const Tensor block = pair->rows(std::move(*returned[result]));
+      if (!bindings.input_first)
+        write_rows(block, derivative.block, array, range.begin, range.points);
+      else if (pair->batched)
+        write_transposed(block, rows, columns, array, range.begin);
+      else
+        write_rows(transposed(block, rows, columns), derivative.block, array, range.begin, range.points);
     }
-    const Tensor block = pair->rows(std::move(*returned[result]));
-    if (!bindings.input_first)
-      write_rows(block, derivative.block, array, range.begin, range.points);
-    else if (pair->batched)
-      write_transposed(block, rows, columns, array, range.begin);
-    else
-      write_rows(transposed(block, rows, columns), derivative.block, array, range.begin, range.points);
+    finite &= all_finite(Rows(array, derivative.block, range.begin), range.points);
   }
+  return finite;
 }
 
 }  // namespace neml2_capi::model

@@ -33,8 +33,13 @@ class OnePackage final : public PackageRoute {
             Handles& given) const;
   void collect(const GraphCall& graph, const Bindings& bindings, const Range& range, Workspace& workspace) const;
   Vector<Tensor> jvps_of(Handles& returned, const Bindings& bindings, const Range& range) const;
-  void write(Handles& returned, const Bindings& bindings, const Range& range, Tally& tally) const;
-  void write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const;
+  // Tell whether all is finite that they read or write.
+  bool is_given_finite(const Bindings& bindings, const Range& range) const;
+  bool write(Handles& returned, const Bindings& bindings, const Range& range) const;
+  bool write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const;
+  // Where something is not, finds what and at which points.
+  void mark(const GraphCall& graph, Handles& returned, const Bindings& bindings, const Range& range,
+            const Workspace& workspace, Tally& tally) const;
 
   const ThroughSegments& segments_;
   const GraphCall& values_;

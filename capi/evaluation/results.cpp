@@ -2,11 +2,9 @@
 
 #include <cstring>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 
 #include "capi/tensor/rows.h"
-#include "capi/values/finite.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -32,19 +30,6 @@ void write_everywhere(const Points& array, std::int64_t begin, std::int64_t poin
 
 }  // namespace
 
-void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status) {
-  if (!value.data() || (value.dtype() != DType::float64 && value.dtype() != DType::float32)) return;
-  with_scalar(value.dtype(), [&](auto* type) {
-    using Scalar = std::remove_pointer_t<decltype(type)>;
-    const Scalar* values = value.data_as<const Scalar>();
-    if (FiniteScan<Scalar>::run(values, value.numel())) return;
-    const std::int64_t n = value.sizes().last(value.ndim() - 1).product();
-    for (std::size_t p = 0; p < status.size(); ++p)
-      if (status[p] == NEML2_OK && !FiniteScan<Scalar>::run(values + static_cast<std::int64_t>(p) * n, n))
-        status[p] = NEML2_NON_FINITE;
-  });
-}
-
 void write_status(const Bindings& bindings, std::int64_t begin, const Vector<std::int32_t>& status) {
   write(bindings.report[NEML2_REPORT_STATUS], begin, status);
 }
@@ -56,11 +41,10 @@ void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_
   write_everywhere(bindings.report[NEML2_REPORT_SUGGESTED_CUT], begin, points, 1.0);
 }
 
-void write_results(const Model& model, const Bindings& bindings, Chunk& chunk) {
+void write_results(const Model& model, const Bindings& bindings, const Chunk& chunk) {
   const auto& outputs = model.variables(Kind::output);
   const auto& values = model.values_of(Kind::output);
   const std::int64_t begin = chunk.begin;
-  for (std::size_t value : values) mark_non_finite(chunk.values[value], chunk.status);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (bindings.outputs[i].data)
       scatter(chunk.values[values[i]], outputs[i], bindings.outputs[i], begin, chunk.status, bindings.mark_failed);

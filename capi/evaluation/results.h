@@ -7,15 +7,12 @@
 
 namespace neml2_capi::model {
 
-// Marks the points of an explicit result that are not finite. Only floating-point values can be.
-void mark_non_finite(const Tensor& value, Vector<std::int32_t>& status);
-
 void write_status(const Bindings& bindings, std::int64_t begin, const Vector<std::int32_t>& status);
 // The report of points without a solve, all of which are finite.
 void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_t points);
 
-// Outputs and reports of a chunk, whose points that are not finite are marked first.
-void write_results(const Model& model, const Bindings& bindings, Chunk& chunk);
+// Outputs and reports of a chunk, once its points are marked.
+void write_results(const Model& model, const Bindings& bindings, const Chunk& chunk);
 void write_derivatives(const Model& model, const Bindings& bindings, const Chunk& chunk, const Derived& derived);
 // The last iterates of failed points; NaN elsewhere. For one thread at a time.
 Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Variable& variable);

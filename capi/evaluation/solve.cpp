@@ -59,9 +59,19 @@ Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Opti
       route_(routes_->model()) {
   if (points() == 0) return;  // arrays may be NULL
   inputs_to_copy(routes_->model(), bindings_, options.miters());
-  bindings_.copies.assign(bindings_.inputs.size(), true);
+  bindings_.copies.assign(bindings_.inputs.size(), false);
+  own(bindings_.inputs, Kind::input);
+  own(bindings_.parameters, Kind::parameter);
   route_.fill(chunk_, plan_, bindings_, 0, points());
-  for (Tensor& parameter : chunk_.parameters) parameter = parameter.copy();
+}
+
+void Solve::own(std::vector<Points>& arrays, Kind kind) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Variable& variable = routes_->model().variables(kind)[i];
+    Tensor copy = gather(arrays[i], variable, 0, points(), true);
+    arrays[i] = {copy.data_as<char>(), variable.point_shape.product()};
+    copies_.push_back(std::move(copy));
+  }
 }
 
 void Solve::expect_accepted() const {
@@ -131,6 +141,7 @@ Tally Solve::finish() {
   route_.write(chunk_, bindings_, derived);
   tally.solved_by_caller = true;
   tally.add(chunk_.status, chunk_.iterations, chunk_.residual_norm, 0);
+  tally.note(chunk_.non_finite);
   return tally;
 }
 

@@ -28,12 +28,16 @@ class Solve {
   Tally finish();
 
   std::int64_t points() const { return bindings_.points; }
+  const Model& model() const { return routes_->model(); }
+  const Bindings& bindings() const { return bindings_; }
 
  private:
   void expect_accepted() const;
+  void own(std::vector<Points>& arrays, Kind kind);
 
   std::shared_ptr<const Routes> routes_;
   Bindings bindings_;
+  Vector<Tensor> copies_;  // of inputs and parameters, which the bindings lead to
   Plan plan_;
   ThroughSegments route_;
   Chunk chunk_;

@@ -5,12 +5,18 @@
 
 #include "capi/base/error.h"
 #include "capi/evaluation/chunks.h"
+#include "capi/evaluation/marks.h"
 #include "capi/evaluation/results.h"
 
 namespace neml2_capi::model {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+void note(const Chunk& chunk, Tally& tally) {
+  tally.add(chunk.status, chunk.iterations, chunk.residual_norm, chunk.begin);
+  tally.note(chunk.non_finite);
+}
 
 }  // namespace
 
@@ -51,7 +57,7 @@ void ThroughSegments::run(const Plan& plan, const Bindings& bindings, const Rang
   }
   if (!begin_sums(plan, bindings, range)) return;
   write(chunk, bindings, derived, range.turns);
-  tally.add(chunk.status, chunk.iterations, chunk.residual_norm, range.begin);
+  note(chunk, tally);
   end_sums(plan, range);
   chunk.release_values();  // which hold memory, of the caller's perhaps
 }
@@ -72,7 +78,7 @@ void ThroughSegments::run_one_by_one(const Plan& plan, const Bindings& bindings,
       tally.note(error.what(), point, error.cause());
     }
     write(chunk, bindings, derived, range.turns);
-    tally.add(chunk.status, chunk.iterations, chunk.residual_norm, point);
+    note(chunk, tally);
   }
   end_sums(plan, range);
 }
@@ -181,6 +187,7 @@ Derived ThroughSegments::fail(Chunk& chunk, const Bindings& bindings, std::int32
 }
 
 void ThroughSegments::write(Chunk& chunk, const Bindings& bindings, const Derived& derived, Turns* turns) const {
+  mark(model_, bindings, chunk, derived);
   write_results(model_, bindings, chunk);
   write_derivatives(model_, bindings, chunk, derived);
   if (!bindings.unknowns) return;

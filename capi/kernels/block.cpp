@@ -30,7 +30,7 @@ class Block {
       copy_all(walk_.zeros);
       for (std::int64_t i = 0; i < walk_.products.count; ++i) push_forward(walk_.products.items[i], 1);
       for (std::int64_t i = 0; i < walk_.pulled.count; ++i) pull_back(walk_.pulled.items[i]);
-      note_non_finite(fate);
+      note_non_finite(fate, counts);
       scatter(fate);
       report(fate, counts);
     }
@@ -54,18 +54,22 @@ class Block {
   }
 
   void gather() {
+    given_ = Mask<T>{};
     for (std::int64_t i = 0; i < walk_.inputs.count; ++i) {
       const Bound<T>& array = walk_.inputs.items[i];
       V* const to = vectors(array.scratch);
       if (array.stride == 0) {
         if (begin_ == walk_.begin || !array.lasts)
           for (std::int64_t c = 0; c < array.components; ++c) to[c] = array.data[c] - V{};
+        if (begin_ == walk_.begin) of_all_ |= bits_of(array.scratch, array.components);
         continue;
       }
       const T* from[lanes];
       rows(array, from);
       rows_to_vectors<T>(from, array.scratch, array.components);
+      given_ |= bits_of(array.scratch, array.components);
     }
+    given_ |= of_all_;
   }
 
   void start_history(Fate<T>& fate) const {
@@ -161,16 +165,70 @@ class Block {
     }
   }
 
-  void note_non_finite(Fate<T>& fate) const {
-    // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
+  // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
+  static Mask<T> bits_of(const T* scratch, std::int64_t components) {
+    const V* const values = vectors(scratch);
     Mask<T> bits{};
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) {
-      const V* const values = vectors(walk_.outputs.items[i].scratch);
-      for (std::int64_t c = 0; c < walk_.outputs.items[i].components; ++c)
-        bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
+    for (std::int64_t c = 0; c < components; ++c) bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
+    return bits;
+  }
+  static Mask<T> bits_of(const Matrix<T>& block) {
+    Mask<T> bits{};
+    if (!block.scratch) return bits;
+    if (block.row_stride == block.columns) return bits_of(block.scratch, block.sites * block.rows * block.columns);
+    for (std::int64_t row = 0; row < block.sites * block.rows; ++row)
+      bits |= bits_of(block.scratch + row * block.row_stride * lanes, block.columns);
+    return bits;
+  }
+  static Mask<T> non_finite_in(const Mask<T>& bits) { return __builtin_bit_cast(V, bits) != T(0); }
+
+  // By the rule of model::Marks.
+  void note_non_finite(Fate<T>& fate, Counts& counts) const {
+    Mask<T> bits{};
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i)
+      bits |= bits_of(walk_.outputs.items[i].scratch, walk_.outputs.items[i].components);
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) bits |= bits_of(walk_.blocks.items[i]);
+    const Mask<T> given = non_finite_in(given_);
+    if (!any(given) && !any(fate.status) && !any(non_finite_in(bits))) return;
+    const WideMask<T> bad = __builtin_convertvector(non_finite_in(bits), WideMask<T>);
+    fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
+    for (int l = 0; l < used_; ++l) {
+      const bool has_failed = failed(fate, l);
+      if (given[l] && (has_failed || gives_nan(l))) fate.status[l] = non_finite;
+      if (has_failed && (given[l] || is_step_of_zero(fate, l))) fate.suggested_cut[l] = 1.0;
+      if (fate.status[l] == non_finite && counts.non_finite.point < 0)
+        counts.non_finite = {begin_ + l, reason(l, given[l] != 0)};
     }
-    const WideMask<T> bad = __builtin_convertvector(__builtin_bit_cast(V, bits) != T(0), WideMask<T>);
-    if (any(bad)) fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
+  }
+
+  // What a lane was given, before a result is written over it.
+  const T* given_to(const Bound<T>& array, int l) const { return at(array, begin_ + l); }
+
+  bool gives_nan(int l) const {
+    for (std::int64_t i = 0; i < walk_.inputs.count; ++i)
+      for (std::int64_t c = 0; c < walk_.inputs.items[i].components; ++c)
+        if (const T x = given_to(walk_.inputs.items[i], l)[c]; x != x) return true;
+    return false;
+  }
+
+  bool is_step_of_zero(const Fate<T>& fate, int l) const {
+    if (fate.iterations[l] != 0 || fate.residual_norm[l] - fate.residual_norm[l] == 0.0) return false;
+    for (std::int64_t i = 0; i < walk_.increments.count; ++i)
+      if (*given_to(walk_.increments.items[i].now, l) == *given_to(walk_.increments.items[i].before, l)) return true;
+    return false;
+  }
+
+  // The first array that is not finite in a lane.
+  model::Named reason(int l, bool given) const {
+    for (std::int64_t i = 0; given && i < walk_.inputs.count; ++i)
+      for (std::int64_t c = 0; c < walk_.inputs.items[i].components; ++c)
+        if (const T x = given_to(walk_.inputs.items[i], l)[c]; x - x != T(0)) return walk_.inputs.items[i].named;
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i)
+      if (non_finite_in(bits_of(walk_.outputs.items[i].scratch, walk_.outputs.items[i].components))[l])
+        return walk_.outputs.items[i].named;
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i)
+      if (non_finite_in(bits_of(walk_.blocks.items[i]))[l]) return walk_.blocks.items[i].named;
+    return {};
   }
 
   // A point in every lane, and none failed.
@@ -271,6 +329,7 @@ class Block {
   const Walk<T>& walk_;
   std::int64_t begin_ = 0;
   int used_ = 0;
+  Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have
 };
 
 template <class T>

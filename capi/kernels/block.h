@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "capi/values/non_finite.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
 namespace neml2_capi::kernels {
@@ -40,6 +41,7 @@ struct Bound {
   std::int64_t components = 1;
   T* scratch = nullptr;
   bool lasts = true;  // of an input: nothing writes over it, so that one value for all points is read once
+  model::Named named = {};
 };
 
 // An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
@@ -51,6 +53,13 @@ struct Matrix {
   std::int64_t sites = 1, rows = 1, columns = 1;
   const T* scratch = nullptr;
   std::int64_t row_stride = 1;  // in vectors
+  model::Named named = {};
+};
+
+// A scalar input and its value a step before, such as the time.
+template <class T>
+struct Increment {
+  Bound<T> now, before;
 };
 
 // What Newton's method did to a system, over all blocks of a walk.
@@ -144,14 +153,16 @@ struct Counts {
   std::int64_t first[4] = {};
   std::int64_t failed = -1, iterations = 0;
   double residual_norm = 0.0;
+  model::NonFinite non_finite;
 };
 
 // Points [begin, end) of the caller's arrays, through all segments.
 template <class T>
 struct Walk {
   std::int64_t begin = 0, end = 0;
-  List<Bound<T>> inputs;    // parameters, tangents and cotangents too
-  List<Bound<T>> outputs;   // also those that are not bound: they decide whether a point is finite
+  List<Bound<T>> inputs;   // parameters, tangents and cotangents too
+  List<Bound<T>> outputs;  // also those that are not bound: they decide whether a point is finite
+  List<Increment<T>> increments;
   List<Bound<T>> iterates;  // unknowns, written where a point failed
   List<Move<T>> seeds;      // tangents, to where directions begin
   List<Matrix<T>> blocks;   // derivatives of all kinds

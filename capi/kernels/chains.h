@@ -67,11 +67,13 @@ class Chains {
       planned_ = bound_;
     }
     for (std::size_t i = 0; i < matrices_.size(); ++i) {
-      const model::Points& points = (request.*targets_[i].first)[targets_[i].second];
+      const model::Named& named = matrices_[i].named;
+      const model::Points& points = request.of(named.part)[static_cast<std::size_t>(named.index)];
       matrices_[i].data = reinterpret_cast<T*>(points.data);
       matrices_[i].stride = points.stride;
     }
-    const auto gather = [&](std::span<const model::Points> arrays, const std::vector<Place<T>>& places) {
+    const auto gather = [&](model::Part part, const std::vector<Place<T>>& places) {
+      const auto arrays = request.of(part);
       for (std::size_t i = 0; i < arrays.size(); ++i)
         if (arrays[i].data) {
           inputs.emplace_back();
@@ -79,10 +81,11 @@ class Chains {
           inputs.back().stride = arrays[i].stride;
           inputs.back().components = places[i].components;
           inputs.back().scratch = places[i].at;
+          inputs.back().named = {part, static_cast<std::int64_t>(i)};
         }
     };
-    gather(request.tangents, tangents_);
-    gather(request.cotangents, cotangents_);
+    gather(model::Part::tangent, tangents_);
+    gather(model::Part::cotangent, cotangents_);
     walk.seeds = list(moves_to_seeds_);
     walk.blocks = list(matrices_);
     walk.zeros = list(zeros_);
@@ -97,7 +100,6 @@ class Chains {
     std::int64_t first = -1;
     bool zero() const { return !at && first < 0; }
   };
-  using Arrays = std::span<const model::Points> Request::*;
 
   template <class X>
   static List<X> list(const std::vector<X>& items) {
@@ -117,7 +119,6 @@ class Chains {
   void plan(const Request& request) {
     zeros_.clear();
     matrices_.clear();
-    targets_.clear();
     products_.clear();
     pulled_.clear();
     of_ = initial_;
@@ -130,12 +131,12 @@ class Chains {
     start(boundary_.parameter_derivatives, metadata_.parameter_derivatives, request.parameter_blocks,
           request.parameter_adjoints, nullptr, of_parameters_);
     push_forward();
-    add_blocks(boundary_.derivatives, metadata_.derivatives, &Request::blocks, request, false);
-    add_blocks(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_blocks, request,
+    add_blocks(boundary_.derivatives, metadata_.derivatives, model::Part::block, request, false);
+    add_blocks(boundary_.parameter_derivatives, metadata_.parameter_derivatives, model::Part::parameter_block, request,
                true);
     add_products(request);
-    add_adjoints(boundary_.derivatives, metadata_.derivatives, &Request::adjoints, request, false, adjoints_);
-    add_adjoints(boundary_.parameter_derivatives, metadata_.parameter_derivatives, &Request::parameter_adjoints,
+    add_adjoints(boundary_.derivatives, metadata_.derivatives, model::Part::adjoint, request, false, adjoints_);
+    add_adjoints(boundary_.parameter_derivatives, metadata_.parameter_derivatives, model::Part::parameter_adjoint,
                  request, true, parameter_adjoints_);
   }
 
@@ -174,8 +175,7 @@ class Chains {
       (count_ == 1 ? result.columns : result.rows) = jvps_[i].components;
       result.row_stride = count_;
       if (direction.at) result.scratch = layout_.offset(direction.at, number_of(i));
-      matrices_.push_back(result);
-      targets_.push_back({&Request::jvps, i});
+      add(result, model::Part::jvp, i);
     }
   }
 
@@ -258,9 +258,9 @@ class Chains {
   }
 
   void add_blocks(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
-                  Arrays arrays, const Request& request, bool of_parameters) {
+                  model::Part part, const Request& request, bool of_parameters) {
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
-      if (!bound(request.*arrays, i)) continue;
+      if (!bound(request.of(part), i)) continue;
       Matrix<T> block;
       block.rows = derivatives[i].rows;
       block.columns = derivatives[i].columns;
@@ -273,8 +273,7 @@ class Chains {
         block.scratch = part_of(pairs[i], of_parameters);
         block.row_stride = count_;
       }
-      matrices_.push_back(block);
-      targets_.push_back({arrays, i});
+      add(block, part, i);
     }
   }
 
@@ -285,19 +284,23 @@ class Chains {
     return out.at && column != columns_.end() ? layout_.offset(out.at, column->second) : nullptr;
   }
 
-  void add_result(const Place<T>& place, Arrays arrays, std::size_t i) {
+  void add(Matrix<T> matrix, model::Part part, std::size_t i) {
+    matrix.named = {part, static_cast<std::int64_t>(i)};
+    matrices_.push_back(matrix);
+  }
+
+  void add_result(const Place<T>& place, model::Part part, std::size_t i) {
     Matrix<T> result;
     result.rows = place.components;
     result.scratch = place.at;
-    matrices_.push_back(result);
-    targets_.push_back({arrays, i});
+    add(result, part, i);
     zeros_.push_back({nullptr, place.at, place.components});
   }
 
   // An output sums over the inputs for which a derivative of it was compiled.
   void add_products(const Request& request) {
     for (std::size_t i = 0; i < request.jvps.size(); ++i)
-      if (bound(request.jvps, i)) add_result(jvps_[i], &Request::jvps, i);
+      if (bound(request.jvps, i)) add_result(jvps_[i], model::Part::jvp, i);
     for (std::size_t i = 0; i < boundary_.derivatives.size(); ++i) {
       const model::Derivative& derivative = boundary_.derivatives[i];
       const T* const matrix = part_of(metadata_.derivatives[i], false);
@@ -309,11 +312,12 @@ class Chains {
   }
 
   void add_adjoints(const std::vector<model::Derivative>& derivatives, const std::vector<artifact::Pair>& pairs,
-                    Arrays arrays, const Request& request, bool of_parameters, const std::vector<Place<T>>& places) {
-    for (std::size_t i = 0; i < (request.*arrays).size(); ++i)
-      if (bound(request.*arrays, i)) add_result(places[i], arrays, i);
+                    model::Part part, const Request& request, bool of_parameters, const std::vector<Place<T>>& places) {
+    for (std::size_t i = 0; i < request.of(part).size(); ++i)
+      if (bound(request.of(part), i)) add_result(places[i], part, i);
     for (std::size_t i = 0; i < derivatives.size(); ++i) {
-      const T* const matrix = bound(request.*arrays, derivatives[i].input) ? part_of(pairs[i], of_parameters) : nullptr;
+      const T* const matrix =
+          bound(request.of(part), derivatives[i].input) ? part_of(pairs[i], of_parameters) : nullptr;
       if (!matrix || !bound(request.cotangents, derivatives[i].output)) continue;
       const Place<T>& from = cotangents_[derivatives[i].output];
       const Place<T>& to = places[derivatives[i].input];
@@ -337,7 +341,6 @@ class Chains {
   std::vector<std::vector<Move<T>>> chain_moves_, chain_unpacks_;
   std::vector<std::vector<Product<T>>> chain_products_;
   std::vector<Matrix<T>> matrices_;
-  std::vector<std::pair<Arrays, std::size_t>> targets_;
   std::vector<Move<T>> zeros_;
   std::vector<Product<T>> products_;
   std::vector<Adjoint<T>> pulled_;

@@ -7,6 +7,7 @@
 
 #include "capi/newton/newton.h"
 #include "capi/values/derivative.h"
+#include "capi/values/non_finite.h"
 #include "capi/values/points.h"
 
 namespace neml2_capi::kernels {
@@ -40,6 +41,22 @@ struct Request {
   newton::Settings rules;
   bool mark_failed = false;
   bool input_first = false;
+
+  std::span<const model::Points> of(model::Part part) const {
+    switch (part) {
+      case model::Part::input: return inputs;
+      case model::Part::parameter: return parameters;
+      case model::Part::tangent: return tangents;
+      case model::Part::cotangent: return cotangents;
+      case model::Part::output: return outputs;
+      case model::Part::block: return blocks;
+      case model::Part::parameter_block: return parameter_blocks;
+      case model::Part::jvp: return jvps;
+      case model::Part::adjoint: return adjoints;
+      case model::Part::parameter_adjoint: return parameter_adjoints;
+    }
+    return {};
+  }
 };
 
 }  // namespace neml2_capi::kernels

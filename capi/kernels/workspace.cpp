@@ -10,6 +10,7 @@
 #include "capi/kernels/chains.h"
 #include "capi/kernels/layout.h"
 #include "capi/kernels/told.h"
+#include "capi/values/steps.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -19,22 +20,24 @@ class Segments final : public Workspace {
  public:
   Segments(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked)
       : functions_(*functions<T>(folder.target().c_str())), layout_(folder, asked, functions_) {
-    const auto add = [&](const model::Variable& variable, Place<T>& place) {
+    const auto add = [&](const model::Variable& variable, Place<T>& place, model::Part part, std::size_t i) {
       place = layout_.place(variable.point_shape.product());
-      inputs_.push_back(bound(place));
+      inputs_.push_back(bound(place, part, i));
     };
     for (std::size_t i = 0; i < boundary.inputs.size(); ++i)
-      add(boundary.inputs[i], layout_.values[metadata.inputs[i].name]);
+      add(boundary.inputs[i], layout_.values[metadata.inputs[i].name], model::Part::input, i);
     for (std::size_t i = 0; i < boundary.parameters.size(); ++i)
-      add(boundary.parameters[i], layout_.parameters[metadata.parameters[i].name]);
+      add(boundary.parameters[i], layout_.parameters[metadata.parameters[i].name], model::Part::parameter, i);
+    steps_ = model::steps_of(boundary.inputs);
+    increments_.resize(steps_.size());
     num_inputs_ = inputs_.size();
     for (const artifact::Segment& segment : metadata.segments) layout_.add(segment);
     for (std::size_t i = 0; i < boundary.outputs.size(); ++i) {
-      outputs_.push_back(bound(layout_.value(metadata.outputs[i].name)));
+      outputs_.push_back(bound(layout_.value(metadata.outputs[i].name), model::Part::output, i));
       if (outputs_.back().components != boundary.outputs[i].point_shape.product())
         refuse(boundary.outputs[i].name, "its kernel has another shape than its package");
     }
-    for (const Place<T>& iterate : layout_.iterates) iterates_.push_back(bound(iterate));
+    for (const Place<T>& iterate : layout_.iterates) iterates_.push_back(bound(iterate, model::Part::output, 0));
     if (asked.any()) chains_.emplace(layout_, metadata, boundary, asked);
   }
 
@@ -51,6 +54,9 @@ class Segments final : public Workspace {
     walk.inputs = list(inputs_);
     walk.outputs = list(outputs_);
     if (!request.iterates.empty()) walk.iterates = list(iterates_);
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      increments_[i] = {inputs_[steps_[i].first], inputs_[steps_[i].second]};
+    walk.increments = list(increments_);
     walk.steps = list(layout_.steps);
     const newton::Settings& rules = request.rules;
     walk.rules = {rules.atol,         rules.rtol,       rules.miters, rules.strong_wolfe,
@@ -90,8 +96,9 @@ class Segments final : public Workspace {
   static List<X> list(const std::vector<X>& items) {
     return {items.data(), static_cast<std::int64_t>(items.size())};
   }
-  static Bound<T> bound(const Place<T>& place) {
+  static Bound<T> bound(const Place<T>& place, model::Part part, std::size_t i) {
     Bound<T> array;
+    array.named = {part, static_cast<std::int64_t>(i)};
     array.components = place.components;
     array.scratch = place.at;
     return array;
@@ -113,6 +120,8 @@ class Segments final : public Workspace {
   Layout<T> layout_;
   std::vector<Bound<T>> inputs_, outputs_, iterates_;
   std::size_t num_inputs_ = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> steps_;
+  std::vector<Increment<T>> increments_;
   std::optional<Chains<T>> chains_;
 };
 

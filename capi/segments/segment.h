@@ -14,6 +14,7 @@
 #include "capi/newton/newton.h"
 #include "capi/segments/block.h"
 #include "capi/segments/package.h"
+#include "capi/values/non_finite.h"
 
 namespace neml2_capi::model {
 
@@ -117,6 +118,7 @@ struct Chunk {
   Vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
   Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
+  NonFinite non_finite;  // the first of them, once all results are there
 
   // Lets go of all values, and of what they stand in.
   void release_values() {

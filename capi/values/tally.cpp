@@ -32,11 +32,16 @@ std::string Tally::advice(const std::string& remark) const {
     return join(norm,
                 ", which your solver accepted. It is far above the tolerances of the model, atol and rtol: iterate "
                 "on, set them, or accept the point with a status of your own.");
-  return join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations",
-              ": reduce the step, or raise miters or ls_max_iters.");
+  const std::string after =
+      join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations");
+  if (!std::isfinite(failed.residual_norm))
+    return join(after,
+                ": the iterations left the range in which the equations have values. Reduce the step, or let a line "
+                "search shorten the iterations' own (ls_max_iters).");
+  return join(after, ": reduce the step, or raise miters or ls_max_iters.");
 }
 
-std::string Tally::message(std::int64_t points, const std::string& remark) const {
+std::string Tally::message(std::int64_t points, const Remarks& remarks) const {
   const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian"};
   std::string message;
   for (std::int32_t status = NEML2_SINGULAR; status > NEML2_OK; --status)
@@ -44,9 +49,10 @@ std::string Tally::message(std::int64_t points, const std::string& remark) const
       message += join(message.empty() ? "" : "; ", count[status], " of ", points, " points ", what[status],
                       " (the first is point ", first[status], ")");
   if (worst() > NEML2_NON_FINITE)
-    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "", advice(remark));
+    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "", advice(remarks.failed));
   else
-    message += ". Check the inputs: the results were written as they are.";
+    message += ". The results were written as they are.";
+  message += remarks.non_finite;
   if (!reason.empty()) message += join(" Of point ", reason_at, ": ", reason);
   return message;
 }

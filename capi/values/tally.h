@@ -8,6 +8,7 @@
 
 #include "capi/base/error.h"
 #include "capi/tensor/tensor.h"
+#include "capi/values/non_finite.h"
 
 namespace neml2_capi::model {
 
@@ -25,6 +26,7 @@ struct Tally {
     std::int64_t iterations = 0;
     double residual_norm = 0.0;
   } failed;
+  NonFinite non_finite;  // the first, where its reason is known
   bool solved_by_caller = false;
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
@@ -55,16 +57,21 @@ struct Tally {
   void note(const Failed& other) {
     if (other.point >= 0 && (failed.point < 0 || other.point < failed.point)) failed = other;
   }
+  void note(const NonFinite& other) {
+    if (other.point >= 0 && (non_finite.point < 0 || other.point < non_finite.point)) non_finite = other;
+  }
   // Counts the points from `begin` on, instead of from 0.
   void shift(std::int64_t begin) {
     for (std::int64_t& each : first) each += begin;
     reason_at += begin;
     if (failed.point >= 0) failed.point += begin;
+    if (non_finite.point >= 0) non_finite.point += begin;
   }
   // Adds other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
     note(other.failed);
+    note(other.non_finite);
     for (int status = 0; status < 4; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];
@@ -78,8 +85,13 @@ struct Tally {
   }
   // Tells whether the residual of the first point that failed was not finite before any iteration.
   bool failed_at_the_guess() const;
-  // Returns the message, where the worst is not NEML2_OK. `remark` says what is wrong with that point.
-  std::string message(std::int64_t points, const std::string& remark = "") const;
+  // What is known of the first point that failed, and of the first that is not finite, in words.
+  struct Remarks {
+    std::string failed, non_finite;
+  };
+  // Returns the message, where the worst is not NEML2_OK.
+  std::string message(std::int64_t points, const Remarks& remarks) const;
+  std::string message(std::int64_t points) const { return message(points, {}); }
 
  private:
   std::string advice(const std::string& remark) const;

@@ -31,6 +31,8 @@ class Batch:
     suggested_cut: Array = field(init=False)
     history: Array = field(init=False)  # of the last implicit segment
     unknowns: dict[str, Array] = field(init=False)  # last iterates where a point failed, else NaN
+    # What is not finite, in words, and the first point at which it is.
+    non_finite: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
         self.status = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
@@ -45,6 +47,24 @@ class Batch:
         """Points at which a solve failed."""
         result: Array = self.status > lib.NEML2_NON_FINITE
         return result
+
+    def mark(self, bad: Array, what: str) -> None:
+        """Mark the points at which something is not finite, if nothing was wrong with them."""
+        bad = bad & (self.status == lib.NEML2_OK)
+        self.status[bad] = lib.NEML2_NON_FINITE
+        self._note(bad, what)
+
+    def excuse(self, bad: Array, what: str) -> None:
+        """Take a failure of the solve for one of what was given: no smaller step mends it."""
+        bad = bad & self.failed
+        self.status[bad] = lib.NEML2_NON_FINITE
+        self.suggested_cut[bad] = 1.0
+        self._note(bad, what)
+
+    def _note(self, bad: Array, what: str) -> None:
+        first = int(np.argmax(bad)) if bad.any() else self.points
+        if first < (self.non_finite[0] if self.non_finite else self.points):
+            self.non_finite = first, what
 
     def add(self, outcome: newton.Outcome) -> None:
         """Add what became of each point in one more segment."""

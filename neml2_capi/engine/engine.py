@@ -254,13 +254,16 @@ class Engine:
             blocks = [segment.run(batch) for segment in self.segments]
             chain = Chain(batch.points, [s.outputs for s in self.segments], blocks)
             results = Results(sides, batch, shape)
+            results.give(sides.inputs, sides.inputs.rows(given, shape), "input")
+            results.give(sides.parameters, sides.parameters.rows(promoted, shape), "parameter")
+            results.give(sides.inputs, sides.inputs.rows(tangent, shape), "tangent of")
+            results.give(sides.outputs, sides.outputs.rows(cotangent, shape), "cotangent of")
+            results.excuse_steps_of_zero(sides.inputs.rows(given, shape))
             outputs = results.outputs()
             along = {k: as_vectors(v) for k, v in sides.inputs.rows(tangent, shape).items()}
             against = {k: as_vectors(v) for k, v in sides.outputs.rows(cotangent, shape).items()}
             of_inputs, of_parameters = self._derivatives, self._parameter_derivatives
-            return Evaluation(
-                outputs,
-                results.report(bool(self.options["collect_history"])),
+            derivatives = (
                 self._jvp(chain, results, along) if tangents is not None else None,
                 self._blocks(chain, results, of_inputs) if jacobian else None,
                 self._blocks(chain, results, of_parameters) if parameter_jacobian else None,
@@ -269,6 +272,8 @@ class Engine:
                 if parameter_adjoints
                 else None,
             )
+            report = results.report(bool(self.options["collect_history"]))  # which they add to
+            return Evaluation(outputs, report, *derivatives)
 
     def _jvp(
         self, chain: Chain, results: Results, tangents: Mapping[str, Array]
@@ -276,7 +281,12 @@ class Engine:
         side = self.boundary.outputs
         found = chain.jvp(self._derivatives, tangents)
         return {
-            side.name(key): results.array(found[key], side.shape(key), self.dtype)
+            side.name(key): results.array(
+                found[key],
+                side.shape(key),
+                self.dtype,
+                f"the derivative of {side.name(key)!r} along the tangents",
+            )
             for key in side.keys
             if key in found
         }
@@ -294,15 +304,18 @@ class Engine:
             side = self.boundary.by(key)
             name = side.name(key)
             rows = rows.reshape(len(rows), *side.shape(key))
-            adjoints[name] = results.adjoint(rows, given[name], self.dtype)
+            what = f"the adjoint of {name!r}"
+            adjoints[name] = results.adjoint(rows, given[name], self.dtype, what)
         return adjoints
 
     def _blocks(self, chain: Chain, results: Results, derivatives: Sequence[Derivative]) -> Blocks:
         blocks: Blocks = {}
         for d, rows in zip(derivatives, chain.jacobian(derivatives), strict=True):
             name = self.boundary.outputs.name(d.output)
-            block = results.block(rows, d.shape.shape, d.shape.batched, self.dtype)
-            blocks.setdefault(name, {})[self.boundary.by(d.input).name(d.input)] = block
+            by = self.boundary.by(d.input).name(d.input)
+            what = f"the derivative of {name!r} with respect to {by!r}"
+            block = results.block(rows, d.shape.shape, d.shape.batched, self.dtype, what)
+            blocks.setdefault(name, {})[by] = block
         return blocks
 
     # --------------------------------------------------------------------------------------------

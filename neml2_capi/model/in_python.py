@@ -12,6 +12,7 @@ import numpy as np
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.kinds import Kind, Kinds
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.logs import CHANNELS
 from neml2_capi._ffi.options import Options
 from neml2_capi._ffi.tensor import Label, Tensor
 from neml2_capi.engine import Engine, Report
@@ -136,6 +137,14 @@ class InPython:
             PARAM_VJP: {"cotangents": directions, "adjoints": False},
         }
         found = self._open().evaluate(inputs, parameters=overrides, **wanted[operation])
+        if found.report.non_finite:
+            count = int((found.report.status == lib.NEML2_NON_FINITE).sum())
+            CHANNELS["model"].warning(
+                "%d of %d points are not finite.%s",
+                count,
+                found.report.status.size,
+                _of_non_finite(found.report),
+            )
         kinds = Kinds()
         for given in (inputs, overrides or {}, directions or {}):
             for name, value in given.items():
@@ -178,6 +187,14 @@ def _refused(why: str, subject: str = "") -> FatalError:
     return FatalError(f"the Python engine {why}", lib.NEML2_ERROR_UNSUPPORTED, subject)
 
 
+def _of_non_finite(report: Report) -> str:
+    """Return what is not finite at the first such point, as a sentence after others."""
+    if report.non_finite is None:
+        return ""
+    point, what = report.non_finite
+    return f" Of point {point}, {what} is not finite. A smaller step does not mend that."
+
+
 def _give(array: Any, kind: Kind) -> Any:
     """An array as one of another kind."""
     tensor = Tensor(array)
@@ -203,6 +220,12 @@ class _Outcome:
                 f"{told} at the guess, before any iteration: check its inputs. A smaller step does "
                 "not mend that."
             )
+        if not np.isfinite(norm):
+            return (
+                f"{told} after {iterations} iterations: the iterations left the range in which the "
+                "equations have values. Reduce the step, or let a line search shorten the "
+                "iterations' own (ls_max_iters)."
+            )
         return f"{told} after {iterations} iterations: reduce the step, or raise miters."
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
@@ -211,7 +234,7 @@ class _Outcome:
         raise ConvergenceError(
             f"{len(failed)} of {good.size} points did not converge (the first is point "
             f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
-            f"{self._advice(failed[0])}",
+            f"{self._advice(failed[0])}{_of_non_finite(self._report)}",
             status,
             failed_segment(self._backend.implicit_segments, good, self._report.unknowns),
             report=self.arrays(),

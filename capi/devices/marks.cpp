@@ -1,0 +1,90 @@
+#include "capi/devices/marks.h"
+
+#include "capi/libtorch/algebra.h"
+#include "capi/tensor/views.h"
+#include "capi/values/steps.h"
+
+namespace neml2_capi::model {
+namespace {
+
+using namespace aoti::libtorch;
+
+bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64 || tensor.dtype() == DType::float32; }
+
+// Tells NaN from numbers, of which infinity is one.
+Tensor is_number(const Tensor& x) { return at_most(x, x); }
+
+// The points of a batch at which something is bad, whose values go there from batches of their own.
+class Bad {
+ public:
+  Bad(const Dims& batch, Device device) : batch_(batch), count_(filled(DType::float64, batch, 0.0, device)) {}
+
+  void add(const Tensor& values, const Dims& point_shape, Tensor (*is_good)(const Tensor&)) {
+    if (!values.data() || !is_floating(values) || values.numel() == 0) return;
+    const Dims own = values.sizes().first(values.ndim() - point_shape.size());
+    const Tensor vectors = shaped(values.row_major(), {own.product(), point_shape.product()});
+    const Tensor bad = sum(converted(negated(is_good(vectors)), DType::float64), {1}, false);
+    count_ = aoti::libtorch::add(count_, expanded(shaped(bad, own), batch_));
+  }
+  Tensor mask() const { return negated(at_most(shaped(count_, {batch_.product()}), 0.0)); }
+
+ private:
+  const Dims& batch_;
+  Tensor count_;
+};
+
+void add_given(Bad& bad, const Model& model, const DeviceRequest& request, Tensor (*is_good)(const Tensor&)) {
+  const auto add = [&](const Vector<Tensor>& tensors, Kind kind) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) bad.add(tensors[i], model.variables(kind)[i].point_shape, is_good);
+  };
+  add(request.inputs, Kind::input);
+  add(request.parameters, Kind::parameter);
+  add(request.tangents, Kind::input);
+  add(request.cotangents, Kind::output);
+}
+
+void add_results(Bad& bad, const Model& model, const DeviceRequest& request, const DeviceResults& results) {
+  const Kind kind = request.by_parameters ? Kind::parameter : Kind::input;
+  const auto add = [&](const Vector<Tensor>& tensors, const std::vector<Variable>& variables) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) bad.add(tensors[i], variables[i].point_shape, finite);
+  };
+  add(results.outputs, model.variables(Kind::output));
+  add(results.jvps, model.variables(Kind::output));
+  add(results.adjoints, model.variables(kind));
+  for (std::size_t i = 0; i < results.blocks.size(); ++i)
+    bad.add(results.blocks[i], model.derivatives(kind).all()[i].block.point_shape, finite);
+}
+
+// Points whose solve failed for something given, or for a step of zero, need no smaller step.
+void excuse(const Model& model, const DeviceRequest& request, DeviceOutcome& outcome) {
+  const Device device = outcome.status.device();
+  const Tensor failed = outcome.failed();
+  Bad given(request.batch, device);
+  add_given(given, model, request, finite);
+  const Tensor for_given = both(failed, given.mask());
+  outcome.status = choose(for_given, NEML2_NON_FINITE, outcome.status);
+  Tensor excused = for_given;
+  const Tensor at_the_guess =
+      both(failed, both(equal(outcome.iterations, 0.0), negated(finite(outcome.residual_norm))));
+  for (const auto& [now, before] : steps_of(model.variables(Kind::input))) {
+    const auto rows = [&](std::size_t i) {
+      return shaped(expanded(request.inputs[i], request.batch).row_major(), {request.batch.product()});
+    };
+    const Tensor same = both(at_most(rows(now), rows(before)), at_most(rows(before), rows(now)));
+    excused = either(excused, both(at_the_guess, same));
+  }
+  outcome.suggested_cut = choose(excused, 1.0, outcome.suggested_cut);
+}
+
+}  // namespace
+
+void mark(const Model& model, const DeviceRequest& request, const DeviceResults& results, DeviceOutcome& outcome) {
+  if (request.batch.product() == 0) return;
+  Bad bad(request.batch, outcome.status.device());
+  add_results(bad, model, request, results);
+  add_given(bad, model, request, is_number);
+  outcome.status = choose(both(bad.mask(), equal(outcome.status, NEML2_OK)), NEML2_NON_FINITE, outcome.status);
+  if (outcome.any_failed) excuse(model, request, outcome);
+}
+
+}  // namespace neml2_capi::model

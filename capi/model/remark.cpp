@@ -1,0 +1,151 @@
+#include "capi/model/remark.h"
+
+#include <cstring>
+
+#include "capi/base/error.h"
+#include "capi/values/marks.h"
+#include "capi/values/steps.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// Returns the names of those variables whose derivative, or with respect to which one, takes part in a product.
+template <class Takes>
+std::string names_where(const std::vector<Variable>& variables, Takes&& takes) {
+  std::string names;
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (takes(i)) add_name(names, join("'", variables[i].name, "'"));
+  return names;
+}
+
+class NonFiniteRemark {
+ public:
+  NonFiniteRemark(const Model& model, const Bindings& bindings, const NonFinite& what)
+      : model_(model), bindings_(bindings), index_(static_cast<std::size_t>(what.named.index)), what_(what) {}
+
+  std::string str() const {
+    if (what_.point < 0) return "";
+    return join(" Of point ", what_.point, ", ", subject(), " is not finite", advice());
+  }
+
+ private:
+  const std::string& name(Kind kind) const { return model_.variables(kind)[index_].name; }
+
+  std::string subject() const {
+    switch (what_.named.part) {
+      case Part::input: return join("the input '", name(Kind::input), "'");
+      case Part::parameter: return join("the parameter '", name(Kind::parameter), "'");
+      case Part::tangent: return join("the tangent of the input '", name(Kind::input), "'");
+      case Part::cotangent: return join("the cotangent of the output '", name(Kind::output), "'");
+      case Part::output: return join("the output '", name(Kind::output), "'");
+      case Part::block: return of_block(Kind::input);
+      case Part::parameter_block: return of_block(Kind::parameter);
+      case Part::jvp: return derivative(name(Kind::output), along());
+      case Part::adjoint: return derivative(pulled(Kind::input), name(Kind::input));
+      case Part::parameter_adjoint: return derivative(pulled(Kind::parameter), name(Kind::parameter));
+    }
+    return "a result";
+  }
+  static std::string quoted(const std::string& name) { return name.starts_with("'") ? name : join("'", name, "'"); }
+  static std::string derivative(const std::string& output, const std::string& variable) {
+    return join("the derivative of ", quoted(output), " with respect to ", quoted(variable));
+  }
+  std::string of_block(Kind kind) const {
+    const Derivative& block = model_.derivatives(kind).all()[index_];
+    return derivative(model_.variables(Kind::output)[block.output].name, model_.variables(kind)[block.input].name);
+  }
+  // The inputs along which a product goes, and the outputs from which one comes.
+  std::string along() const {
+    return names_where(model_.variables(Kind::input), [&](std::size_t input) {
+      return bindings_.tangents[input].data && is_derived(Kind::input, index_, input);
+    });
+  }
+  std::string pulled(Kind kind) const {
+    return names_where(model_.variables(Kind::output), [&](std::size_t output) {
+      return bindings_.cotangents[output].data && is_derived(kind, output, index_);
+    });
+  }
+  bool is_derived(Kind kind, std::size_t output, std::size_t input) const {
+    for (const Derivative& each : model_.derivatives(kind).all())
+      if (each.output == output && each.input == input) return true;
+    return false;
+  }
+
+  std::string advice() const {
+    if (what_.named.part < Part::output) return ": correct what gives it. A smaller step does not mend that.";
+    if (what_.named.part == Part::output)
+      return ", though its inputs are: look for a division by zero, for a root or a logarithm of what is negative, and "
+             "for an overflow.";
+    const char* const system =
+        model_.variables(Kind::unknown).empty() ? "" : ", or the Jacobian of its system is singular at the solution";
+    return join(", though its values are: the law has no finite slope there, as sqrt(x) at 0", system,
+                ". Write sqrt(x + eps), or torch.where() with an argument inside it that is safe in both branches.");
+  }
+
+  const Model& model_;
+  const Bindings& bindings_;
+  const std::size_t index_;
+  const NonFinite what_;
+};
+
+// Returns what is not finite in the arrays of a point, where the route could not tell.
+NonFinite found_at(const Model& model, const Bindings& bindings, std::int64_t point) {
+  Vector<std::int32_t> status = {NEML2_OK};
+  Marks marks(status, point);
+  std::vector<Points> kept = bindings.inputs;  // others than those that outputs were written over
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    if (bindings.copies[i]) kept[i] = {};
+  marks.give(kept, model.variables(Kind::input), Part::input);
+  marks.give(bindings.parameters, model.variables(Kind::parameter), Part::parameter);
+  marks.give(bindings.tangents, model.variables(Kind::input), Part::tangent);
+  marks.give(bindings.cotangents, model.variables(Kind::output), Part::cotangent);
+  const auto look = [&](const std::vector<Points>& arrays, Part part, auto&& variable) {
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (!is_one_value(arrays[i]))
+        marks.look(Rows(arrays[i], variable(i), point), {part, static_cast<std::int64_t>(i)});
+  };
+  const auto of = [&](Kind kind) {
+    return [&variables = model.variables(kind)](std::size_t i) -> const Variable& { return variables[i]; };
+  };
+  const auto block = [&](Kind kind) {
+    return [&all = model.derivatives(kind).all()](std::size_t i) -> const Variable& { return all[i].block; };
+  };
+  look(bindings.outputs, Part::output, of(Kind::output));
+  look(bindings.blocks, Part::block, block(Kind::input));
+  look(bindings.parameter_blocks, Part::parameter_block, block(Kind::parameter));
+  look(bindings.jvps, Part::jvp, of(Kind::output));
+  look(bindings.adjoints, Part::adjoint, of(Kind::input));
+  look(bindings.parameter_adjoints, Part::parameter_adjoint, of(Kind::parameter));
+  return marks.first();
+}
+
+}  // namespace
+
+std::string steps_of_zero(const Model& model, const Bindings& bindings, std::int64_t index) {
+  const auto& inputs = model.variables(Kind::input);
+  std::string names;
+  for (const auto& [now, before] : steps_of(inputs)) {
+    const std::int64_t size = itemsize(inputs[now].dtype);
+    const char* const a = point(bindings.inputs[now], index, size);
+    const char* const b = point(bindings.inputs[before], index, size);
+    if (std::memcmp(a, b, static_cast<std::size_t>(size)) == 0)
+      add_name(names, join(inputs[now].name, " = ", inputs[before].name));
+  }
+  return names;
+}
+
+std::string message_of(const Model& model, const Bindings& bindings, const Tally& tally, std::int64_t points) {
+  Tally::Remarks remarks;
+  if (tally.failed_at_the_guess()) {
+    const std::string names = steps_of_zero(model, bindings, tally.failed.point);
+    if (!names.empty()) remarks.failed = join("a step of zero, ", names);
+  }
+  if (tally.count[NEML2_NON_FINITE] > 0) {
+    const bool known = tally.non_finite.point >= 0;
+    const NonFinite what = known ? tally.non_finite : found_at(model, bindings, tally.first[NEML2_NON_FINITE]);
+    remarks.non_finite = NonFiniteRemark(model, bindings, what).str();
+  }
+  return tally.message(points, remarks);
+}
+
+}  // namespace neml2_capi::model
