@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "capi/model/remark.h"
+#include "capi/tensor/rows.h"
+#include "capi/tensor/views.h"
 #include "capi/values/marks.h"
 
 namespace neml2_capi::model {
@@ -18,7 +20,7 @@ void excuse_steps_of_zero(const Model& model, const Bindings& bindings, Chunk& c
 
 }  // namespace
 
-void mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived) {
+Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived) {
   Marks marks(chunk.status, chunk.begin);
   const auto position = [](std::size_t i) { return static_cast<std::int64_t>(i); };
   // Not as the chunk has them: a guess that was given is a solution there.
@@ -38,9 +40,39 @@ void mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Deri
   look(derived.jvps, bindings.jvps, Part::jvp);
   look(derived.adjoints, bindings.adjoints, Part::adjoint);
   look(derived.parameter_adjoints, bindings.parameter_adjoints, Part::parameter_adjoint);
-  marks.judge_failed([&](std::size_t p) { chunk.suggested_cut[p] = 1.0; });
+  Vector<std::size_t> lost;
+  marks.judge_failed([&](std::size_t p) {
+    chunk.suggested_cut[p] = 1.0;
+    lost.push_back(p);
+  });
   chunk.non_finite = marks.first();
   excuse_steps_of_zero(model, bindings, chunk);
+  return lost;
+}
+
+void make_nan(const Vector<std::size_t>& positions, const Model& model, Chunk& chunk, Derived& derived) {
+  // What is zero, or the same for all points, gets a row for each.
+  const auto spoil = [&](Tensor& value, const Variable& variable) {
+    const Dims sizes = Dims{chunk.points}.then(variable.point_shape);
+    value = value.data() ? expanded(value, Dims{chunk.points}.then(value.sizes().last(value.ndim() - 1))).copy()
+                         : Tensor::zeros(variable.dtype, sizes);
+    const std::int64_t n = row_size(value);
+    for (std::size_t p : positions)
+      fill_nan(value.data_as<char>() + static_cast<std::int64_t>(p) * n * value.itemsize(), value.dtype(), n);
+  };
+  const auto spoil_all = [&](Vector<Tensor>& results, const std::vector<Variable>& variables) {
+    for (std::size_t i = 0; i < results.size(); ++i) spoil(results[i], variables[i]);
+  };
+  const auto spoil_blocks = [&](Vector<Tensor>& blocks, Kind kind) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) spoil(blocks[i], model.derivatives(kind).all()[i].block);
+  };
+  const auto& outputs = model.variables(Kind::output);
+  for (std::size_t i = 0; i < outputs.size(); ++i) spoil(chunk.values[model.values_of(Kind::output)[i]], outputs[i]);
+  spoil_all(derived.jvps, outputs);
+  spoil_all(derived.adjoints, model.variables(Kind::input));
+  spoil_all(derived.parameter_adjoints, model.variables(Kind::parameter));
+  spoil_blocks(derived.blocks, Kind::input);
+  spoil_blocks(derived.parameter_blocks, Kind::parameter);
 }
 
 }  // namespace neml2_capi::model

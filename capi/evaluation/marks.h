@@ -5,7 +5,11 @@
 
 namespace neml2_capi::model {
 
-// Marks the points of a chunk by all that was given and found, before anything is written.
-void mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived);
+// Marks the points of a chunk by all that was given and found, before anything is written. Returns the positions of
+// those whose solve failed for what they were given: see make_nan().
+Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived);
+
+// Makes all results of some points NaN, in copies.
+void make_nan(const Vector<std::size_t>& positions, const Model& model, Chunk& chunk, Derived& derived);
 
 }  // namespace neml2_capi::model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "capi/base/error.h"
 #include "capi/evaluation/chunks.h"
@@ -187,9 +188,11 @@ Derived ThroughSegments::fail(Chunk& chunk, const Bindings& bindings, std::int32
 }
 
 void ThroughSegments::write(Chunk& chunk, const Bindings& bindings, const Derived& derived, Turns* turns) const {
-  mark(model_, bindings, chunk, derived);
+  const Vector<std::size_t> lost = mark(model_, bindings, chunk, derived);
+  std::optional<Derived> marked;
+  if (!lost.empty()) make_nan(lost, model_, chunk, marked.emplace(derived));
   write_results(model_, bindings, chunk);
-  write_derivatives(model_, bindings, chunk, derived);
+  write_derivatives(model_, bindings, chunk, marked ? *marked : derived);
   if (!bindings.unknowns) return;
   const auto alone = turns ? turns->alone() : std::unique_lock<locks::FreedMutex>();
   write_unknowns(model_, bindings, chunk);

@@ -195,6 +195,7 @@ class Block {
     for (int l = 0; l < used_; ++l) {
       const bool has_failed = failed(fate, l);
       if (given[l] && (has_failed || gives_nan(l))) fate.status[l] = non_finite;
+      if (has_failed && given[l]) fate.lost[l] = -1;
       if (has_failed && (given[l] || is_step_of_zero(fate, l))) fate.suggested_cut[l] = 1.0;
       if (fate.status[l] == non_finite && counts.non_finite.point < 0)
         counts.non_finite = {begin_ + l, reason(l, given[l] != 0)};
@@ -232,7 +233,11 @@ class Block {
   }
 
   // A point in every lane, and none failed.
-  bool all_are_good(const Fate<T>& fate) const { return used_ == lanes && !any(fate.status > non_finite); }
+  bool all_are_good(const Fate<T>& fate) const {
+    return used_ == lanes && !any((fate.status > non_finite) | fate.lost);
+  }
+  bool has_results(const Fate<T>& fate, int l) const { return !failed(fate, l) && !fate.lost[l]; }
+  bool becomes_nan(const Fate<T>& fate, int l) const { return walk_.mark_failed || fate.lost[l]; }
   bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
 
   void scatter(const Fate<T>& fate) const {
@@ -263,9 +268,9 @@ class Block {
       return vectors_to_rows<T>(array.scratch, to, array.components);
     }
     for (int l = 0; l < used_; ++l)
-      if (!failed(fate, l))
+      if (has_results(fate, l))
         write(array, l);
-      else if (walk_.mark_failed)
+      else if (becomes_nan(fate, l))
         fill_nan(at(array, begin_ + l), array.components);
   }
 
@@ -281,9 +286,9 @@ class Block {
     }
     for (int l = 0; l < used_; ++l) {
       T* to = block.data + (begin_ + l) * block.stride;
-      if (!failed(fate, l))
+      if (has_results(fate, l))
         write(block, l, to);
-      else if (walk_.mark_failed)
+      else if (becomes_nan(fate, l))
         fill_nan(to, block.sites * block.rows * block.columns);
     }
   }

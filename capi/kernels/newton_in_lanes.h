@@ -13,6 +13,7 @@ inline constexpr std::int64_t ok = 0, non_finite = 1, not_converged = 2, is_sing
 template <class T>
 struct Fate {
   WideMask<T> status{};
+  WideMask<T> lost{};  // lanes whose solve failed for what they were given: their results are NaN
   WideMask<T> iterations{};
   Wide<T> residual_norm{};
   Wide<T> suggested_cut = all_of<Wide<T>>(1.0);

@@ -13,9 +13,9 @@ import numpy as np
 from rich.text import Text
 
 from neml2_capi import Model, Scheduler
+from neml2_capi._rest import plausible
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, table
-from neml2_capi.cli.states import plausible
 from neml2_capi.cli.timing import Arrays, Timing, available, measure
 
 _BATCHES = (1, 10, 100, 1000, 10000)

@@ -11,9 +11,9 @@ import numpy as np
 from neml2_capi import Model
 from neml2_capi._ffi.components import column, components, point_shape
 from neml2_capi._ffi.variables import Variable
+from neml2_capi._rest import plausible
 from neml2_capi.cli.driver_file import prescribed
 from neml2_capi.cli.screen import shape
-from neml2_capi.cli.states import plausible
 from neml2_capi.umat import TEMPERATURES, TIMES
 
 _HEAD = """\

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi import Error, Model
+from neml2_capi._rest import plausible
 from neml2_capi.cli.findings import Finding
-from neml2_capi.cli.states import plausible
 from neml2_capi.kernels.folder import KernelError, folders
 
 _LONGEST = 600.0  # seconds

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.errors import ConvergenceError
+from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Shape, Table, write
@@ -99,7 +100,22 @@ class Increment:
         if self._control:
             return self._control.solve(self.call, step, fraction)
         self.call()
+        status = np.asarray(self.call.report["status"])
+        if status.max(initial=0) == lib.NEML2_NON_FINITE and (name := self.not_finite()):
+            raise ConvergenceError(
+                f"the input {name!r} is not finite",
+                lib.NEML2_NON_FINITE,
+                name,
+                report={name: np.array(value) for name, value in self.call.report.items()},
+                converged_mask=status == lib.NEML2_OK,
+                outputs={name: np.array(value) for name, value in self.call.outputs.items()},
+            )
         return np.asarray(self.call.report["iterations"])
+
+    def not_finite(self) -> str:
+        """Return the first input that is not finite at some point; "" where all are."""
+        given = self.call.inputs.items()
+        return next((name for name, each in given if not np.isfinite(np.asarray(each)).all()), "")
 
     def rest(self, clock: Table, fraction: float) -> None:
         """Evaluate at the first time, this fraction of the first step after it.

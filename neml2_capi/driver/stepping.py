@@ -88,6 +88,10 @@ class Stepping:
             except ConvergenceError as error:
                 self._record.count(step, np.asarray(error.report["iterations"]))
                 factor = float(np.asarray(error.report["suggested_cut"]).min())
+                if factor >= 1.0 or increment.not_finite():
+                    raise self._failed(
+                        step, end, error, "no smaller increment mends that"
+                    ) from error
                 if not pace.cut(end - begin, factor):
                     raise self._failed(step, end, error) from error
                 _log.info(
@@ -113,11 +117,13 @@ class Stepping:
             self._variables,
         )
 
-    def _failed(self, step: int, fraction: float, error: ConvergenceError) -> StepError:
+    def _failed(
+        self, step: int, fraction: float, error: ConvergenceError, why: str = ""
+    ) -> StepError:
         good, time = np.asarray(error.converged_mask), self._clock.at(step, fraction)
+        least = f"its increment cannot be cut any more (least_step = {self._pace.least:.3g})"
         failed = StepError(
-            f"step {step} failed at {_where(good, time)}; its increment cannot be cut any more "
-            f"(least_step = {self._pace.least:.3g}). The last try: {error}",
+            f"step {step} failed at {_where(good, time)}; {why or least}. The last try: {error}",
             error.status,
             report=self._given(error.report),
             converged_mask=self._give(good),

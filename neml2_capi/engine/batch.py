@@ -33,6 +33,8 @@ class Batch:
     unknowns: dict[str, Array] = field(init=False)  # last iterates where a point failed, else NaN
     # What is not finite, in words, and the first point at which it is.
     non_finite: tuple[int, str] | None = None
+    #: Points whose solve failed, also for what was given to them: their results are NaN.
+    lost: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.status = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
@@ -41,6 +43,7 @@ class Batch:
         self.suggested_cut = np.ones(self.points)
         self.history = np.full((self.points, self.settings.miters), np.nan)
         self.unknowns = {}
+        self.lost = np.zeros(self.points, bool)
 
     @property
     def failed(self) -> Array:
@@ -57,6 +60,9 @@ class Batch:
     def excuse(self, bad: Array, what: str) -> None:
         """Take a failure of the solve for one of what was given: no smaller step mends it."""
         bad = bad & self.failed
+        self.lost = self.lost | bad
+        for iterate in self.unknowns.values():
+            iterate[bad] = np.nan
         self.status[bad] = lib.NEML2_NON_FINITE
         self.suggested_cut[bad] = 1.0
         self._note(bad, what)

@@ -56,8 +56,8 @@ class Results:
             values = as_vectors(each)
             if np.issubdtype(values.dtype, np.floating):
                 what = f"the {kind} {side.name(key)!r}"
-                self.batch.excuse(~np.isfinite(values).all(axis=1), what)
-                self.batch.mark(np.isnan(values).any(axis=1), what)
+                self.batch.excuse(np.asarray(~np.isfinite(values).all(axis=1)), what)
+                self.batch.mark(np.asarray(np.isnan(values).any(axis=1)), what)
 
     def excuse_steps_of_zero(self, rows: Mapping[str, Array]) -> None:
         """Suggest no smaller step than one of zero, at which a rate has no value."""
@@ -72,8 +72,8 @@ class Results:
         """Rows of points as (*B, *point); marks points where they are not finite."""
         rows = rows.reshape(self.batch.points, *point).astype(dtype)
         if np.issubdtype(dtype, np.floating):
-            self.batch.mark(~np.isfinite(as_vectors(rows)).all(axis=1), what)
-            rows[self.batch.failed] = np.nan
+            self.batch.mark(np.asarray(~np.isfinite(as_vectors(rows)).all(axis=1)), what)
+            rows[self.batch.failed | self.batch.lost] = np.nan
         return rows.reshape(self.shape + point)
 
     def block(self, rows: Array, point: Shape, batched: bool, dtype: str, what: str) -> Array:

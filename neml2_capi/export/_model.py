@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._rest import slopes_at_rest
 from neml2_capi.export._artifact import Artifact, envelope
 from neml2_capi.export._forward import forward_segment
 from neml2_capi.export._implicit import ImplicitSegment
@@ -20,6 +23,7 @@ from neml2_capi.export._variables import (
     requested,
     require_different_names,
 )
+from neml2_capi.model import Model
 
 
 def model(
@@ -170,4 +174,12 @@ def model(
                 "solver_kind": "direct",
             }
         artifact.write(metadata)
+    _try_at_rest(folder, dtype)
     return folder
+
+
+def _try_at_rest(folder: Path, dtype: str) -> None:
+    """Warn of derivatives that are not finite where jobs begin."""
+    with suppress(FatalError), Model(folder, dtype=dtype) as made:
+        for warning in slopes_at_rest(made):
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)

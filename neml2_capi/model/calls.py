@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.tensor import CODES, Array
 from neml2_capi.model.backend import Backend
 from neml2_capi.model.binding import Place, Shape
+from neml2_capi.model.evaluation import warn_of_non_finite
 
 _run = lib.neml2_call_run
 _VOID = ffi.typeof("void *")
@@ -94,6 +95,8 @@ class Calls:
         status = _run(call.owner[0], self._points)
         if status or listening:
             check(status)
+        if status == lib.NEML2_NON_FINITE:
+            warn_of_non_finite(last_message())
         if self._copies:
             results = [array.copy() for array in call.arrays]
         self._idle.append(call)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -24,8 +26,19 @@ class Report(Protocol):
     def arrays(self) -> dict[str, Any]:
         """Return what Model.evaluate() returns."""
 
+    def told(self) -> str:
+        """Return the message of an evaluation whose status is not 0."""
+
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         """Raise a ConvergenceError with the results of the points that did not fail."""
+
+
+def warn_of_non_finite(message: str) -> None:
+    """Warn whoever called this package of results that are not finite, as numpy does."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("neml2_capi."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
 class Evaluation(NamedTuple):
@@ -38,9 +51,14 @@ class Evaluation(NamedTuple):
     report: Report
 
     def raise_if_failed(self, named: Any = None) -> None:
-        """ConvergenceError where points failed, with `named` as what else was asked for."""
+        """ConvergenceError where points failed, with `named` as what else was asked for.
+
+        Results that are not finite are returned, with a warning.
+        """
         if self.status > lib.NEML2_NON_FINITE:
             self.report.raise_error(self.status, self.outputs, named)
+        if self.status == lib.NEML2_NON_FINITE:
+            warn_of_non_finite(self.report.told())
 
 
 class Operation(NamedTuple):

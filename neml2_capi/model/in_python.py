@@ -138,13 +138,7 @@ class InPython:
         }
         found = self._open().evaluate(inputs, parameters=overrides, **wanted[operation])
         if found.report.non_finite:
-            count = int((found.report.status == lib.NEML2_NON_FINITE).sum())
-            CHANNELS["model"].warning(
-                "%d of %d points are not finite.%s",
-                count,
-                found.report.status.size,
-                _of_non_finite(found.report),
-            )
+            CHANNELS["model"].warning("%s", _non_finite(found.report))
         kinds = Kinds()
         for given in (inputs, overrides or {}, directions or {}):
             for name, value in given.items():
@@ -187,6 +181,11 @@ def _refused(why: str, subject: str = "") -> FatalError:
     return FatalError(f"the Python engine {why}", lib.NEML2_ERROR_UNSUPPORTED, subject)
 
 
+def _non_finite(report: Report) -> str:
+    count = int((report.status == lib.NEML2_NON_FINITE).sum())
+    return f"{count} of {report.status.size} points are not finite.{_of_non_finite(report)}"
+
+
 def _of_non_finite(report: Report) -> str:
     """Return what is not finite at the first such point, as a sentence after others."""
     if report.non_finite is None:
@@ -210,6 +209,9 @@ class _Outcome:
     def arrays(self) -> dict[str, Any]:
         found = {name: getattr(self._report, name) for name in (*REPORTS, "residual_history")}
         return {name: self._give(array) for name, array in found.items() if array is not None}
+
+    def told(self) -> str:
+        return _non_finite(self._report)
 
     def _advice(self, point: int) -> str:
         """Return the advice for a point whose solve failed."""

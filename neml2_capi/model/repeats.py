@@ -21,7 +21,7 @@ from neml2_capi._ffi.logs import drain
 from neml2_capi._ffi.tensor import Array, is_torch
 from neml2_capi._ffi.variables import Derivative
 from neml2_capi.model.binding import Key, Shape
-from neml2_capi.model.evaluation import OPERATIONS, Evaluation, Operation
+from neml2_capi.model.evaluation import OPERATIONS, Evaluation, Operation, warn_of_non_finite
 from neml2_capi.model.places import Places
 
 if TYPE_CHECKING:
@@ -122,9 +122,11 @@ def memories() -> dict[str, Memory]:
 
 
 def is_left_to_tensors(status: int) -> bool:
-    """Log what a run of that status told, but for the warning of one that is made again."""
+    """Tell what a run of that status told, but for the warning of one that is made again."""
     again: bool = status != lib.NEML2_NON_FINITE
     drain(but=last_message() if again else None)
+    if not again:
+        warn_of_non_finite(last_message())
     return again
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.arguments import Arguments
-from neml2_capi._ffi.errors import FatalError, check, last_failure, unknown_name
+from neml2_capi._ffi.errors import FatalError, check, last_failure, last_message, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
@@ -92,6 +92,9 @@ class NativeReport:
         if lib.neml2_report_get(history, self.owner[0], lib.NEML2_REPORT_RESIDUAL_HISTORY) >= 0:
             arrays["residual_history"] = self.hand_out(history)
         return arrays
+
+    def told(self) -> str:
+        return last_message()
 
     def unknowns(self) -> dict[str, Any]:
         """The last iterates of failed points; NaN at the others."""

@@ -1,51 +1,107 @@
-"""A value, a derivative or an input that is not finite: its points say so, and are named."""
+"""A value, a derivative or an input that is not finite: its points say so, and it is named."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from native import FOREIGN
-from states import first_step
+from states import IMPLICIT, recorded
 
-from neml2_capi import Model
+from neml2_capi import ConvergenceError, Model
+from neml2_capi._ffi.errors import last_message
 from neml2_capi._ffi.library import lib
 
-POINTS = 2500  # more than one chunk takes
+FORCES = {"strain", "total_strain", "applied_stress", "deformation_rate"}
+POINTS = 2500  # more than a chunk has
 BAD = 1777
-#: Its stress is finite for a modulus of 1e-300, and its derivative by the modulus is not.
-GREATEST = 1.7e308
-
-ROUTES = ("off", "auto")
 
 
-def statuses_of_one_bad_point(points: int = POINTS, bad: int = BAD) -> Any:
-    status = np.full(points, lib.NEML2_OK)
-    status[bad] = lib.NEML2_NON_FINITE
-    return status
-
-
-@pytest.fixture(params=[1, 3, POINTS])
-def points(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
-@pytest.fixture(params=ROUTES)
+@pytest.fixture(params=["off", "auto"])
 def elasticity(request: pytest.FixtureRequest, artifacts: Mapping[str, Path]) -> Model:
+    """Its stress is finite where strain and modulus are huge and tiny, and no slope by E is."""
     model = Model(artifacts["elasticity_parameters"])
     model.options["kernels"] = request.param
+    model.set_parameter("E", 1e-300)
+    model.set_parameter("nu", -0.5)  # stress = 2 E strain, without a trace
     return model
 
 
-def loaded(model: Model, points: int) -> tuple[dict[str, Any], int]:
-    """One point is strained so that its stress is finite, and no slope of it by a modulus is."""
+def strained(points: int) -> tuple[dict[str, Any], Any]:
+    """Strains of which one is huge, and the statuses that its derivative by E leads to."""
+    strain, status = np.full((points, 6), 1e-3), np.zeros(points)
     bad = min(BAD, points - 1)
-    strain = np.full((points, 6), 1e-3)
-    strain[bad] = GREATEST
-    for name in model.parameters.names:
-        model.parameters[name] = np.float64(1e-300 if "E" in name else 0.3)
-    return {"strain": strain}, bad
+    strain[bad], status[bad] = [1e308, -1e308, 0, 0, 0, 0], lib.NEML2_NON_FINITE
+    return {"strain": strain}, status
+
+
+@pytest.mark.parametrize("points", [1, 3, POINTS])
+def test_a_derivative_by_a_parameter_is_a_result(elasticity: Model, points: int) -> None:
+    inputs, status = strained(points)
+    outputs, report = elasticity.evaluate(inputs)
+    assert np.isfinite(outputs["stress"]).all()
+    assert not report["status"].any()
+    call = elasticity.bind(inputs, derivatives={"stress": {"elasticity.E": True}}, report=True)
+    assert call.run() == lib.NEML2_NON_FINITE
+    np.testing.assert_array_equal(call.report["status"], status)
+    (block,) = call.derivatives["stress"].values()
+    np.testing.assert_array_equal(np.isfinite(block).all(axis=-1), status == 0)
+    assert "the derivative of 'stress' with respect to " in last_message()
+    assert f"Of point {int(status.argmax())}, " in last_message()
+    assert "the law has no finite slope there" in last_message()
+
+
+def test_a_sum_over_points_knows_which_of_them_made_it_infinite(elasticity: Model) -> None:
+    inputs, _ = strained(POINTS)
+    weights = {"stress": np.ones((POINTS, 6))}
+    with pytest.warns(RuntimeWarning, match=f"Of point {BAD}, the derivative of 'stress'"):
+        adjoints = elasticity.param_vjp(inputs, weights)
+    assert not np.isfinite(adjoints[elasticity.parameters.names[0]]).all()
+
+
+def test_a_weight_that_is_nan_is_named(elasticity: Model) -> None:
+    weights = {"stress": np.full(6, np.nan)}
+    with pytest.warns(RuntimeWarning, match="the cotangent of the output 'stress' is not finite"):
+        elasticity.vjp({"strain": np.zeros(6)}, weights)
+
+
+def test_a_parameter_that_is_nan_is_named(elasticity: Model) -> None:
+    with pytest.warns(RuntimeWarning, match="the parameter '.*E' is not finite"):
+        elasticity.forward({"strain": np.zeros((2, 6))}, {"E": np.array([1.0, np.nan])})
+
+
+@pytest.mark.parametrize("engine", ["off", "auto", "python"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_an_input_that_is_not_finite_needs_no_smaller_step(
+    artifacts: Mapping[str, Path], name: str, value: float, engine: str
+) -> None:
+    if engine == "python":
+        model = Model(artifacts[name], engine="python")
+    else:
+        model = Model(artifacts[name])
+        model.options["kernels"] = engine
+    inputs = recorded(name, "in")
+    spoiled = next(v for v in inputs if v in FORCES)
+    inputs[spoiled][1] = value
+    with pytest.warns(RuntimeWarning, match=f"Of point 1, the input '{spoiled}' is not finite"):
+        model.jacobian(inputs)
+    _, report = model.evaluate(inputs)
+    assert report["status"].tolist() == [0, lib.NEML2_NON_FINITE, *[0] * (len(inputs[spoiled]) - 2)]
+    assert (report["suggested_cut"] == 1.0).all()
+
+
+@pytest.mark.parametrize("engine", [None, "python"])
+def test_a_residual_that_becomes_nan_is_not_iterated_longer(
+    artifacts: Mapping[str, Path], engine: str | None
+) -> None:
+    model = (
+        Model(artifacts["relaxation"], engine=engine) if engine else Model(artifacts["relaxation"])
+    )
+    inputs = recorded("relaxation", "in")
+    inputs["strain"][2] *= 1e60
+    with pytest.raises(ConvergenceError) as caught:
+        model.forward(inputs)
+    assert "miters" not in str(caught.value)

@@ -197,10 +197,9 @@ def test_a_sum_over_a_failed_point_is_nan(relaxation: Model) -> None:
     np.testing.assert_array_equal(np.isfinite(gradient), OTHERS)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e60], ids=str)
-def test_the_cut_is_deeper_where_the_residual_went_up(relaxation: Model, value: float) -> None:
+def test_the_cut_is_deeper_where_the_residual_went_up(relaxation: Model) -> None:
     inputs = recorded("relaxation", "in")
-    inputs["strain"][2] *= value
+    inputs["strain"][2] *= 1e60
     error = failure(lambda: relaxation.forward(inputs))
     assert error.report["status"].tolist() == [0, 0, lib.NEML2_NOT_CONVERGED, 0]
     assert error.report["suggested_cut"].tolist() == [1.0, 1.0, 0.25, 1.0]
