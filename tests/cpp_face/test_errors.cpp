@@ -20,7 +20,7 @@ static void what_cannot_be_loaded_is_named() {
 
 static void a_run_returns_what_is_recoverable(const neml2::Model& model) {
   face::Step step(model, n);
-  step.strain[bad][0] = std::nan("");
+  step.strain[bad][0] = 1e200;
   const int32_t status = step.call.run(n);
   CHECK(status >= NEML2_NOT_CONVERGED);
   try {
@@ -35,7 +35,7 @@ static void a_run_returns_what_is_recoverable(const neml2::Model& model) {
 
 static void a_result_tells_what_failed(const neml2::Model& model) {
   face::Step step(model, n);
-  step.strain[bad][0] = std::nan("");
+  step.strain[bad][0] = 1e200;
   neml2::Result result = model.forward(step.arguments());
   CHECK(result.status >= NEML2_NOT_CONVERGED);
   const auto stress = result.outputs.at("stress").values<double>();

@@ -2,7 +2,6 @@
 !
 ! With the argument "print", the records of one step of one point are printed, to be compared with other languages.
 program test_log
-  use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
   use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit, real64
   use checks, only: check, check_ok, finish, load, says
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_name, neml2_log_count, neml2_log_debug, &
@@ -103,7 +102,7 @@ contains
     call neml2_log_level_set("newton", neml2_log_debug)
     call evaluation%run(1, stat, errmsg)
     call check_ok(stat, errmsg)
-    strain(1, 1) = ieee_value(1.0_real64, ieee_quiet_nan)
+    strain(1, 1) = 1e200_real64
     call evaluation%run(1, stat)
     call check(stat == neml2_not_converged, "a strain that is no number")
     do

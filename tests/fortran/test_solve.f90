@@ -1,6 +1,6 @@
 ! The Newton loop is the program's, and agrees with that of the library.
 program test_solve
-  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_quiet_nan, ieee_value
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, load, says
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_shape, neml2_model, neml2_not_converged, &
@@ -204,7 +204,7 @@ contains
   subroutine a_failed_point_keeps_its_arrays()
     type(neml2_solve) :: solve
     logical :: more
-    strain(2, 3) = ieee_value(1.0_real64, ieee_quiet_nan)
+    strain(2, 3) = 1e200_real64
     state = -1
     call solve%begin(evaluation, points, stat)
     call solve%next(more, stat)

@@ -117,7 +117,7 @@ def test_an_error_keeps_what_it_holds(artifacts: Artifacts) -> None:
     model = Model(artifacts["viscoplastic"])
     inputs = {v.name: np.zeros((2, *v.base_shape)) for v in model.inputs}
     inputs["t"] += 1.0
-    inputs["strain"][1] = np.nan
+    inputs["strain"][1] = 1e200
     with pytest.raises(ConvergenceError) as caught:
         model.forward(inputs)
     error = caught.value

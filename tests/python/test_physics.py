@@ -217,7 +217,7 @@ def test_one_bad_point_leaves_the_others_as_they_are(artifacts: Artifacts) -> No
     model, inputs = Model(artifacts["viscoplastic"]), one_plastic_step(100)
     whole = model.forward(inputs)
     strain = inputs["strain"].copy()
-    strain[37, 2] = np.nan
+    strain[37, 2] = 1e200
     with pytest.raises(ConvergenceError) as caught:
         model.forward({**inputs, "strain": strain})
     others = np.arange(100) != 37

@@ -77,7 +77,7 @@ def test_an_error_in_a_thread_reaches_the_caller(artifacts: Mapping[str, Path]) 
 def test_failed_points_are_told_whatever_thread_met_them(artifacts: Mapping[str, Path]) -> None:
     model = load(artifacts, "isotropic_hardening")
     inputs = repeated(recorded("isotropic_hardening", "in"), 1000)
-    inputs["strain"][[17, 500, 999]] = np.nan
+    inputs["strain"][[17, 500, 999]] = 1e200
     results = []
     for threads in (1, 4):
         model.options["threads"], model.options["chunk"] = threads, 16

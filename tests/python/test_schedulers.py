@@ -35,11 +35,11 @@ def pair(first: int, second: int, other: str = "libtorch") -> Scheduler:
 
 
 def spoiled(name: str, bad: tuple[int, ...]) -> dict[str, Array]:
-    """The recorded state, with a strain of NaN, or what is like it, at some points."""
+    """The recorded state, with a strain beyond all measure, or what is like it, at some points."""
     inputs = recorded(name, "in")
     if bad:
         driving = {"strain", "total_strain", "applied_stress", "deformation_rate"}
-        inputs[next(key for key in inputs if key in driving)][list(bad)] = np.nan
+        inputs[next(key for key in inputs if key in driving)][list(bad)] = 1e200
     return inputs
 
 

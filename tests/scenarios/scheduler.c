@@ -27,13 +27,13 @@ static viscoplastic_block cycled(const neml2_model *model) {
   return b;
 }
 
-/* Steps from rest to the peak at once, with strains of NaN at the points 1 and 6. */
+/* Steps from rest to the peak at once, with strains beyond all measure at the points 1 and 6. */
 static void sub_batches_fail(const neml2_model *model) {
   viscoplastic_block b = viscoplastic_create(N);
   neml2_call *call = viscoplastic_call(model, &b, 0);
   int32_t errors[2] = {0, 0};
   cycle_load(&b, 0, STEPS);
-  b.strain[6 * 1] = b.strain[6 * 6] = NAN;
+  b.strain[6 * 1] = b.strain[6 * 6] = 1e200;
   CHECK(neml2_call_run(call, N) >= NEML2_NOT_CONVERGED);
   CHECK(error_count() == 2);
   for (int i = 0; i < 2; ++i) CHECK_OK(neml2_error_get(&errors[i], NULL, NULL, 0, NULL, i));
