@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -48,11 +49,14 @@ class Artifact:
     DIR, and moved there when it is whole and can be opened: what was there stays otherwise.
     """
 
-    def __init__(self, folder: Path, dtype: str, target: str, kernels: str) -> None:
+    def __init__(
+        self, folder: Path, dtype: str, target: str, kernels: str, progress: bool | None = None
+    ) -> None:
         require_outside(folder)
         self._final = folder
         self._target = target
         self._kernels = kernels
+        self._progress = sys.stderr.isatty() if progress is None else progress
         self._programs: dict[str, Program | str] = {}
         self._on_packages: list[str] = []
         self._type = dtype
@@ -93,6 +97,8 @@ class Artifact:
                 if needed:
                     self._tell(_WHAT[part], reason)
         if self._kernels != "only":
+            if self._progress:
+                print(f"compiling {name} (some ten seconds)", file=sys.stderr, flush=True)
             without_lines(program)
             shown = self._final / self._leaf.relative_to(self._folder) / name
             compile_program(decomposed(program), self._leaf / name, self._target, shown=shown)

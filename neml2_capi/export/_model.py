@@ -43,6 +43,7 @@ def model(
     dtype: str = "float64",
     target: str = "x86-64-v3",
     kernels: str = "auto",
+    progress: bool | None = None,
 ) -> Path:
     """Compile a material law to an artifact.
 
@@ -76,7 +77,9 @@ def model(
     law
         What is called with a dictionary of tensors for each of inputs (or unknowns and givens) and
         parameters; one whose arguments all have names of variables and parameters is called by
-        these. It returns a dictionary, or tensors in the order of the declaration.
+        these, and one of a single tensor, such as torch.nn.Sequential, with this tensor. It returns
+        a dictionary, or tensors in the order of the declaration. It may write into tensors that it
+        has made, not into its arguments.
     path
         The folder of the artifact.
     inputs : mapping of str to type or shape, optional
@@ -109,7 +112,12 @@ def model(
         As in export.package().
     kernels
         Point kernels in C beside the packages: "auto" writes them, and builds them where there is a
-        C compiler; "only" leaves the packages out, which takes seconds; "no" writes none.
+        C compiler, and warns of what has none, by the line of the law; "only" leaves the packages
+        out (some seconds instead of one to three minutes of processor time), and refuses what has
+        none; "no" writes none.
+    progress
+        Whether each package is told on the standard error before it is compiled; None if this is a
+        terminal.
 
     Returns
     -------
@@ -120,7 +128,8 @@ def model(
     ------
     FatalError
         `path` is inside the installed package, a declaration is not understood, the law returns
-        something else than declared, or torch cannot trace it; torch says why.
+        something else than declared, changes its arguments, torch cannot trace it, or with
+        kernels="only" it has no kernel; the line of the law is named. Nothing is written then.
     """
     promoted_parameters = promoted(parameters)
     folder = Path(path)
@@ -148,7 +157,7 @@ def model(
     made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
     require_different_names(taken, made, promoted_parameters)
     by_input, by_parameter = requested(derivatives, made, taken, promoted_parameters)
-    with Artifact(folder, dtype, target, kernels) as artifact:
+    with Artifact(folder, dtype, target, kernels, progress) as artifact:
         if implicit:
             residual = Law(law, (made, taken, promoted_parameters), made)
             residual.try_once(artifact.dtype)

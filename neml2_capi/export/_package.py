@@ -16,6 +16,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.export._adjoint import export_adjoint
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, export
+from neml2_capi.export._linear_algebra import SmallMatrices
 
 #: The key of a package's metadata under which the library reads them.
 EXPORTER_NOTES = "NEML2_CAPI_EXPORT"
@@ -81,9 +82,11 @@ def package(
     inputs = tuple(example_inputs)
     axes = _batch_axes(inputs, dynamic_batch)
     examples = tuple(map(_example, inputs, axes))
-    _compile(module, export(module, examples, axes), path, target)
+    with SmallMatrices():
+        program = export(module, examples, axes)
+        adjoint = export_adjoint(module, examples, axes) if backward else None
+    _compile(module, program, path, target)
     if backward:
-        adjoint = export_adjoint(module, examples, axes)
         _compile(module, adjoint, path.with_suffix(".vjp.pt2"), target)
     return path
 

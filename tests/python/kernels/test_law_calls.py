@@ -216,3 +216,27 @@ def test_constants_of_less_accuracy_are_those_of_torch() -> None:
     program = read(traced(graph, (torch.zeros(2, 6, dtype=torch.float64),), [0]))
     (made,) = evaluate(program, [STRAIN.T])
     np.testing.assert_array_equal(made.T, STRAIN * float(np.float32(0.1)))
+
+
+def test_progress_is_told_before_a_package_is_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it takes minutes; not where nobody asks, and nobody looks."""
+    compiled: list[str] = []
+    monkeypatch.setattr(
+        "neml2_capi.export._artifact.compile_program",
+        lambda program, path, target, shown: compiled.append(path.name),
+    )
+    for progress, told in ((True, ["law.pt2", "law_jvp.pt2"]), (None, [])):
+        compiled.clear()
+        export.model(
+            twice,
+            tmp_path / "law",
+            inputs={"x": "SR2"},
+            outputs={"y": "SR2"},
+            kernels="no",
+            progress=progress,
+        )
+        said = [line.split()[1] for line in capsys.readouterr().err.splitlines()]
+        assert said == told
+        assert compiled == ["law.pt2", "law_jvp.pt2"]
