@@ -101,10 +101,11 @@ class KeptArguments(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         made = function(*arguments, **(options or {}))
         if any(value._version != version for value, version in self._versions):
+            line = line_at_work()
             raise FatalError(
-                f"the law changes its argument in place, at {line_at_work()}. Inputs belong to the "
-                "caller: write `x = x + 1` instead of `x += 1`, torch.stack() or torch.cat() "
-                "instead of `x[0] = ...`, or begin with `x = x.clone()`",
+                f"the law changes its argument in place{', at ' if line else ''}{line}. Inputs "
+                "belong to the caller: write `x = x + 1` instead of `x += 1`, torch.stack() or "
+                "torch.cat() instead of `x[0] = ...`, or begin with `x = x.clone()`",
                 lib.NEML2_ERROR_UNSUPPORTED,
             )
         return made
