@@ -315,8 +315,8 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
                 raise BufferError(f"it is on the device {device} of DLPack: pass it on the cpu")
             return np.from_dlpack(value)
         return np.asarray(value)
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise label.refuse(
+    except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise label.refuse(  # of an attribute, where jax traces: it has no memory
             f"cannot be made an array, from a {type(value).__name__}: {error}",
             lib.NEML2_ERROR_DTYPE,
         ) from error

@@ -536,6 +536,18 @@ def test_results_share_no_memory_with_what_is_given(model: Model) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full("jax")
+def test_what_jax_traces_is_refused_by_name() -> None:
+    jax = pytest.importorskip("jax")
+    steel = Model(examples.path("isotropic_hardening"))
+
+    def last(modulus: Any) -> Any:
+        return experiments.tension(steel, TIMES, 0.01, parameters={"E": modulus})["stress"][-1, 0]
+
+    with pytest.raises(FatalError, match=r"'.*E' cannot be made an array, from a \w*Tracer"):
+        jax.grad(last)(2e5)
+
+
 @pytest.mark.full("torch")
 def test_a_gradient_that_would_be_lost_is_refused_by_name(viscoplastic: Model) -> None:
     import torch
