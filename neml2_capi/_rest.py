@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import Error
+from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
 from neml2_capi.umat import TEMPERATURES, TIMES
 
@@ -47,7 +48,7 @@ def slopes_at_rest(model: Model) -> Iterator[str]:
     """Yield a warning for each derivative that is not finite where jobs begin: without any strain.
 
     Where the values are not finite there, it is of the output. What cannot be evaluated is passed
-    over: whoever opens the model is told why.
+    over, and so is a solve that fails near rest, for a state that is zero says nothing of it.
     """
     try:
         at, near = (_not_finite(model, strain) for strain in (0.0, _NEAR))
@@ -66,10 +67,12 @@ def slopes_at_rest(model: Model) -> Iterator[str]:
 def _not_finite(model: Model, strain: float) -> list[str]:
     """The outputs and derivatives that are not finite at a point, in words."""
     inputs = plausible(model, _POINTS, strain=strain)
-    outputs, _ = model.evaluate(inputs)
+    outputs, report = model.evaluate(inputs)
+    if (report["status"] > lib.NEML2_NON_FINITE).any():
+        raise Error("the solve fails", lib.NEML2_NOT_CONVERGED)
     bad = [f"the output {name!r}" for name, each in outputs.items() if not np.isfinite(each).all()]
-    if bad:  # and all derivatives with it; a solve that fails says nothing of the law
-        return bad if not model.unknowns else []
+    if bad:  # and all derivatives with it
+        return bad
     blocks = []
     if model.derivatives:
         call = model.bind(inputs, derivatives=True)

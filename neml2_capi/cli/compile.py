@@ -14,7 +14,9 @@ from pathlib import Path
 
 import click
 
+from neml2_capi import FatalError, Model
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi._rest import slopes_at_rest
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import TARGETS
@@ -165,14 +167,25 @@ def compile_command(
             _rebuild_packages(Path(scratch), system, python, cxx)
             wanted = _kernel_targets(system)
         if kernels == "no":
+            if model:
+                _try_at_rest(folder / model, dtype)
             return
         folders = _write_kernels(Path(scratch), wanted, cc, staging)
         if staging:
             _install(staging, folders, Path(output_dir), dtype)
             folders = [Path(output_dir) / folder.relative_to(staging.folder) for folder in folders]
+        for made in folders:
+            _try_at_rest(made.parents[1], dtype)
         if not {"-q", "--quiet"} & set(others):
-            for folder in folders:
-                show(folder)
+            for made in folders:
+                show(made)
+
+
+def _try_at_rest(artifact: Path, dtype: str) -> None:
+    """Warn of derivatives that are not finite where jobs begin."""
+    with contextlib.suppress(FatalError), Model(artifact, dtype=dtype) as model:
+        for warning in slopes_at_rest(model):
+            click.echo(f"Warning: {warning}", err=True)
 
 
 @contextlib.contextmanager

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from states import IMPLICIT, recorded
 
-from neml2_capi import ConvergenceError, Model
+from neml2_capi import ConvergenceError, Model, examples
 from neml2_capi._ffi.errors import last_message
 from neml2_capi._ffi.library import lib
+from neml2_capi._rest import slopes_at_rest
 
 FORCES = {"strain", "total_strain", "applied_stress", "deformation_rate"}
 POINTS = 2500  # more than a chunk has
@@ -105,3 +106,42 @@ def test_a_residual_that_becomes_nan_is_not_iterated_longer(
     with pytest.raises(ConvergenceError) as caught:
         model.forward(inputs)
     assert "miters" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", examples.NAMES)
+def test_the_examples_have_a_tangent_at_rest(name: str) -> None:
+    with Model(examples.path(name)) as model:
+        assert list(slopes_at_rest(model)) == []
+
+
+@pytest.mark.parametrize("name", ["elasticity_parameters", *IMPLICIT])
+def test_laws_of_neml2_have_a_tangent_at_rest(artifacts: Mapping[str, Path], name: str) -> None:
+    assert list(slopes_at_rest(Model(artifacts[name]))) == []
+
+
+@pytest.mark.full("laws are written in torch")
+def test_a_law_without_a_tangent_at_rest_is_told_when_it_is_exported(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    export = pytest.importorskip("neml2_capi.export")
+
+    def law(strain: Any, E: Any) -> Any:
+        return E * strain / (1 + 50 * torch.sqrt((strain * strain).sum()))
+
+    with pytest.warns(RuntimeWarning, match="'stress' with respect to 'strain' is not finite at"):
+        export.model(
+            law,
+            tmp_path / "law",
+            inputs={"strain": "SR2"},
+            outputs={"stress": "SR2"},
+            parameters={"E": 200e3},
+            kernels="only",
+        )
+    model, strain = Model(tmp_path / "law"), np.full((5, 6), 1e-3)
+    strain[2] = 0.0
+    call = model.bind({"strain": strain}, derivatives=True, report=True)
+    assert call.run() == lib.NEML2_NON_FINITE
+    assert call.report["status"].tolist() == [0, 0, lib.NEML2_NON_FINITE, 0, 0]
+    with pytest.warns(RuntimeWarning, match="Of point 2, the derivative of 'stress'"):
+        model.jvp({"strain": strain}, {"strain": 0 * strain})
+    with pytest.warns(RuntimeWarning, match="Of point 2, the derivative of 'stress'"):
+        model.vjp({"strain": strain}, {"stress": strain})
