@@ -93,17 +93,25 @@ def shrunk(a: Arrays, g: Nodes, x: Nodes, limit: float) -> Nodes:
     return a.where(a.and_(a.ge(x, -limit), a.ge(limit, x)), 0.0, g)
 
 
+def scattered(a: Arrays, x: Nodes, axis: int, places: Nodes, values: Any) -> Nodes:
+    """x with values where the places along an axis say, which may depend on data."""
+    index = np.arange(x.shape[axis]).reshape(
+        [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)]
+    )
+    of = np.broadcast_to(a.array(values), places.shape)
+    for k in range(places.shape[axis]):
+        here = a.eq(np.take(places, [k], axis), a.array(index))
+        x = a.where(here, np.take(of, [k], axis), x)
+    return x
+
+
 def value_selected(
     a: Arrays, g: Nodes, axis: int, places: Nodes, shape: Any, keep: bool = True
 ) -> Nodes:
     """Of max.dim and min.dim: into zeros, where the extreme was."""
     if not keep:
         g, places = np.expand_dims(g, axis), np.expand_dims(places, axis)
-    count = int(shape[axis])
-    index = np.arange(count).reshape(
-        [-1 if k == axis % len(shape) else 1 for k in range(len(shape))]
-    )
-    return a.where(a.eq(places, a.array(index)), g, 0.0)
+    return scattered(a, a.full(shape, 0.0), axis, places, g)
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
@@ -128,6 +136,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 
 BACKWARD: dict[str, Callable[..., Any]] = {
     **{f"aten.{name}_backward.default": does for name, does in _BY_NAME.items()},
+    "aten.scatter.src": scattered,
+    "aten.scatter.value": scattered,
     "aten._softmax_backward_data.default": softmax,
     "aten._log_softmax_backward_data.default": log_softmax,
 }

@@ -109,6 +109,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "aten.ones.default": lambda a, shape, **_: a.full(shape, 1.0),
     "aten.full.default": lambda a, shape, value, **_: a.full(shape, value),
     "aten.empty.memory_format": lambda a, shape, **_: a.full(shape, 0.0),
+    "aten.empty_permuted.default": lambda a, shape, order, **_: a.full(shape, 0.0),
     "aten.zeros_like.default": lambda a, x, **_: a.full(x.shape, 0.0),
     "aten.ones_like.default": lambda a, x, **_: a.full(x.shape, 1.0),
     "aten.full_like.default": lambda a, x, value, **_: a.full(x.shape, value),
