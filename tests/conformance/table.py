@@ -140,8 +140,8 @@ OPERATORS: dict[str, Operator] = {
     "x ** -0.5": Operator(
         lambda t, x, y: x**-0.5, lambda m, x, y: 1 / m.sqrt(x) if x > 0 else None
     ),
-    "x ** (1 / 3)": Operator(
-        lambda t, x, y: x ** (1 / 3), lambda m, x, y: x ** m.mpf(1 / 3) if x > 0 else None
+    "x ** 0.3125": Operator(
+        lambda t, x, y: x**0.3125, lambda m, x, y: x ** m.mpf(0.3125) if x > 0 else None
     ),
     "2 ** x": Operator(lambda t, x, y: 2.0**x, lambda m, x, y: m.mpf(2) ** x),
     "float_power": Operator(
