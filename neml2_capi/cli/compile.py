@@ -209,7 +209,9 @@ def _compile(
         return subprocess.run(command, env=environment).returncode
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as compiler:
         for line in compiler.stdout or ():
-            click.echo(line.replace(str(staging.folder), output_dir), nl=False)
+            for folder in (str(staging.folder), os.path.relpath(staging.folder)):
+                line = line.replace(folder, output_dir)
+            click.echo(line, nl=False)
     return compiler.returncode
 
 

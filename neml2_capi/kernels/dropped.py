@@ -99,11 +99,18 @@ def _joined(s: Scalars, x: Node | None, y: Node | None) -> Node | None:
 
 
 def _is_finite(x: Node) -> bool:
-    if x.operation == "constant":
-        return x.data != "nan" and abs(float(x.data)) != float("inf")  # type: ignore[arg-type]
-    if x.operation == "where":
-        return all(map(_is_finite, x.arguments[1:]))
-    return x.operation in _MASKS or x.operation == "sign"
+    waiting, seen = [x], {x.index}
+    while waiting:
+        y = waiting.pop()
+        if y.operation == "where":  # choices of choices share theirs: each is looked at once
+            waiting.extend(c for c in y.arguments[1:] if c.index not in seen)
+            seen.update(c.index for c in y.arguments[1:])
+        elif y.operation == "constant":
+            if y.data == "nan" or abs(float(y.data)) == float("inf"):  # type: ignore[arg-type]
+                return False
+        elif y.operation not in _MASKS and y.operation != "sign":
+            return False
+    return True
 
 
 class _Carried:
@@ -130,6 +137,7 @@ class _Lost:
 
     def __init__(self, s: Scalars, carried: _Carried) -> None:
         self._s, self._carried = s, carried
+        self._known: dict[int, Node | None] = {}  # choices of choices share what they lack
 
     def of(self, dropped: Node | None) -> Node | None:
         total: Node | None = None
@@ -140,6 +148,11 @@ class _Lost:
         return total
 
     def made(self, x: Node) -> Node | None:
+        if x.index not in self._known:
+            self._known[x.index] = self._made(x)
+        return self._known[x.index]
+
+    def _made(self, x: Node) -> Node | None:
         s, zero = self._s, self._s.constant(0)
         if x.operation == "choice":
             mask, *ways = x.arguments
