@@ -42,7 +42,17 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "the times": lambda x: drive(STEEL, x, {"strain": {}}),
     "times": lambda x: experiments.tension(STEEL, x, 0.01),
 }
-NOT_NUMBERS = [None, "text", b"x", object(), 1j, [[1, 2], [3]], 10**400, {1}, slice(1)]
+NOT_NUMBERS = {
+    "none": None,
+    "text": "text",
+    "bytes": b"x",
+    "object": object(),
+    "complex": 1j,
+    "ragged": [[1, 2], [3]],
+    "huge": 10**400,
+    "set": {1},
+    "slice": slice(1),
+}
 
 
 @pytest.mark.parametrize("value", [NAN, INF, -INF], ids=str)
@@ -55,7 +65,7 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(name: str, value: fl
             assert re.search(rf"{value}( at index .*)?; expected finite", str(caught.value))
 
 
-@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+@pytest.mark.parametrize("value", NOT_NUMBERS.values(), ids=NOT_NUMBERS)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_no_number_is_refused_by_its_name(name: str, value: Any) -> None:
     if name == "rise" and value is None:

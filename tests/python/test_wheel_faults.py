@@ -74,8 +74,8 @@ def test_forty_plug_ins_load_beside_the_package(library: Path, tmp_path: Path) -
     copies = [tmp_path / f"libsteel{number}.so" for number in range(40)]
     for copy in copies:
         shutil.copy(library, copy)
-    program = (sys.executable, "-c", "import neml2_capi\n" + LOAD, *copies)
-    assert ran(*program, folder=tmp_path).strip() == "40"
+    code = "import neml2_capi\n" + LOAD
+    assert ran(sys.executable, "-c", code, *copies, folder=tmp_path).strip() == "40"
 
 
 def test_a_stripped_plug_in_has_its_artifact(library: Path, tmp_path: Path) -> None:
