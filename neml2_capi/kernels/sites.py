@@ -1,8 +1,7 @@
 """neml2-compile with the sub-batch axes kept that it loses between segments.
 
-    [NEML2_CAPI_KERNELS_INTO=DIR ...] python sites.py OPTIONS
-
-takes the options of neml2-compile, and does what capture.py does with its environment variables.
+`python sites.py OPTIONS` takes the options of neml2-compile, and does what capture.py does with its
+environment variables.
 
 NEML2 writes a value as (points, sites, components): a number density has one value in each bin of a
 point. neml2-compile traces a forward segment with such values, and on the way into the graph it

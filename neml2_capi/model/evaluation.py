@@ -26,11 +26,17 @@ class Report(Protocol):
     def arrays(self) -> dict[str, Any]:
         """Return what Model.evaluate() returns."""
 
+    def statuses(self) -> Any:
+        """Return the status of each point, a numpy array."""
+
     def told(self) -> str:
         """Return the message of an evaluation whose status is not 0."""
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        """Raise a ConvergenceError with the results of the points that did not fail."""
+        """Raise a ConvergenceError with the results of the points that did not fail.
+
+        With the status NEML2_NON_FINITE points of that status have failed, too.
+        """
 
 
 def warn_of_non_finite(message: str) -> None:
@@ -51,14 +57,24 @@ class Evaluation(NamedTuple):
     report: Report
 
     def raise_if_failed(self, named: Any = None) -> None:
-        """ConvergenceError where points failed, with `named` as what else was asked for.
+        """ConvergenceError if points failed, with `named` as the derivatives that were asked for.
 
-        Results that are not finite are returned, with a warning.
+        Values that are not finite are returned, with a warning. Derivatives that are not, of values
+        that are, fail their point: nothing shows them to a caller that looks at the values.
         """
         if self.status > lib.NEML2_NON_FINITE:
             self.report.raise_error(self.status, self.outputs, named)
         if self.status == lib.NEML2_NON_FINITE:
+            if named is not None and self._values_are_finite():
+                self.report.raise_error(self.status, self.outputs, named)
             warn_of_non_finite(self.report.told())
+
+    def _values_are_finite(self) -> bool:
+        """Tell whether all outputs are finite at a point that is NEML2_NON_FINITE."""
+        bad = self.report.statuses().ravel() == lib.NEML2_NON_FINITE
+        for output in self.outputs.values():
+            bad &= np.isfinite(_on_host(output)).reshape(bad.size, -1).all(axis=1)
+        return bool(bad.any())
 
 
 class Operation(NamedTuple):
@@ -142,16 +158,30 @@ def implicit_segments(description: Mapping[str, Any]) -> list[tuple[str, set[str
     ]
 
 
+def is_good(statuses: Any, status: int) -> Any:
+    """Tell which points did not fail, in an evaluation that did with `status`."""
+    return statuses <= (lib.NEML2_OK if status == lib.NEML2_NON_FINITE else lib.NEML2_NON_FINITE)
+
+
+def _on_host(array: Any) -> Any:
+    return on_host(Tensor(array)._open())
+
+
 def failed_segment(
-    segments: Sequence[tuple[str, set[str]]], good: Any, unknowns: Mapping[str, Any]
+    segments: Sequence[tuple[str, set[str]]],
+    good: Any,
+    unknowns: Mapping[str, Any],
+    status: int = lib.NEML2_NOT_CONVERGED,
 ) -> str:
     """The implicit segment at which the first point failed, by its residual; "" if unknown."""
+    if status == lib.NEML2_NON_FINITE:  # all of them were solved
+        return ""
     if len(segments) == 1:
         return segments[0][0]
     first = int(np.argmin(good.ravel()))
     for name, solved in reversed(segments):  # there are no iterates of those after it
         for unknown in solved & unknowns.keys():
-            values = on_host(Tensor(unknowns[unknown])._open()).reshape(good.size, -1)[first]
+            values = _on_host(unknowns[unknown]).reshape(good.size, -1)[first]
             if not np.isnan(values).any():
                 return name
     return ""

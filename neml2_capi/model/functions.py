@@ -174,7 +174,8 @@ class Functions:
         FatalError
             As in forward(), or no derivatives were compiled.
         ConvergenceError
-            As in forward().
+            As in forward(), or a derivative is not finite where the values are: the error has all
+            results, and `converged_mask` is False there.
         """
         results: _Both = self._engine.results(JVP, inputs, param_overrides, tangents)
         return results
@@ -225,7 +226,8 @@ class Functions:
         FatalError
             As in forward(), or no derivatives were compiled.
         ConvergenceError
-            As in forward().
+            As in forward(), or a derivative is not finite where the values are: the error has all
+            results, and `converged_mask` is False there.
         """
         results: _Both = self._engine.results(VJP, inputs, param_overrides, cotangents)
         return results
@@ -271,7 +273,8 @@ class Functions:
         FatalError
             As in forward(), or no derivatives were compiled.
         ConvergenceError
-            As in forward().
+            As in forward(), or a derivative is not finite where the values are: the error has all
+            results, and `converged_mask` is False there.
         """
         results: _WithBlocks = self._engine.results(JACOBIAN, inputs, param_overrides)
         return results
@@ -314,7 +317,8 @@ class Functions:
         FatalError
             As in forward(), or no derivatives by parameters were compiled.
         ConvergenceError
-            As in forward().
+            As in forward(), or a derivative is not finite where the values are: the error has all
+            results, and `converged_mask` is False there.
         """
         results: _WithBlocks = self._engine.results(PARAM_JACOBIAN, inputs, param_overrides)
         return results
@@ -362,7 +366,8 @@ class Functions:
         FatalError
             As in forward(), or no derivatives by parameters were compiled.
         ConvergenceError
-            As in forward().
+            As in forward(), or a derivative is not finite where the values are: the error has all
+            results, and `converged_mask` is False there.
         """
         gradients: _Named = self._engine.results(PARAM_VJP, inputs, param_overrides, cotangents)
         return gradients

@@ -29,6 +29,7 @@ from neml2_capi.model.evaluation import (
     check_mapping,
     failed_segment,
     implicit_segments,
+    is_good,
     kind_of_results,
 )
 from neml2_capi.model.reports import REPORTS
@@ -210,6 +211,9 @@ class _Outcome:
         found = {name: getattr(self._report, name) for name in (*REPORTS, "residual_history")}
         return {name: self._give(array) for name, array in found.items() if array is not None}
 
+    def statuses(self) -> Any:
+        return self._report.status
+
     def told(self) -> str:
         return _non_finite(self._report)
 
@@ -231,14 +235,20 @@ class _Outcome:
         return f"{told} after {iterations} iterations: reduce the step, or raise miters."
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        good = np.asarray(self._report.status <= lib.NEML2_NON_FINITE)
+        good = np.asarray(is_good(self._report.status, status))
         failed = np.flatnonzero(~good)
+        if status == lib.NEML2_NON_FINITE:
+            message = self.told()
+        else:
+            message = (
+                f"{len(failed)} of {good.size} points did not converge (the first is point "
+                f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
+                f"{self._advice(failed[0])}{_of_non_finite(self._report)}"
+            )
         raise ConvergenceError(
-            f"{len(failed)} of {good.size} points did not converge (the first is point "
-            f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
-            f"{self._advice(failed[0])}{_of_non_finite(self._report)}",
+            message,
             status,
-            failed_segment(self._backend.implicit_segments, good, self._report.unknowns),
+            failed_segment(self._backend.implicit_segments, good, self._report.unknowns, status),
             report=self.arrays(),
             converged_mask=self._give(good),
             outputs=outputs,

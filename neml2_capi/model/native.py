@@ -152,7 +152,7 @@ class Native(Handle):
                 slots.insert(0, slot)
                 continue
             status = _run(call, points)
-            if (status and is_left_to_tensors(status)) or not memory.valid:
+            if (status and is_left_to_tensors(status, operation)) or not memory.valid:
                 slots.append(slot)
                 break
             results: Any = {}

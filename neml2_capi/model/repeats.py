@@ -121,9 +121,9 @@ def memories() -> dict[str, Memory]:
     return {operation.name: Memory(operation) for operation in OPERATIONS}
 
 
-def is_left_to_tensors(status: int) -> bool:
+def is_left_to_tensors(status: int, operation: Operation) -> bool:
     """Tell what a run of that status told, but for the warning of one that is made again."""
-    again: bool = status != lib.NEML2_NON_FINITE
+    again: bool = status != lib.NEML2_NON_FINITE or operation.results is not None
     drain(but=last_message() if again else None)
     if not again:
         warn_of_non_finite(last_message())

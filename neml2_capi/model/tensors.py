@@ -19,6 +19,7 @@ from neml2_capi.model.evaluation import (
     Operation,
     check_mapping,
     failed_segment,
+    is_good,
     kind_of_results,
 )
 from neml2_capi.model.reports import REPORTS
@@ -93,6 +94,9 @@ class NativeReport:
             arrays["residual_history"] = self.hand_out(history)
         return arrays
 
+    def statuses(self) -> Any:
+        return on_host(self._get(lib.NEML2_REPORT_STATUS))
+
     def told(self) -> str:
         return last_message()
 
@@ -107,10 +111,10 @@ class NativeReport:
 
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         failure = last_failure(status)
-        good = on_host(self._get(lib.NEML2_REPORT_STATUS)) <= lib.NEML2_NON_FINITE
-        converged, unknowns = Tensor(np.asarray(good)), self.unknowns()
+        good = np.asarray(is_good(self.statuses(), status))
+        converged, unknowns = Tensor(good), self.unknowns()
         raise failure.unconverged(
-            failed_segment(self._backend.implicit_segments, good, unknowns),
+            failed_segment(self._backend.implicit_segments, good, unknowns, status),
             report=self.arrays(),
             converged_mask=self.hand_out(converged._open(), converged._source),
             outputs=outputs,

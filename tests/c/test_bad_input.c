@@ -182,7 +182,7 @@ static void nan_in_an_implicit_model(neml2_model *viscoplastic) {
   viscoplastic_load(&b, 5);
   viscoplastic_load(&good, 5);
   CHECK_OK(neml2_call_run(good_call, 3));
-  b.strain[6] = NAN;
+  b.strain[6] = 1e200;
   CHECK(neml2_call_run(call, 3) >= NEML2_NOT_CONVERGED);
   CHECK(b.status[0] == NEML2_OK && b.status[1] >= NEML2_NOT_CONVERGED && b.status[2] == NEML2_OK);
   for (int i = 0; i < STATE_SIZE; ++i) CHECK(b.state[STATE_SIZE + i] == 0); /* not written */

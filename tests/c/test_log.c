@@ -131,7 +131,7 @@ static void a_silent_channel_says_nothing(const neml2_model *model) {
   CHECK(waiting() == 0 && !next(&r));
   CHECK(strcmp(r.channel, "") == 0 && strcmp(r.message, "") == 0);
 
-  b.strain[6] = NAN;
+  b.strain[6] = 1e200;
   set("all", NEML2_LOG_SILENT);
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
   CHECK(waiting() == 0);
@@ -148,7 +148,7 @@ static void points_that_fail_are_a_warning(const neml2_model *model) {
   neml2_call *call = viscoplastic_call(model, &b, 0);
   record r = {0, "", ""};
   viscoplastic_load(&b, 5);
-  b.strain[6] = NAN;
+  b.strain[6] = 1e200;
   set("all", NEML2_LOG_WARNING);
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
   CHECK(take(&r, "newton") == 1);
@@ -159,7 +159,7 @@ static void points_that_fail_are_a_warning(const neml2_model *model) {
   neml2_call_run(call, N);
   CHECK(next(&r) && r.level == NEML2_LOG_INFO);
   CHECK(strstr(r.message, "viscoplastic_residual.pt2, 3 points from 0 on: 2 of 3 converged, in at most "));
-  CHECK(strstr(r.message, "; point 1 has |r| = nan"));
+  CHECK(strstr(r.message, "; point 1 has |r| = inf"));
   CHECK(take(&r, "newton") == 1 && r.level == NEML2_LOG_WARNING);
   set("all", NEML2_LOG_WARNING);
   neml2_call_free(&call);
@@ -173,13 +173,13 @@ static void chunks_have_the_numbers_of_their_points(neml2_model *model) {
   record r;
   double chunk = 0;
   viscoplastic_load(&b, 5);
-  b.strain[12] = NAN;
+  b.strain[12] = 1e200;
   CHECK_OK(neml2_model_option_get_number(&chunk, model, "chunk"));
   CHECK_OK(neml2_model_option_set_number(model, "chunk", 2));
   set("newton", NEML2_LOG_INFO);
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
   CHECK(next(&r) && strstr(r.message, "2 points from 0 on: 2 of 2 converged"));
-  CHECK(next(&r) && strstr(r.message, "point 2: 0 of 1 converged") && strstr(r.message, "point 2 has |r| = nan"));
+  CHECK(next(&r) && strstr(r.message, "point 2: 0 of 1 converged") && strstr(r.message, "point 2 has |r| = inf"));
   CHECK(take(&r, "newton") == 1);
   CHECK_OK(neml2_model_option_set_number(model, "chunk", chunk));
   set("all", NEML2_LOG_WARNING);
@@ -345,7 +345,7 @@ static void print_a_step(const neml2_model *model) {
   b.time = 5;
   set("newton", NEML2_LOG_DEBUG);
   CHECK_OK(neml2_call_run(call, 1));
-  b.strain[0] = NAN;
+  b.strain[0] = 1e200;
   CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, 1));
   while (next(&r)) printf("%s %d %s\n", r.channel, (int)r.level, r.message);
   neml2_call_free(&call);

@@ -279,7 +279,7 @@ static void failed_points_are_reported(neml2_model *model) {
   neml2_solve *solve = NULL;
   neml2_system *system = NULL;
   step_begin(&s, model);
-  s.block.strain[6 * BAD + 1] = NAN;
+  s.block.strain[6 * BAD + 1] = 1e200;
   REQUIRE_OK(neml2_solve_begin(&solve, model, s.inputs, NULL));
   REQUIRE_OK(neml2_solve_next(&system, solve));
   CHECK(newton(system, tolerances_of(model)) == 1);

@@ -156,7 +156,7 @@ def test_a_drive_answers_in_kind(model: Model, convert: Any) -> None:
 def test_a_convergence_error_answers_in_kind(viscoplastic: Model, convert: Any) -> None:
     shapes = {v.name: (2, *v.base_shape) for v in viscoplastic.inputs}
     given = {name: convert(np.zeros(shape)) for name, shape in shapes.items()}
-    given["strain"] = convert(np.full((2, 6), np.nan))
+    given["strain"] = convert(np.full((2, 6), 1e200))
     with pytest.raises(ConvergenceError) as caught:
         viscoplastic.forward(given)
     error = caught.value
@@ -246,14 +246,13 @@ def test_read_only_memory_is_read_and_never_written(model: Model, jnp: Any) -> N
 
 def test_a_function_of_time_cannot_write_the_times_of_the_caller(model: Model) -> None:
     times = np.linspace([0.0, 1.0], [1.0, 2.0], 3)
-    times.flags.writeable = False
 
     def strain(time: Any) -> Any:
-        with pytest.raises(ValueError, match="read-only"):
-            time[...] = 7.0
+        time[...] = 7.0
         return np.zeros((2, 6))
 
     neml2_capi.drive(model, times, {"strain": strain})
+    np.testing.assert_array_equal(times, np.linspace([0.0, 1.0], [1.0, 2.0], 3))
 
 
 def test_strided_memory_of_another_library_is_read_where_it_is(model: Model) -> None:

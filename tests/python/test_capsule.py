@@ -304,7 +304,7 @@ def test_every_language_writes_capsules(folder: Path, language: str) -> None:
     files = sorted(folder.iterdir(), key=lambda file: int(file.stem.rpartition("-")[2]))
     first = arrays_of(files[0])
     assert np.flatnonzero(first["report/status"]).tolist() == [FAILED]
-    assert np.flatnonzero(np.isnan(first["inputs/strain"]).any(axis=1)).tolist() == [FAILED]
+    assert np.flatnonzero((first["inputs/strain"] > 1e100).any(axis=1)).tolist() == [FAILED]
     assert len(files) > 1
     for file in (files[0], files[-1]):
         result = replayed(file)

@@ -57,14 +57,37 @@ def test_a_derivative_by_a_parameter_is_a_result(elasticity: Model, points: int)
 def test_a_sum_over_points_knows_which_of_them_made_it_infinite(elasticity: Model) -> None:
     inputs, _ = strained(POINTS)
     weights = {"stress": np.ones((POINTS, 6))}
-    with pytest.warns(RuntimeWarning, match=f"Of point {BAD}, the derivative of 'stress'"):
-        adjoints = elasticity.param_vjp(inputs, weights)
-    assert not np.isfinite(adjoints[elasticity.parameters.names[0]]).all()
+    with pytest.raises(ConvergenceError, match=f"Of point {BAD}, the derivative of 'stress'") as e:
+        elasticity.param_vjp(inputs, weights)
+    assert e.value.derivatives is not None
+    assert not np.isfinite(e.value.derivatives[elasticity.parameters.names[0]]).all()
+
+
+@pytest.mark.parametrize("calls", [1, 4])  # later ones repeat the first
+def test_a_jacobian_without_a_number_is_an_error_that_has_the_good_points(
+    elasticity: Model, calls: int
+) -> None:
+    inputs, status = strained(3)
+    for _ in range(calls):
+        with pytest.raises(ConvergenceError, match="Of point 2, the derivative of") as caught:
+            elasticity.param_jacobian(inputs)
+        error = caught.value
+        assert error.status == lib.NEML2_NON_FINITE
+        assert error.derivatives is not None
+        np.testing.assert_array_equal(error.report["status"], status)
+        np.testing.assert_array_equal(error.converged_mask, status == 0)
+        np.testing.assert_array_equal(error.outputs["stress"], elasticity.forward(inputs)["stress"])
+        (block,) = (
+            block for by in error.derivatives.values() for name, block in by.items() if "E" in name
+        )
+        np.testing.assert_array_equal(np.isfinite(block).all(axis=-1), status == 0)
+    inputs["strain"][2] = 0.0
+    elasticity.param_jacobian(inputs)
 
 
 def test_a_weight_that_is_nan_is_named(elasticity: Model) -> None:
     weights = {"stress": np.full(6, np.nan)}
-    with pytest.warns(RuntimeWarning, match="the cotangent of the output 'stress' is not finite"):
+    with pytest.raises(ConvergenceError, match="the cotangent of the output 'stress' is not"):
         elasticity.vjp({"strain": np.zeros(6)}, weights)
 
 
@@ -141,7 +164,7 @@ def test_a_law_without_a_tangent_at_rest_is_told_when_it_is_exported(tmp_path: P
     call = model.bind({"strain": strain}, derivatives=True, report=True)
     assert call.run() == lib.NEML2_NON_FINITE
     assert call.report["status"].tolist() == [0, 0, lib.NEML2_NON_FINITE, 0, 0]
-    with pytest.warns(RuntimeWarning, match="Of point 2, the derivative of 'stress'"):
+    with pytest.raises(ConvergenceError, match="Of point 2, the derivative of 'stress'"):
         model.jvp({"strain": strain}, {"strain": 0 * strain})
-    with pytest.warns(RuntimeWarning, match="Of point 2, the derivative of 'stress'"):
+    with pytest.raises(ConvergenceError, match="Of point 2, the derivative of 'stress'"):
         model.vjp({"strain": strain}, {"stress": strain})

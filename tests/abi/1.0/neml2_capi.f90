@@ -69,8 +69,9 @@
 !             fatal: the request was wrong, and nothing was changed. errmsg says what was wrong, what was expected and
 !             what to do, and is empty on success. Without stat the program stops with the message where something
 !             fails, as ALLOCATE does; a value or a derivative that is not finite is no failure, but stat is then
-!             neml2_non_finite. neml2_error_message gives the last error of the thread, too, and neml2_get_error_message with character variables of fixed length; success
-!             does not clear it. What fails leaves its other arguments as they were, unless said otherwise.
+!             neml2_non_finite. neml2_error_message gives the last error of the thread, too, and neml2_get_error_message
+!             with character variables of fixed length; success does not clear it. What fails leaves its other arguments
+!             as they were, unless said otherwise.
 ! Shapes      C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order.
 !             Variables, options, unknowns and elements of an array are counted from 1.
 ! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind of the variable: real64 or,
@@ -3283,7 +3284,7 @@ contains
   end subroutine call_set_block_order
 
   ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
-  ! neml2_singular. A point is neml2_non_finite where a value or a derivative of it is NaN or infinite.
+  ! neml2_singular.
   subroutine call_bind_status(self, array, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), pointer, intent(in) :: array(:)
