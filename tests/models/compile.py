@@ -326,7 +326,8 @@ def _renew_shipped(root: Path, recipe: Recipe) -> None:
         command += ["--model", recipe.model, "--output-dir", scratch, "--kernels", "only", "-q"]
         for target in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"):
             command += ["--target", target]
-        subprocess.run([*command, *recipe.options], check=True)
+        # -m looks in the working directory first, where the checkout has no library.
+        subprocess.run([*command, *recipe.options], check=True, cwd=scratch)
         made = Path(scratch) / recipe.model
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
