@@ -128,7 +128,7 @@ def _compile_environment() -> Environment:
             f"Compiling needs torch, and there is none for this Python ({sys.version.split()[0]}) "
             "in the package index. Try another Python, or PIP_EXTRA_INDEX_URL."
         )
-    return prepare("compile", requirements("compile"), [torch])
+    return prepare("compile", requirements("compile", "cli"), [torch])
 
 
 def build() -> int:
