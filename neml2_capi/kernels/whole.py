@@ -56,8 +56,13 @@ class Staging:
             folder.rmdir()
 
 
+#: Keys of the packages that lanes do without: they solve linear systems, and pull cotangents back to
+#: parameters, themselves.
+_SPARE = ("solve", "param_vjp")
+
+
 def without_kernels(metadata: Any, document: Any) -> dict[str, str]:
-    """The packages of an artifact that have no kernel, but for linear solves, and why.
+    """The packages of an artifact that have no kernel and need one, and why.
 
     Parameters
     ----------
@@ -71,7 +76,7 @@ def without_kernels(metadata: Any, document: Any) -> dict[str, str]:
         value
         for segment in metadata.get("segments", ())
         for key, value in segment.items()
-        if key.endswith("package") and not key.startswith("solve")
+        if key.endswith("package") and not key.startswith(_SPARE)
     ]
     return {name: reasons[name] for name in dict.fromkeys(needed) if name in reasons}
 

@@ -139,11 +139,17 @@ def test_a_model_without_kernels_is_refused_before_it_is_written(tmp_path: Path)
 
 @pytest.mark.usefixtures("compiler")
 def test_a_parameter_is_named_by_its_end(tmp_path: Path) -> None:
-    done = compiled(tmp_path, "--kernels", "only", "--target", native_target(), "-p", "E")
+    parameter = ("-p", "E", "-d", ":elasticity.E")
+    done = compiled(tmp_path, "--kernels", "only", "--target", native_target(), *parameter)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "elasticity") in done.stdout
     model = neml2_capi.Model(tmp_path / "elasticity")
     assert [parameter.name for parameter in model.parameters] == ["elasticity.E"]
+    # The package that pulls back over points has no kernel, and lanes need none.
+    inputs, weights = {"strain": np.full((3, 6), 1e-3)}, {"stress": np.ones((3, 6))}
+    (block,) = model.param_jacobian(inputs)[1]["stress"].values()
+    pulled = model.param_vjp(inputs, weights)["elasticity.E"]
+    np.testing.assert_allclose(pulled, block.sum(), rtol=1e-14)
     assert (tmp_path / "elasticity_aoti.i").is_file()
 
 
