@@ -218,7 +218,8 @@ FUNCTION wide wide_expm1(wide x) {
   const wide half = x * 0.5, z = half * half;
   const wide sinh_half = half + half * sinh_tail(z), cosh_half = 1.0 + cosh_tail(z);
   const wide near = 2.0 * sinh_half * (sinh_half + cosh_half);
-  return wide_where(wide_absolute(x) < 1.0, near, bounded_exponential(x, 0) - 1.0);
+  const wide size = wide_absolute(x), value = wide_where(size < 1.0, near, bounded_exponential(x, 0) - 1.0);
+  return wide_where(size < 0x1p-54, x, value); /* half of a subnormal number may be none */
 }
 
 FUNCTION wide wide_log1p(wide x) {

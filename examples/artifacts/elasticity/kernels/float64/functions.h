@@ -2,7 +2,7 @@
 #ifndef NEML2_KERNEL_FUNCTIONS_H
 #define NEML2_KERNEL_FUNCTIONS_H
 
-#include "trigonometry.h"
+#include "special.h"
 
 #ifdef NEML2_KERNEL_FLOAT
 #define WIDE(x) __builtin_convertvector(x, wide)
@@ -13,6 +13,9 @@
 #endif
 #define OF_ONE(name) \
   INLINE lanes lanes_##name(lanes x) { return NARROW(wide_##name(WIDE(x))); }
+
+#define OF_TWO(name) \
+  INLINE lanes lanes_##name(lanes x, lanes y) { return NARROW(wide_##name(WIDE(x), WIDE(y))); }
 
 OF_ONE(exp)
 OF_ONE(log)
@@ -27,7 +30,21 @@ OF_ONE(tan)
 OF_ONE(asin)
 OF_ONE(acos)
 OF_ONE(atan)
-
-INLINE lanes lanes_pow(lanes x, lanes y) { return NARROW(wide_pow(WIDE(x), WIDE(y))); }
+OF_ONE(exp2)
+OF_ONE(log2)
+OF_ONE(log10)
+OF_ONE(asinh)
+OF_ONE(acosh)
+OF_ONE(atanh)
+OF_ONE(erf)
+OF_ONE(erfc)
+OF_ONE(ndtr)
+OF_ONE(round)
+OF_ONE(trunc)
+OF_TWO(pow)
+OF_TWO(atan2)
+OF_TWO(hypot)
+OF_TWO(fmod)
+OF_TWO(copysign)
 
 #endif

@@ -43,6 +43,17 @@ INLINE lanes where(mask condition, lanes value, lanes other) {
   return (lanes)((condition & (mask)value) | (~condition & (mask)other));
 }
 
+/* A power of 2 by which x is neither subnormal nor so large that its reciprocal is. */
+INLINE lanes scale_of(lanes x) {
+#ifdef NEML2_KERNEL_FLOAT
+  const real small = 0x1p-100f, large = 0x1p100f, up = 0x1p50f, down = 0x1p-50f;
+#else
+  const real small = 0x1p-1000, large = 0x1p1000, up = 0x1p100, down = 0x1p-100;
+#endif
+  const lanes size = where(x < 0, -x, x);
+  return where(size < small, fill(up), where(size > large, fill(down), fill(1)));
+}
+
 INLINE lanes square_root(lanes x) {
   lanes result;
 #ifdef NEML2_KERNEL_FLOAT

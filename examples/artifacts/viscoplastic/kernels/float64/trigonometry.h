@@ -131,13 +131,8 @@ FUNCTION wide wide_tan(wide x) {
   return wide_where(wide_absolute(x) < __builtin_inf(), result, x - x);
 }
 
-/* From 1 on by 1/x, from tan(pi/8) on by (x - 1) / (x + 1). */
-FUNCTION wide wide_atan(wide x) {
-  const wide size = wide_absolute(x);
-  const wide_mask large = size > 1.0;
-  const wide small = wide_where(large, 1.0 / size, size);
-  const wide_mask middle = small > 0x1.a827999fcef32p-2;
-  const wide t = wide_where(middle, (small - 1.0) / (small + 1.0), small);
+/* The arc tangent for |t| <= tan(pi/8). */
+INLINE wide arc_tangent(wide t) {
   const wide z = t * t, z2 = z * z, z4 = z2 * z2;
   const wide tail =
       (((-0x1.5555555555555p-2 + 0x1.9999999999953p-3 * z) + z2 * (-0x1.249249248d7cap-3 + 0x1.c71c71c30300ap-4 * z)) +
@@ -145,10 +140,38 @@ FUNCTION wide wide_atan(wide x) {
              z2 * (-0x1.110e875de30b4p-4 + 0x1.e19a043982dbep-5 * z))) +
       (z4 * z4) * ((-0x1.ac7a21624c6d9p-5 + 0x1.74dbcb5711d5ap-5 * z) +
                    z2 * (-0x1.1b2e7e27c030fp-5 + 0x1.0ac7d2c47839cp-6 * z));
-  wide value = t + t * (z * tail);
+  return t + t * (z * tail);
+}
+
+/* From 1 on by 1/x, from tan(pi/8) on by (x - 1) / (x + 1). */
+FUNCTION wide wide_atan(wide x) {
+  const wide size = wide_absolute(x);
+  const wide_mask large = size > 1.0;
+  const wide small = wide_where(large, 1.0 / size, size);
+  const wide_mask middle = small > 0x1.a827999fcef32p-2;
+  wide value = arc_tangent(wide_where(middle, (small - 1.0) / (small + 1.0), small));
   value = wide_where(middle, 0x1.921fb54442d18p-1 + (value + 0x1.1a62633145c07p-55), value);
   value = wide_where(large, 0x1.921fb54442d18p+0 - (value - 0x1.1a62633145c07p-54), value);
   return with_sign(value, x);
+}
+
+/* The angle of (x, y), from -pi to pi; the sign of a zero counts. */
+FUNCTION wide wide_atan2(wide y, wide x) {
+  const wide infinity = wide_fill(__builtin_inf()), one = wide_fill(1.0), zero = wide_fill(0.0);
+  const wide width = wide_absolute(x), height = wide_absolute(y);
+  const wide_mask steep = height > width;
+  wide over = wide_where(steep, width, height), under = wide_where(steep, height, width);
+  const wide_mask far = under > 0x1p1000;
+  over = wide_where(over == infinity, one, wide_where(under == infinity, zero, wide_where(far, over * 0.25, over)));
+  under = wide_where(under == infinity, one, wide_where(far, under * 0.25, under));
+  const wide_mask middle = over > 0x1.a827999fcef32p-2 * under;
+  const wide t = wide_where(middle, over - under, over) / wide_where(middle, over + under, under);
+  wide value = arc_tangent(wide_where(under == 0, zero, t));
+  value = wide_where(middle, 0x1.921fb54442d18p-1 + (value + 0x1.1a62633145c07p-55), value);
+  value = wide_where(steep, 0x1.921fb54442d18p+0 - (value - 0x1.1a62633145c07p-54), value);
+  const wide_mask left = (wide_mask)with_sign(one, x) < 0;
+  value = wide_where(left, 0x1.921fb54442d18p+1 - (value - 0x1.1a62633145c07p-53), value);
+  return wide_where((x != x) | (y != y), x + y, with_sign(value, y));
 }
 
 FUNCTION wide wide_asin(wide x) { return wide_atan(x / wide_square_root((1.0 - x) * (1.0 + x))); }

@@ -1,8 +1,8 @@
 /* elasticity_jvp: a kernel of one graph, in lanes of material points.
  *
  * Model elasticity, cpu/float64/elasticity_jvp.pt2; made with neml2 3.1.0, torch 2.13.0+cpu.
- * Graph: 109 nodes of ATen, SHA-256 10fd3b3980481e648b0bca822b6b2e368e29323f81b91a36a32ec9fb08a37c04.
- * Kernel: 22 operations on float64 a point.
+ * Graph: 109 nodes of ATen, SHA-256 1a87ed02d3f929ca0c3e64903d11924ede0a06521a4e7863966260f917d1914c.
+ * Kernel: 23 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
 #include "functions.h"
@@ -14,38 +14,37 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   lanes *const stress = outputs[0];
   lanes *const d_stress_d_strain = outputs[1];
   (void)results;
-  const lanes elasticity_E_value = elasticity_E[0];
-  const lanes v9 = elasticity_E_value * 0.8333333333333333;
   const lanes strain_0 = strain[0];
   const lanes strain_1 = strain[1];
   const lanes strain_2 = strain[2];
-  const lanes v12 = strain_0 + strain_1 + strain_2;
-  const lanes v15 = v9 * v12;
-  const lanes v11 = elasticity_E_value * 0.7692307692307692;
-  d_stress_d_strain[21] = v11;
-  d_stress_d_strain[28] = v11;
-  d_stress_d_strain[35] = v11;
-  const lanes v14 = v12 * 0.3333333333333333;
-  stress[0] = v15 + v11 * (strain_0 - v14);
-  stress[1] = v15 + v11 * (strain_1 - v14);
-  stress[2] = v15 + v11 * (strain_2 - v14);
+  const lanes v15 = (strain_0 + strain_1 + strain_2) * 0.3333333333333333;
+  const lanes elasticity_E_value = elasticity_E[0];
+  const lanes v16 = elasticity_E_value * 2.5 * v15;
+  const lanes v12 = elasticity_E_value * 0.7692307692307692;
+  d_stress_d_strain[21] = v12;
+  d_stress_d_strain[28] = v12;
+  d_stress_d_strain[35] = v12;
+  stress[0] = v16 + v12 * (strain_0 - v15);
+  stress[1] = v16 + v12 * (strain_1 - v15);
+  stress[2] = v16 + v12 * (strain_2 - v15);
   const lanes strain_3 = strain[3];
-  stress[3] = strain_3 * v11;
+  stress[3] = strain_3 * v12;
   const lanes strain_4 = strain[4];
-  stress[4] = strain_4 * v11;
+  stress[4] = strain_4 * v12;
   const lanes strain_5 = strain[5];
-  stress[5] = strain_5 * v11;
-  const lanes v32 = v9 + elasticity_E_value * 0.5128205128205129;
-  d_stress_d_strain[0] = v32;
-  d_stress_d_strain[7] = v32;
-  d_stress_d_strain[14] = v32;
-  const lanes v33 = v9 - elasticity_E_value * 0.2564102564102564;
-  d_stress_d_strain[1] = v33;
-  d_stress_d_strain[2] = v33;
-  d_stress_d_strain[6] = v33;
-  d_stress_d_strain[8] = v33;
-  d_stress_d_strain[12] = v33;
-  d_stress_d_strain[13] = v33;
+  stress[5] = strain_5 * v12;
+  const lanes v9 = elasticity_E_value * 0.8333333333333333;
+  const lanes v33 = v9 + elasticity_E_value * 0.5128205128205129;
+  d_stress_d_strain[0] = v33;
+  d_stress_d_strain[7] = v33;
+  d_stress_d_strain[14] = v33;
+  const lanes v34 = v9 - elasticity_E_value * 0.2564102564102564;
+  d_stress_d_strain[1] = v34;
+  d_stress_d_strain[2] = v34;
+  d_stress_d_strain[6] = v34;
+  d_stress_d_strain[8] = v34;
+  d_stress_d_strain[12] = v34;
+  d_stress_d_strain[13] = v34;
   const lanes c0 = fill(0.0);
   d_stress_d_strain[3] = c0;
   d_stress_d_strain[4] = c0;
@@ -80,4 +79,4 @@ static const signed char output_1_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"d_stress_d_strain", 36, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_elasticity_jvp = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_jvp", "10fd3b3980481e648b0bca822b6b2e368e29323f81b91a36a32ec9fb08a37c04", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 22, 0, 0, run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_jvp", "1a87ed02d3f929ca0c3e64903d11924ede0a06521a4e7863966260f917d1914c", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 23, 0, 0, run};
