@@ -114,7 +114,7 @@ def test_numpy_has_no_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch
     ("value", "reason"),
     [
         (torch.ones(2, dtype=torch.complex64), "element type torch.complex64"),
-        (torch.ones(2).to_sparse(), "no plain memory"),
+        (torch.ones(2).to_sparse(), "is sparse or packed"),
         (torch.ones(2, device="meta"), "on the device meta"),
     ],
 )

@@ -226,7 +226,9 @@ def test_a_changed_source_is_refused(folder: Path, any_cc: str) -> None:
 
 def test_a_missing_source_is_refused(folder: Path, any_cc: str) -> None:
     (folder / "two.c").unlink()
-    with pytest.raises(KernelError, match=r"two\.c is missing; compile the model again"):
+    with pytest.raises(
+        KernelError, match=r"two\.c, which kernels.json names, is missing; compile the model again"
+    ):
         build(folder, cc=any_cc)
 
 
