@@ -112,7 +112,8 @@ class NativeReport:
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
         failure = last_failure(status)
         good = np.asarray(is_good(self.statuses(), status))
-        converged, unknowns = Tensor(good), self.unknowns()
+        converged = Tensor(good)
+        unknowns = {} if status == lib.NEML2_NON_FINITE else self.unknowns()
         raise failure.unconverged(
             failed_segment(self._backend.implicit_segments, good, unknowns, status),
             report=self.arrays(),

@@ -21,6 +21,7 @@ from native import needs_fortran, run
 from numpy.typing import NDArray
 from programs import built
 from states import Artifacts, load, recorded
+from test_bad_input import unchecked
 from test_command_line import command, error
 from test_scenarios import FOLDER
 
@@ -406,7 +407,9 @@ def test_a_call_that_goes_well_now_is_not_reproduced(model: Model, folder: Path)
 
 
 def test_what_is_not_as_it_was_is_said(model: Model, artifacts: Artifacts, folder: Path) -> None:
-    copy = Path(shutil.copytree(artifacts["combined_hardening"], folder.parent / "artifact"))
+    copy = unchecked(
+        Path(shutil.copytree(artifacts["combined_hardening"], folder.parent / "artifact"))
+    )
     metadata = json.loads((copy / "metadata.json").read_text())
     fail(model, step(model))
     file = only(folder)
