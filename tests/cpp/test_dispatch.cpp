@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
 #include "capi/devices/dispatch.h"
@@ -133,7 +134,7 @@ Tally evaluate(const std::shared_ptr<const Dispatch>& dispatch, const Asked& ask
   return evaluate(Routes(dispatch->primary(), dispatch), asked);
 }
 
-constexpr double beyond_measure = 1e200;  // a strain at which points fail
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Some points fail where `failing` is set: those of the first and the last sub-batch, and one between.
 void two_devices_equal_one(const char* name, bool failing) {
@@ -142,7 +143,7 @@ void two_devices_equal_one(const char* name, bool failing) {
   Asked expected(*alone, points);
   const auto spoil = [&](Asked& asked) {
     for (const std::int64_t point : {0, 11, 22})
-      if (failing) asked.strain(*alone, point) = beyond_measure;
+      if (failing) asked.strain(*alone, point) = nan;
   };
   spoil(expected);
   const Tally tally = evaluate(Routes(alone), expected);
@@ -166,7 +167,7 @@ void two_devices_equal_one(const char* name, bool failing) {
 void each_sub_batch_with_failed_points_is_told() {
   const auto dispatch = spread("viscoplastic", 5, 5);
   Asked asked(*dispatch->primary(), 20);
-  for (const std::int64_t point : {6, 7, 19}) asked.strain(*dispatch->primary(), point) = beyond_measure;
+  for (const std::int64_t point : {6, 7, 19}) asked.strain(*dispatch->primary(), point) = 1e200;
   const Tally outcome = evaluate(dispatch, asked);
   expect(outcome.count[NEML2_OK] == 17 && outcome.worst() > NEML2_NON_FINITE, "three points failed");
   expect(outcome.parts.size() == 2, "in two sub-batches");
@@ -214,7 +215,7 @@ void points_that_failed_are_told_beside_an_error() {
   Model& primary = *dispatch->primary();
   primary.set_option("convergence", std::string_view("batch"));
   Asked asked(primary, 12);
-  asked.strain(primary, 2) = beyond_measure;
+  asked.strain(primary, 2) = nan;
   std::vector<double> yields(12, 10.0);
   yields[5] = 20;
   asked.bindings.parameters[primary.find(Kind::parameter, "yield_stress")] = {reinterpret_cast<char*>(yields.data()),
@@ -274,7 +275,7 @@ void dispatches_leave_nothing_behind(std::int64_t dispatches) {
     for (std::int64_t k = 0; k < count; ++k) {
       const Routes& routes = caller == 2 ? of_batch : of_implicit;
       Asked asked(routes.model(), 8);
-      if (caller == 1 && k % 3 == 0) asked.strain(routes.model(), k % 8) = beyond_measure;
+      if (caller == 1 && k % 3 == 0) asked.strain(routes.model(), k % 8) = nan;
       if (caller == 2 && k % 2 == 0) asked.bindings.parameters[parameter] = {reinterpret_cast<char*>(yields), 1};
       try {
         const Tally outcome = evaluate(routes, asked);
