@@ -56,8 +56,8 @@ class Staging:
             folder.rmdir()
 
 
-#: Keys of the packages that lanes do without: they solve linear systems, and pull cotangents back to
-#: parameters, themselves.
+#: Keys of the packages that lanes do without: they solve linear systems, and pull cotangents back
+#: to parameters, themselves.
 _SPARE = ("solve", "param_vjp")
 
 
