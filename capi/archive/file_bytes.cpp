@@ -50,7 +50,7 @@ FileBytes::FileBytes(const std::filesystem::path& path, std::size_t most) {
   };
   const Descriptor file(path);
   if (file.value < 0 && refusals::is_limit(errno))
-    throw refusals::LimitError(
+    throw Error(  // it passes: no reason to go on without what could not be read
         NEML2_ERROR_FILE, path.filename().string(),
         join("Cannot read ", path.string(), ": ", refusals::why(errno), ". ", refusals::remedy(errno, "")));
   if (file.value < 0) throw unreadable(errno == ENOENT ? "there is no such file" : std::strerror(errno));

@@ -44,7 +44,7 @@ void* open_shared(const char* path, std::string& reason, int more) {
   reason = words;
   for (const int limit : {EMFILE, ENFILE})
     if (reason.ends_with(std::strerror(limit)))
-      throw refusals::LimitError(
+      throw Error(
           NEML2_ERROR_FILE, path,
           join("The library ", path, " cannot be opened: ", refusals::why(limit), ". ", refusals::remedy(limit, "")));
   return nullptr;
