@@ -107,7 +107,7 @@ class Registry {
     end_fork();
   }
 
-  // A word of another thread is that of one that was about to wait for the fork. Those of this thread stay its own.
+  // Another thread that owns a word was about to wait for the fork. This thread keeps its own words.
   static void after_fork_in_child() {
     held.fetch_add(2);
     for (Mutex* each = first; each; each = each->next_) {

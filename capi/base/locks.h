@@ -1,7 +1,7 @@
 // Locks of the library: the only ones there are, so that a fork knows them all; `build.py check` keeps it so.
 //
 // The child of a fork has one thread. A lock that another thread held would never be freed there, and what it guards could
-// be half written. So a fork waits until nobody holds a Mutex, but for those of the thread that forks; see
+// be half written. So a fork waits until nobody holds a Mutex, except the thread that forks; see
 // docs/design/forks.md.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace neml2_capi::locks {
 
 namespace detail {
 
-// What a lock that was taken since the last fork holds, and the thread that forks now: 0 for none. An odd word has
+// The word of a lock that was taken since the last fork, and the thread that forks now: 0 for none. An odd word has
 // threads that wait for it.
 extern std::atomic<std::uint32_t> held;
 extern std::atomic<std::uintptr_t> forking;

@@ -1,4 +1,4 @@
-// What the system refuses, told by the limit that it met and what to do; and writes that it refuses without a signal.
+// Refusals of the system, with the limit that was met and what to do; and writes that fail without a signal.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Values and derivatives of a device that are not finite: the rule is that of Marks.
+// Marks points of a device with values or derivatives that are not finite, by the rule of Marks.
 #pragma once
 
 #include "capi/devices/newton.h"

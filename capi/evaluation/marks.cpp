@@ -51,7 +51,7 @@ Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& ch
 }
 
 void make_nan(const Vector<std::size_t>& positions, const Model& model, Chunk& chunk, Derived& derived) {
-  // What is zero, or the same for all points, gets a row for each.
+  // Gives each point a row of values that are zero, or the same for all points.
   const auto spoil = [&](Tensor& value, const Variable& variable) {
     const Dims sizes = Dims{chunk.points}.then(variable.point_shape);
     value = value.data() ? expanded(value, Dims{chunk.points}.then(value.sizes().last(value.ndim() - 1))).copy()

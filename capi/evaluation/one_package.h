@@ -37,7 +37,7 @@ class OnePackage final : public PackageRoute {
   bool is_given_finite(const Bindings& bindings, const Range& range) const;
   bool write(Handles& returned, const Bindings& bindings, const Range& range) const;
   bool write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const;
-  // Where something is not, finds what and at which points.
+  // If something is not, finds what and at which points.
   void mark(const GraphCall& graph, Handles& returned, const Bindings& bindings, const Range& range,
             const Workspace& workspace, Tally& tally) const;
 

@@ -202,7 +202,7 @@ class Block {
     }
   }
 
-  // What a lane was given, before a result is written over it.
+  // Inputs of a lane, before a result is written over them.
   const T* given_to(const Bound<T>& array, int l) const { return at(array, begin_ + l); }
 
   bool gives_nan(int l) const {

@@ -33,7 +33,7 @@ constexpr std::string_view openmp_libraries[] = {"libgomp", "libomp", "libiomp"}
 constexpr std::string_view openmp_prefixes[] = {"GOMP_", "omp_", "__kmpc_"};
 constexpr std::string_view provided_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_"};
 constexpr std::string_view torch_prefixes[] = {"aoti_torch_", "aoti_record_", "Sleef_", "torch_"};
-// What packages print with, register destructors of threads with, and make static variables with: the provider has it,
+// Functions by which packages print, register destructors of threads and make static variables: the provider has them,
 // under names whose beginning is replaced. One that shares its text with another name is left as it is.
 constexpr std::string_view replaced_names[] = {"_ZSt4cerr",
                                                "_ZSt4cout",

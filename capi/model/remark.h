@@ -1,4 +1,4 @@
-// What the arrays of an evaluation say of points that failed, or that are not finite.
+// Messages of points that failed, or that are not finite, from the arrays of an evaluation.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ constexpr Words WORDS{"s0.gradients",
 // The order of a tensor of MFront's, in one row by row.
 constexpr int TENSOR_ORDER[9] = {0, 4, 8, 1, 3, 2, 6, 5, 7};
 
-// What K[0] asks for.
+// The request in K[0].
 enum class Operator { NONE, ELASTIC, SECANT, TANGENT };
 
 struct Wanted {
