@@ -57,6 +57,7 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
         "threads/worker.cpp",
         "base/error.cpp",
         "base/interrupt.cpp",
+        "base/locks.cpp",
     ]
     program = tmp_path / "test_scheduler"
     command(
