@@ -217,7 +217,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def check(fix: bool) -> int:
-    """Check what is generated, rooms, docstrings, format, lint, types; say what mends each."""
+    """Check generated files, rooms, docstrings, words, format, lint, types; say what mends each."""
     environment = _check_environment()
     python, ruff = environment.python, environment.program("ruff")
     generator, reference = ROOT / "tools" / "generate.py", ROOT / "tools" / "docs.py"
@@ -242,6 +242,12 @@ def check(fix: bool) -> int:
         ("rooms of neml2_capi/", [python, ROOT / "tools" / "rooms.py"], "do what each line says"),
         ("locks", [python, ROOT / "tools" / "locks.py"], "do what each line says"),
         ("docstrings", [python, ROOT / "tools" / "docstrings.py"], "do what each line says"),
+        ("words", [python, ROOT / "tools" / "prose.py"], "write what each line says"),
+        (
+            "spelling",
+            [environment.program("codespell"), ROOT],
+            "edit what codespell names; names are listed in pyproject.toml",
+        ),
         ("format of Python", [ruff, "format", "--check", "."], mend),
         ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
         ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),

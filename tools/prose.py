@@ -1,0 +1,123 @@
+"""The project's English, in what people read; a step of `build.py check`.
+
+python tools/prose.py [FOLDER]    print what tools/words.txt replaces and stands too often
+python tools/prose.py FOLDER 0    print all of it
+
+Read are comments, docstrings and texts of programs, and Markdown, without code between backquotes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, String
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LANGUAGES = {
+    ".c": "c",
+    ".h": "cpp",
+    ".cpp": "cpp",
+    ".hpp": "cpp",
+    ".f90": "fortran",
+    ".py": "python",
+    ".sh": "bash",
+    ".cmake": "cmake",
+    "CMakeLists.txt": "cmake",
+}
+# Generated, or kept as somebody wrote it once.
+SKIPPED = (
+    "docs/reference/",
+    "include/neml2_capi.f90",
+    "neml2_capi/_ffi/raw.py",
+    "neml2_capi/kernels/c/",
+    "tests/abi/",
+    "tests/data/",
+    "tests/fuzz/corpus/",
+)
+
+_MARKS = re.compile(r"^[ \t]*(//[/!]?<?|/\*+<?|\*+/?|#+:?|!+>?)", re.MULTILINE)
+_CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def prose(file: Path) -> str:
+    """Return the text of a file, with a stop for each character that is code, line by line."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".md":
+        language = LANGUAGES.get(file.suffix) or LANGUAGES[file.name]
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        text = "".join(
+            _MARKS.sub(_blanks, part) if _is_prose(kind) else re.sub(r"\S", "\0", part)
+            for kind, part in lexer.get_tokens(text)
+        )
+    return _CODE.sub(lambda code: re.sub(r"[^\n]", "\0", code[0]), text)
+
+
+def _blanks(mark: re.Match[str]) -> str:
+    return " " * len(mark[0])
+
+
+def _is_prose(kind: object) -> bool:
+    directives = (Comment.Preproc, Comment.PreprocFile, Comment.Hashbang)
+    return kind in String or (kind in Comment and kind not in directives)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Yield what people write and read: nothing generated, whether listed or with kernels."""
+    for top in sorted(root.iterdir()):
+        if top.name in {"build", "dist"} or top.name.startswith("."):
+            continue
+        for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if not {file.suffix, file.name}.isdisjoint({".md", *LANGUAGES}):
+                name = str(file.relative_to(root))
+                if not name.startswith(SKIPPED) and not _has_kernels(file.parent):
+                    yield file
+
+
+def _has_kernels(folder: Path) -> bool:
+    return (folder / "kernels.json").exists()
+
+
+def findings(root: Path, table: Path, most: int | None = None) -> list[str]:
+    """Return each place of words that stand more often below `root` than `most`, or their limit."""
+    lines = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()]
+    words = [(line[0], line[1], int(line[2])) for line in lines if len(line) == 3]
+    # Most files have none of them, marks of comments aside, and are not taken apart.
+    any_of_them = _compiled("|".join(pattern for pattern, _, _ in words), r"[\s/*#!<>:]+")
+    texts = {
+        file: prose(file)
+        for file in _files(root)
+        if any_of_them.search(file.read_text(encoding="utf-8"))
+    }
+    found: list[str] = []
+    for pattern, better, limit in words:
+        places = [
+            f"{file.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}: "
+            f'"{" ".join(match[0].split())}"; write {better}'
+            for file, text in texts.items()
+            for match in _compiled(pattern, r"\s+").finditer(text)
+        ]
+        allowed = limit if most is None else most
+        if len(places) > allowed:
+            found += [*places, f"{len(places)} of these, expected at most {allowed}"]
+    return found
+
+
+def _compiled(pattern: str, blank: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace(" ", blank), re.IGNORECASE)
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(arguments[0]) if arguments else ROOT
+    most = int(arguments[1]) if len(arguments) > 1 else None
+    found = findings(root, ROOT / "tools" / "words.txt", most)
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
