@@ -5,7 +5,7 @@
 
 #include "capi/base/interrupt.h"
 #include "capi/libtorch/algebra.h"
-#include "capi/newton/verdict.h"
+#include "capi/newton/rules.h"
 #include "capi/segments/operands.h"
 #include "capi/tensor/views.h"
 
@@ -35,21 +35,13 @@ Tensor dot(const Groups& a, const Groups& b) {
 
 Tensor norm(const Groups& rows) { return square_root(dot(rows, rows)); }
 
-// Value or mask for each point, or a number for all, with the operators of a number: see newton/verdict.h.
+// Value or mask for each point, or a number for all, with the operators of a number.
 struct PerPoint {
   PerPoint(Tensor each) : values(std::move(each)) {}
   PerPoint(double one) : number(one) {}
 
-  friend PerPoint choose(const PerPoint& mask, PerPoint where_true, const PerPoint& where_false) {
-    if (!where_true.values.data() && !where_false.values.data())
-      where_true = filled(DType::float64, mask.values.sizes(), where_true.number, mask.values.device());
-    if (!where_false.values.data()) return choose(negated(mask.values), where_false.number, where_true.values);
-    if (!where_true.values.data()) return choose(mask.values, where_true.number, where_false.values);
-    return choose(mask.values, where_true.values, where_false.values);
-  }
-
   Tensor values;
-  double number = 0.0;  // where there are no values
+  double number = 0.0;  // if there are no values
 };
 
 PerPoint operator<(const PerPoint& a, double b) { return less(a.values, b); }
@@ -58,11 +50,36 @@ PerPoint operator<=(const PerPoint& a, double b) { return at_most(a.values, b); 
 PerPoint operator<=(const PerPoint& a, const PerPoint& b) { return at_most(a.values, b.values); }
 PerPoint operator==(const PerPoint& a, double b) { return equal(a.values, b); }
 PerPoint operator|(const PerPoint& a, const PerPoint& b) { return either(a.values, b.values); }
+// Integers become numbers, which add() knows, and come back.
+PerPoint operator+(const PerPoint& a, const PerPoint& b) {
+  const auto number = [](const Tensor& values) { return converted(values, DType::float64); };
+  return converted(add(number(a.values), number(b.values)), a.values.dtype());
+}
 PerPoint operator-(const PerPoint& a, const PerPoint& b) { return subtract(a.values, b.values); }
 PerPoint operator*(const PerPoint& a, double b) { return multiply(a.values, b); }
 PerPoint operator*(const PerPoint& a, const PerPoint& b) { return multiply(a.values, b.values); }
 PerPoint operator/(const PerPoint& a, const PerPoint& b) { return divide(a.values, b.values); }
-PerPoint is_finite(const PerPoint& a) { return finite(a.values); }
+
+// What the rules compute with: tensors of a value for each point.
+struct OnDevice {
+  using Norm = PerPoint;
+  using Mask = PerPoint;
+  using Status = PerPoint;
+
+  static Norm number(double value) { return value; }
+  static Status status(std::int64_t value) { return static_cast<double>(value); }
+  static PerPoint is_finite(const PerPoint& norm) { return finite(norm.values); }
+  static PerPoint choose(const PerPoint& mask, const PerPoint& if_true, const PerPoint& if_false) {
+    if (if_true.values.data() && if_false.values.data())
+      return aoti::libtorch::choose(mask.values, if_true.values, if_false.values);
+    if (if_true.values.data()) return aoti::libtorch::choose(negated(mask.values), if_false.number, if_true.values);
+    if (if_false.values.data()) return aoti::libtorch::choose(mask.values, if_true.number, if_false.values);
+    const Tensor all = filled(DType::float64, mask.values.sizes(), if_false.number, mask.values.device());
+    return aoti::libtorch::choose(mask.values, if_true.number, all);
+  }
+};
+
+using Rules = newton::Rules<OnDevice>;
 
 class Iteration {
  public:
@@ -73,7 +90,6 @@ class Iteration {
     const auto integers = [&](double value) { return filled(DType::int32, {points_}, value, device_); };
     outcome_ = DeviceOutcome::none(points_, device_);
     outcome_.status = integers(NEML2_NOT_CONVERGED);
-    open_ = integers(newton::undecided);
     left_ = equal(outcome_.iterations, 0.0);
     singular_ = negated(left_);
     evaluate();
@@ -86,7 +102,7 @@ class Iteration {
     }
     const Tensor failed = outcome_.failed();
     outcome_.any_failed = any(failed);
-    const PerPoint cut = newton::suggested_cut<PerPoint>(outcome_.initial_norm, outcome_.residual_norm);
+    const PerPoint cut = Rules::suggested_cut(outcome_.initial_norm, outcome_.residual_norm);
     outcome_.suggested_cut = choose(failed, cut.values, outcome_.suggested_cut);
     if (settings_.keep_history) keep_history();
     return std::move(outcome_);
@@ -119,7 +135,7 @@ class Iteration {
 
   // Notes the points of singular matrices. A solve has one per point, or several one beside the other.
   void note_singular() {
-    singular_ = equal(open_, 0.0);
+    singular_ = filled(DType::boolean, {points_}, 0.0, device_);
     for (const Tensor& info : system_.singular_on_device()) {
       const Tensor regular = shaped(equal(info, 0.0), {points_, info.numel() / points_});
       const Tensor here = less(filled(DType::float64, {points_}, 0.5, device_),
@@ -138,18 +154,19 @@ class Iteration {
         next.push_back(add(u_[i], multiply(converted(beside(alpha, du[i]), du[i].dtype()), du[i])));
       residual_ = system_.residual(row_major(next));
       norm_ = norm(residual_);
-      const PerPoint enough = newton::has_decreased<PerPoint>(norm_, before, alpha, slope, settings_);
+      const PerPoint enough = Rules::has_decreased(norm_, before, alpha, slope, settings_);
       const Tensor cut = both(left_, negated(enough.values));
       if (trial + 1 >= settings_.ls_max_iters || !any(cut)) return accept(next);
-      alpha = choose(cut, multiply(alpha, 1.0 / settings_.ls_cutback), alpha);
+      const Tensor cutback = filled(DType::float64, {points_}, settings_.ls_cutback, device_);
+      alpha = choose(cut, divide(alpha, cutback), alpha);
     }
   }
 
   // Notes where each point stands after iteration `i`; those that are done are left alone.
   void record(std::int64_t i) {
-    const PerPoint converged = newton::has_converged<PerPoint>(norm_, outcome_.initial_norm, settings_);
-    const Tensor found = newton::verdict<PerPoint, PerPoint, PerPoint>(norm_, singular_, converged, open_).values;
-    const Tensor done = negated(equal(found, newton::undecided));
+    const PerPoint converged = Rules::has_converged(norm_, outcome_.initial_norm, settings_);
+    const Tensor found = converted(Rules::verdict(norm_, singular_, converged).values, DType::int32);
+    const Tensor done = negated(equal(found, static_cast<double>(newton::undecided)));
     outcome_.status = choose(both(left_, done), found, outcome_.status);
     outcome_.residual_norm = choose(left_, norm_, outcome_.residual_norm);
     outcome_.iterations = choose(left_, static_cast<double>(i), outcome_.iterations);
@@ -172,7 +189,6 @@ class Iteration {
   DeviceOutcome outcome_;
   Groups residual_;
   Tensor norm_;
-  Tensor open_;             // the status of points that go on
   Tensor left_, singular_;  // masks
   Vector<Tensor> history_;
 };
@@ -192,12 +208,12 @@ Tensor DeviceOutcome::failed() const {
 }
 
 void DeviceOutcome::add(const DeviceOutcome& later) {
-  status = choose(equal(status, NEML2_OK), later.status, status);
-  const auto number = [](const Tensor& count) { return converted(count, DType::float64); };  // no integers add() adds
-  iterations = converted(aoti::libtorch::add(number(iterations), number(later.iterations)), DType::int32);
-  // NaN is the greatest.
-  residual_norm = choose(at_most(later.residual_norm, residual_norm), residual_norm, later.residual_norm);
-  suggested_cut = choose(less(later.suggested_cut, suggested_cut), later.suggested_cut, suggested_cut);
+  newton::Report<OnDevice> all{status, iterations, residual_norm, suggested_cut};
+  all.add({later.status, later.iterations, later.residual_norm, later.suggested_cut});
+  status = all.status.values;
+  iterations = all.iterations.values;
+  residual_norm = all.residual_norm.values;
+  suggested_cut = all.suggested_cut.values;
   history = later.history;
   any_failed |= later.any_failed;
 }

@@ -160,15 +160,11 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
                                     .rules = rules,
                                     .mark_failed = bindings.mark_failed && !substeps_,
                                     .input_first = bindings.input_first};
-  kernels::Counts counts;
+  Counts counts;
   engine_->run(request, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
   if (substeps_) tally.note(counts.non_finite);
   if (substeps_) return cut(plan, bindings, range, status, workspace, tally);
-  Tally own;
-  std::copy_n(counts.count, 4, own.count);
-  std::copy_n(counts.first, 4, own.first);
-  own.failed = {counts.failed, counts.iterations, counts.residual_norm};
-  own.non_finite = counts.non_finite;
+  const Tally own(counts);
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;

@@ -12,16 +12,17 @@ namespace {
 
 // No smaller step mends one of zero, at which a rate has no value.
 void excuse_steps_of_zero(const Model& model, const Bindings& bindings, Chunk& chunk) {
-  for (std::size_t p = 0; p < chunk.status.size(); ++p)
-    if (chunk.status[p] > NEML2_NON_FINITE && chunk.iterations[p] == 0 && !std::isfinite(chunk.residual_norm[p]) &&
+  for (std::size_t p = 0; p < chunk.reports.status.size(); ++p)
+    if (chunk.reports.status[p] > NEML2_NON_FINITE && chunk.reports.iterations[p] == 0 &&
+        !std::isfinite(chunk.reports.residual_norm[p]) &&
         !steps_of_zero(model, bindings, chunk.begin + static_cast<std::int64_t>(p)).empty())
-      chunk.suggested_cut[p] = 1.0;
+      chunk.reports.suggested_cut[p] = 1.0;
 }
 
 }  // namespace
 
 Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived) {
-  Marks marks(chunk.status, chunk.begin);
+  Marks marks(chunk.reports.status, chunk.begin);
   const auto position = [](std::size_t i) { return static_cast<std::int64_t>(i); };
   // Not as the chunk has them: a guess that was given is a solution there.
   marks.give(bindings.inputs, model.variables(Kind::input), Part::input);
@@ -42,7 +43,7 @@ Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& ch
   look(derived.parameter_adjoints, bindings.parameter_adjoints, Part::parameter_adjoint);
   Vector<std::size_t> lost;
   marks.judge_failed([&](std::size_t p) {
-    chunk.suggested_cut[p] = 1.0;
+    chunk.reports.suggested_cut[p] = 1.0;
     lost.push_back(p);
   });
   chunk.non_finite = marks.first();

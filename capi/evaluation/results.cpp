@@ -47,12 +47,13 @@ void write_results(const Model& model, const Bindings& bindings, const Chunk& ch
   const std::int64_t begin = chunk.begin;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (bindings.outputs[i].data)
-      scatter(chunk.values[values[i]], outputs[i], bindings.outputs[i], begin, chunk.status, bindings.mark_failed);
-  write_status(bindings, begin, chunk.status);
-  write(bindings.report[NEML2_REPORT_ITERATIONS], begin, chunk.iterations);
-  write(bindings.report[NEML2_REPORT_RESIDUAL_NORM], begin, chunk.residual_norm);
-  write(bindings.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.history, chunk.newton.miters);
-  write(bindings.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.suggested_cut);
+      scatter(chunk.values[values[i]], outputs[i], bindings.outputs[i], begin, chunk.reports.status,
+              bindings.mark_failed);
+  write_status(bindings, begin, chunk.reports.status);
+  write(bindings.report[NEML2_REPORT_ITERATIONS], begin, chunk.reports.iterations);
+  write(bindings.report[NEML2_REPORT_RESIDUAL_NORM], begin, chunk.reports.residual_norm);
+  write(bindings.report[NEML2_REPORT_RESIDUAL_HISTORY], begin, chunk.reports.history, chunk.newton.miters);
+  write(bindings.report[NEML2_REPORT_SUGGESTED_CUT], begin, chunk.reports.suggested_cut);
 }
 
 Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Variable& variable) {
@@ -71,13 +72,14 @@ void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& c
     if (!iterate.data()) continue;
     Groups target = {iterates_of_all(bindings, i, unknowns[i])};
     for (std::int64_t p = 0; p < chunk.points; ++p)
-      if (chunk.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE) copy_row({iterate}, p, target, chunk.begin + p);
+      if (chunk.reports.status[static_cast<std::size_t>(p)] > NEML2_NON_FINITE)
+        copy_row({iterate}, p, target, chunk.begin + p);
   }
 }
 
 void write_derivatives(const Model& model, const Bindings& bindings, const Chunk& chunk, const Derived& derived) {
   const auto write = [&](const Tensor& value, const Variable& variable, const Points& array) {
-    if (array.data) scatter(value, variable, array, chunk.begin, chunk.status, bindings.mark_failed);
+    if (array.data) scatter(value, variable, array, chunk.begin, chunk.reports.status, bindings.mark_failed);
   };
   for (std::size_t i = 0; i < derived.jvps.size(); ++i)
     write(derived.jvps[i], model.variables(Kind::output)[i], bindings.jvps[i]);
@@ -85,7 +87,7 @@ void write_derivatives(const Model& model, const Bindings& bindings, const Chunk
   const auto write_adjoints = [&](const Vector<Tensor>& adjoints, Kind kind, const std::vector<Points>& arrays) {
     for (std::size_t i = 0; i < adjoints.size(); ++i)
       if (arrays[i].data && arrays[i].stride == 0)
-        accumulate(adjoints[i], model.variables(kind)[i], arrays[i], chunk.status, bindings.mark_failed);
+        accumulate(adjoints[i], model.variables(kind)[i], arrays[i], chunk.reports.status, bindings.mark_failed);
       else
         write(adjoints[i], model.variables(kind)[i], arrays[i]);
   };

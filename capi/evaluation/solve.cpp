@@ -7,7 +7,7 @@
 #include "capi/base/error.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/results.h"
-#include "capi/newton/verdict.h"
+#include "capi/newton/rules.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -106,26 +106,29 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   if (accepted_)
     throw Error(NEML2_ERROR_ARGUMENT, "system", "The system was accepted before: go on with neml2_solve_next.");
   const auto points = static_cast<std::size_t>(system.points());
-  newton::Outcome outcome(system.points(), chunk_.newton);
-  outcome.status = checked_status(status, points);
+  newton::Reports reports;
+  reports.begin(system.points(), NEML2_OK, chunk_.newton);
+  const Vector<std::int32_t> of_caller = checked_status(status, points);
   if (iterations && std::any_of(iterations, iterations + points, [](std::int32_t n) { return n < 0; }))
     throw Error(NEML2_ERROR_ARGUMENT, "iterations", "The iterations of a point must be 0 or more.");
-  if (iterations) std::copy_n(iterations, points, outcome.iterations.begin());
+  if (iterations) std::copy_n(iterations, points, reports.iterations.begin());
   Operands solution = system.operands(u);
-  outcome.residual_norm = system.norms(solution.unknowns);
+  reports.residual_norm = system.norms(solution.unknowns);
   // Without a word of the caller's, what is far above the tolerances of the model is no solution. A thousandfold leaves
   // room for other criteria, and for round-off where the start was near. The norms there also decide on the cut that is
   // suggested for a point that failed.
-  outcome.initial_norm = system.norms(system.start());
+  reports.initial_norm = system.norms(system.start());
   newton::Settings generous = chunk_.newton;
   generous.atol *= 1e3;
   generous.rtol *= 1e3;
-  if (!status)
-    for (std::size_t p = 0; p < points; ++p)
-      if (!newton::has_converged(outcome.residual_norm[p], outcome.initial_norm[p], generous))
-        outcome.status[p] = NEML2_NOT_CONVERGED;
+  for (std::size_t p = 0; p < points; ++p)
+    if (of_caller[p] != NEML2_OK)
+      reports.fail(p, of_caller[p]);
+    else if (!status && !newton::Rules<newton::Scalars>::has_converged(reports.residual_norm[p],
+                                                                       reports.initial_norm[p], generous))
+      reports.fail(p, NEML2_NOT_CONVERGED);
   blocks_.push_back(system.segment().differentiate(solution, chunk_));
-  system.segment().finish(std::move(solution.unknowns), outcome, chunk_);
+  system.segment().finish(std::move(solution.unknowns), std::move(reports), chunk_);
   accepted_ = true;
 }
 
@@ -140,7 +143,7 @@ Tally Solve::finish() {
   clear_sums(routes_->model(), bindings_);
   route_.write(chunk_, bindings_, derived);
   tally.solved_by_caller = true;
-  tally.add(chunk_.status, chunk_.iterations, chunk_.residual_norm, 0);
+  tally.add(chunk_.reports.status, chunk_.reports.iterations, chunk_.reports.residual_norm, 0);
   tally.note(chunk_.non_finite);
   return tally;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 void note(const Chunk& chunk, Tally& tally) {
-  tally.add(chunk.status, chunk.iterations, chunk.residual_norm, chunk.begin);
+  tally.add(chunk.reports.status, chunk.reports.iterations, chunk.reports.residual_norm, chunk.begin);
   tally.note(chunk.non_finite);
 }
 
@@ -89,7 +89,6 @@ void ThroughSegments::fill(Chunk& chunk, const Plan& plan, const Bindings& bindi
   const Request& request = plan.request();
   const auto& inputs = model_.variables(Kind::input);
   const auto& parameters = model_.variables(Kind::parameter);
-  const auto size = static_cast<std::size_t>(points);
   chunk.points = points;
   chunk.begin = begin;
   chunk.newton = plan.options().newton();
@@ -103,11 +102,7 @@ void ThroughSegments::fill(Chunk& chunk, const Plan& plan, const Bindings& bindi
   chunk.values.resize(model_.num_values());
   chunk.parameters.resize(parameters.size());
   if (chunk.keep_unknowns) chunk.unknowns.assign(model_.num_values(), Tensor());
-  chunk.status.assign(size, NEML2_OK);
-  chunk.iterations.assign(size, 0);
-  chunk.residual_norm.assign(size, 0.0);
-  chunk.suggested_cut.assign(size, 1.0);
-  chunk.history.assign(request.history ? size * static_cast<std::size_t>(chunk.newton.miters) : 0, nan);
+  chunk.reports.begin(points, NEML2_OK, chunk.newton);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     chunk.values[model_.values_of(Kind::input)[i]] =
         gather(bindings.inputs[i], inputs[i], begin, points, bindings.copies[i]);
@@ -169,11 +164,11 @@ Derived ThroughSegments::derive(const Chunk& chunk, const Bindings& bindings,
 // Makes all points of a chunk failed ones. Returns derivatives that are written as such: NaN, or not at all.
 Derived ThroughSegments::fail(Chunk& chunk, const Bindings& bindings, std::int32_t status) const {
   chunk.release_values();
-  std::fill(chunk.status.begin(), chunk.status.end(), status);
-  std::fill(chunk.iterations.begin(), chunk.iterations.end(), 0);
-  std::fill(chunk.residual_norm.begin(), chunk.residual_norm.end(), nan);
-  std::fill(chunk.suggested_cut.begin(), chunk.suggested_cut.end(), 0.5);
-  std::fill(chunk.history.begin(), chunk.history.end(), nan);
+  std::fill(chunk.reports.status.begin(), chunk.reports.status.end(), status);
+  std::fill(chunk.reports.iterations.begin(), chunk.reports.iterations.end(), 0);
+  std::fill(chunk.reports.residual_norm.begin(), chunk.reports.residual_norm.end(), nan);
+  std::fill(chunk.reports.suggested_cut.begin(), chunk.reports.suggested_cut.end(), 0.5);
+  std::fill(chunk.reports.history.begin(), chunk.reports.history.end(), nan);
   const auto& unknowns = model_.variables(Kind::unknown);
   for (std::size_t i = 0; chunk.keep_unknowns && i < unknowns.size(); ++i) {
     Tensor& iterate = chunk.unknowns[model_.values_of(Kind::unknown)[i]];

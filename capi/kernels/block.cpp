@@ -17,22 +17,22 @@ class Block {
  public:
   explicit Block(const Walk<T>& walk) : walk_(walk) {}
 
-  void run(Counts& counts) {
+  void run(model::Counts& counts) {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
       gather();
       copy_all(walk_.seeds);
-      Fate<T> fate;
-      fate.begin = begin_;
-      fate.used = used_;
-      start_history(fate);
-      for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], fate);
+      BlockReport<T> report;
+      report.begin = begin_;
+      report.used = used_;
+      start_history(report);
+      for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], report);
       copy_all(walk_.zeros);
       for (std::int64_t i = 0; i < walk_.products.count; ++i) push_forward(walk_.products.items[i], 1);
       for (std::int64_t i = 0; i < walk_.pulled.count; ++i) pull_back(walk_.pulled.items[i]);
-      note_non_finite(fate, counts);
-      scatter(fate);
-      report(fate, counts);
+      note_non_finite(report, counts);
+      scatter(report);
+      write_reports(report, counts);
     }
   }
 
@@ -72,16 +72,16 @@ class Block {
     given_ |= of_all_;
   }
 
-  void start_history(Fate<T>& fate) const {
+  void start_history(BlockReport<T>& report) const {
     const Bound<double>& history = walk_.reports.history;
     if (!history.data) return;
-    fate.history = history.data + begin_ * history.stride;
-    fate.history_stride = history.stride;
+    report.history = history.data + begin_ * history.stride;
+    report.history_stride = history.stride;
     for (int l = 0; l < used_; ++l)
-      for (std::int64_t i = 0; i < history.components; ++i) fate.history[l * history.stride + i] = no_number<double>;
+      for (std::int64_t i = 0; i < history.components; ++i) report.history[l * history.stride + i] = no_number<double>;
   }
 
-  void take(const Step<T>& step, Fate<T>& fate) {
+  void take(const Step<T>& step, BlockReport<T>& report) {
     copy_all(step.begin);
     if (step.run.kernel) {
       if (step.run.kernel->prepare) step.run.kernel->prepare(step.run.inputs, step.run.kept);
@@ -92,13 +92,13 @@ class Block {
       }
     }
     copy_all(step.pack);
-    if (step.implicit) solve_implicit(*step.implicit, fate);
+    if (step.implicit) solve_implicit(*step.implicit, report);
     if (step.chain) derive(*step.chain);
   }
 
-  void solve_implicit(const Implicit<T>& system, Fate<T>& fate) {
+  void solve_implicit(const Implicit<T>& system, BlockReport<T>& report) {
     Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
-    const WideMask<T> failed = Newton<T>(system, walk_.rules, fate, trace).run();
+    const WideMask<T> failed = Newton<T>(system, walk_.rules, report, trace).run();
     copy_all(system.unpack);
     copy_all(system.iterates);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
@@ -183,21 +183,21 @@ class Block {
   static Mask<T> non_finite_in(const Mask<T>& bits) { return __builtin_bit_cast(V, bits) != T(0); }
 
   // By the rule of model::Marks.
-  void note_non_finite(Fate<T>& fate, Counts& counts) const {
+  void note_non_finite(BlockReport<T>& report, model::Counts& counts) const {
     Mask<T> bits{};
     for (std::int64_t i = 0; i < walk_.outputs.count; ++i)
       bits |= bits_of(walk_.outputs.items[i].scratch, walk_.outputs.items[i].components);
     for (std::int64_t i = 0; i < walk_.blocks.count; ++i) bits |= bits_of(walk_.blocks.items[i]);
     const Mask<T> given = non_finite_in(given_);
-    if (!any(given) && !any(fate.status) && !any(non_finite_in(bits))) return;
+    if (!any(given) && !any(report.status) && !any(non_finite_in(bits))) return;
     const WideMask<T> bad = __builtin_convertvector(non_finite_in(bits), WideMask<T>);
-    fate.status = (bad & (fate.status == ok)) ? WideMask<T>{} + non_finite : fate.status;
+    report.status = (bad & (report.status == newton::ok)) ? InLanes<T>::status(newton::non_finite) : report.status;
     for (int l = 0; l < used_; ++l) {
-      const bool has_failed = failed(fate, l);
-      if (given[l] && (has_failed || gives_nan(l))) fate.status[l] = non_finite;
-      if (has_failed && given[l]) fate.lost[l] = -1;
-      if (has_failed && (given[l] || is_step_of_zero(fate, l))) fate.suggested_cut[l] = 1.0;
-      if (fate.status[l] == non_finite && counts.non_finite.point < 0)
+      const bool has_failed = failed(report, l);
+      if (given[l] && (has_failed || gives_nan(l))) report.status[l] = newton::non_finite;
+      if (has_failed && given[l]) report.lost[l] = -1;
+      if (has_failed && (given[l] || is_step_of_zero(report, l))) report.suggested_cut[l] = 1.0;
+      if (report.status[l] == newton::non_finite && counts.non_finite.point < 0)
         counts.non_finite = {begin_ + l, reason(l, given[l] != 0)};
     }
   }
@@ -212,8 +212,8 @@ class Block {
     return false;
   }
 
-  bool is_step_of_zero(const Fate<T>& fate, int l) const {
-    if (fate.iterations[l] != 0 || fate.residual_norm[l] - fate.residual_norm[l] == 0.0) return false;
+  bool is_step_of_zero(const BlockReport<T>& report, int l) const {
+    if (report.iterations[l] != 0 || report.residual_norm[l] - report.residual_norm[l] == 0.0) return false;
     for (std::int64_t i = 0; i < walk_.increments.count; ++i)
       if (*given_to(walk_.increments.items[i].now, l) == *given_to(walk_.increments.items[i].before, l)) return true;
     return false;
@@ -233,21 +233,21 @@ class Block {
   }
 
   // A point in every lane, and none failed.
-  bool all_are_good(const Fate<T>& fate) const {
-    return used_ == lanes && !any((fate.status > non_finite) | fate.lost);
+  bool all_are_good(const BlockReport<T>& report) const {
+    return used_ == lanes && !any((report.status > newton::non_finite) | report.lost);
   }
-  bool has_results(const Fate<T>& fate, int l) const { return !failed(fate, l) && !fate.lost[l]; }
-  bool becomes_nan(const Fate<T>& fate, int l) const { return walk_.mark_failed || fate.lost[l]; }
-  bool failed(const Fate<T>& fate, int l) const { return fate.status[l] > non_finite; }
+  bool has_results(const BlockReport<T>& report, int l) const { return !failed(report, l) && !report.lost[l]; }
+  bool becomes_nan(const BlockReport<T>& report, int l) const { return walk_.mark_failed || report.lost[l]; }
+  bool failed(const BlockReport<T>& report, int l) const { return report.status[l] > newton::non_finite; }
 
-  void scatter(const Fate<T>& fate) const {
-    const bool all = all_are_good(fate);
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], fate, all);
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], fate, all);
+  void scatter(const BlockReport<T>& report) const {
+    const bool all = all_are_good(report);
+    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], report, all);
+    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], report, all);
     for (std::int64_t i = 0; i < walk_.iterates.count; ++i) {
       const Bound<T>& array = walk_.iterates.items[i];
       for (int l = 0; l < used_; ++l)
-        if (failed(fate, l)) write(array, l);
+        if (failed(report, l)) write(array, l);
     }
   }
 
@@ -260,7 +260,7 @@ class Block {
     for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
   }
 
-  void scatter(const Bound<T>& array, const Fate<T>& fate, bool all) const {
+  void scatter(const Bound<T>& array, const BlockReport<T>& report, bool all) const {
     if (!array.data) return;
     if (all) {
       T* to[lanes];
@@ -268,13 +268,13 @@ class Block {
       return vectors_to_rows<T>(array.scratch, to, array.components);
     }
     for (int l = 0; l < used_; ++l)
-      if (has_results(fate, l))
+      if (has_results(report, l))
         write(array, l);
-      else if (becomes_nan(fate, l))
+      else if (becomes_nan(report, l))
         fill_nan(at(array, begin_ + l), array.components);
   }
 
-  void scatter(const Matrix<T>& block, const Fate<T>& fate, bool all) const {
+  void scatter(const Matrix<T>& block, const BlockReport<T>& report, bool all) const {
     if (block.scratch && !walk_.input_first && all) {
       T* to[lanes];
       for (int l = 0; l < lanes; ++l) to[l] = block.data + (begin_ + l) * block.stride;
@@ -286,9 +286,9 @@ class Block {
     }
     for (int l = 0; l < used_; ++l) {
       T* to = block.data + (begin_ + l) * block.stride;
-      if (has_results(fate, l))
+      if (has_results(report, l))
         write(block, l, to);
-      else if (becomes_nan(fate, l))
+      else if (becomes_nan(report, l))
         fill_nan(to, block.sites * block.rows * block.columns);
     }
   }
@@ -309,25 +309,22 @@ class Block {
     for (int l = 0; l < used_; ++l) array.data[(begin_ + l) * array.stride] = static_cast<X>(values[l]);
   }
 
-  void report(const Fate<T>& fate, Counts& counts) const {
+  void write_reports(const BlockReport<T>& report, model::Counts& counts) const {
     const Reports& reports = walk_.reports;
-    write_report(reports.status, fate.status);
-    write_report(reports.iterations, fate.iterations);
-    write_report(reports.residual_norm, fate.residual_norm);
-    write_report(reports.suggested_cut, fate.suggested_cut);
-    if (!any(fate.status)) {
-      if (counts.count[ok] == 0) counts.first[ok] = begin_;
-      counts.count[ok] += used_;
+    write_report(reports.status, report.status);
+    write_report(reports.iterations, report.iterations);
+    write_report(reports.residual_norm, report.residual_norm);
+    write_report(reports.suggested_cut, report.suggested_cut);
+    if (!any(report.status)) {
+      if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin_;
+      counts.count[newton::ok] += used_;
       return;
     }
     for (int l = 0; l < used_; ++l) {
-      const std::int64_t status = fate.status[l];
+      const std::int64_t status = report.status[l];
       if (counts.count[status]++ == 0) counts.first[status] = begin_ + l;
-      if (status > non_finite && counts.failed < 0) {
-        counts.failed = begin_ + l;
-        counts.iterations = static_cast<std::int64_t>(fate.iterations[l]);
-        counts.residual_norm = static_cast<double>(fate.residual_norm[l]);
-      }
+      if (status > newton::non_finite && counts.failed.point < 0)
+        counts.failed = {begin_ + l, report.iterations[l], report.residual_norm[l]};
     }
   }
 
@@ -338,7 +335,7 @@ class Block {
 };
 
 template <class T>
-void walk(const Walk<T>& points, Counts& counts) {
+void walk(const Walk<T>& points, model::Counts& counts) {
   Block<T>(points).run(counts);
 }
 

@@ -6,7 +6,8 @@
 
 #include <cstdint>
 
-#include "capi/values/non_finite.h"
+#include "capi/newton/settings.h"
+#include "capi/values/counts.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
 namespace neml2_capi::kernels {
@@ -131,29 +132,10 @@ struct Step {
   const Chain<T>* chain = nullptr;  // where derivatives are wanted
 };
 
-// When Newton's method ends, and how it searches: see newton::Settings.
-struct Rules {
-  double atol, rtol;
-  std::int64_t miters;
-  bool strong_wolfe;
-  std::int64_t ls_max_iters;
-  double ls_cutback, ls_c;
-  double step_tol;  // where increments may be cut
-};
-
 // Arrays of reports; elements are int32 or double.
 struct Reports {
   Bound<std::int32_t> status, iterations;
   Bound<double> residual_norm, suggested_cut, history;
-};
-
-// How many points ended with each status, the first of them, and how the first failed whose solve did.
-struct Counts {
-  std::int64_t count[4] = {};
-  std::int64_t first[4] = {};
-  std::int64_t failed = -1, iterations = 0;
-  double residual_norm = 0.0;
-  model::NonFinite non_finite;
 };
 
 // Points [begin, end) of the caller's arrays, through all segments.
@@ -170,7 +152,7 @@ struct Walk {
   List<Product<T>> products;
   List<Adjoint<T>> pulled;
   List<Step<T>> steps;
-  Rules rules;
+  newton::Settings rules;
   Reports reports;
   Trace* traces = nullptr;   // by system, where the log wants them
   bool mark_failed = false;  // NaN for results of failed points; else they are left as they are
@@ -181,7 +163,7 @@ struct Walk {
 template <class T>
 struct Functions {
   int lanes;
-  void (*walk)(const Walk<T>& walk, Counts& counts);
+  void (*walk)(const Walk<T>& walk, model::Counts& counts);
 };
 
 // By the name of a target of kernels: "x86-64-v3". Null where this library has no code for it, or this machine does not

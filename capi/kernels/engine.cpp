@@ -70,7 +70,8 @@ void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const 
   pools_[asked.index()].waiting.push_back(std::move(workspace));
 }
 
-void Engine::run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const {
+void Engine::run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end,
+                 model::Counts& counts) const {
   std::unique_ptr<Workspace> workspace = take(asked);
   try {
     workspace->run(request, begin, end, counts);

@@ -26,7 +26,7 @@ class Engine {
   std::string target() const { return folder_ ? folder_->target() : std::string(); }
 
   // Points [begin, end) of the arrays. Any number of threads may do so at once.
-  void run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, Counts& counts) const;
+  void run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, model::Counts& counts) const;
 
  private:
   // Workspaces of one kind that wait for a thread.

@@ -1,26 +1,38 @@
-// Newton's method with line search, a point in each lane: the rules are those of capi/newton.
+// Newton's method with line search, a point in each lane, by the rules of capi/newton.
 #pragma once
 
 #include "capi/kernels/block.h"
 #include "capi/kernels/lu.h"
+#include "capi/newton/rules.h"
 
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 
-// As neml2_status has them.
-inline constexpr std::int64_t ok = 0, non_finite = 1, not_converged = 2, is_singular = 3;
-
-// What became of the points of a block, over all segments.
+// What the rules compute with: a value for each lane.
 template <class T>
-struct Fate {
-  WideMask<T> status{};
-  WideMask<T> lost{};  // lanes whose solve failed for what they were given: their results are NaN
-  WideMask<T> iterations{};
-  Wide<T> residual_norm{};
-  Wide<T> suggested_cut = all_of<Wide<T>>(1.0);
+struct InLanes {
+  using Norm = Wide<T>;
+  using Mask = WideMask<T>;
+  using Status = WideMask<T>;
+
+  static Norm number(double value) { return all_of<Norm>(value); }
+  static Status status(std::int64_t value) { return Status{} + value; }
+  template <class Value>
+  static Value choose(const Mask& mask, const Value& if_true, const Value& if_false) {
+    return mask ? if_true : if_false;
+  }
+  static Mask is_finite(const Norm& norm) { return (norm - norm) == 0.0; }
+};
+
+// Points of a block: what became of them over all segments.
+template <class T>
+struct BlockReport : newton::Report<InLanes<T>> {
+  WideMask<T> lost{};         // lanes whose solve failed for what they were given: their results are NaN
   double* history = nullptr;  // of the first lane; null: not wanted
   std::int64_t history_stride = 0;
   std::int64_t begin = 0;  // the point of the first lane
   int used = width<T>;     // lanes with a point of their own
+
+  BlockReport() : newton::Report<InLanes<T>>{{}, {}, {}, InLanes<T>::number(1.0)} {}
 };
 
 [[gnu::always_inline]] inline void call(const Run& run) { run.kernel->run(run.inputs, run.outputs, run.kept); }
@@ -45,15 +57,16 @@ class Newton {
   using V = Lanes<T>;
   using W = Wide<T>;
   using WM = WideMask<T>;
+  using Rules = newton::Rules<InLanes<T>>;
 
  public:
   // `trace` may be null.
-  Newton(const Implicit<T>& system, const Rules& rules, Fate<T>& fate, Trace* trace)
-      : s_(system), rules_(rules), fate_(fate), trace_(trace), n_(system.unknowns) {}
+  Newton(const Implicit<T>& system, const newton::Settings& settings, BlockReport<T>& block, Trace* trace)
+      : s_(system), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
 
   // Returns the lanes that failed.
   WM run() {
-    for (int l = 0; l < width<T>; ++l) active_[l] = l < fate_.used ? -1 : 0;
+    for (int l = 0; l < width<T>; ++l) active_[l] = l < block_.used ? -1 : 0;
     if (!s_.is_cut) settled_ = ~WM{};
     start_history();
     if (searches()) {
@@ -64,7 +77,7 @@ class Newton {
     }
     norm_ = initial_ = norm();
     judge(0);
-    for (std::int64_t i = 1; i < rules_.miters && any(active_); ++i) {
+    for (std::int64_t i = 1; i < settings_.miters && any(active_); ++i) {
       if (searches()) call(s_.system);
       take_step();
       if (searches())
@@ -74,7 +87,7 @@ class Newton {
       judge(i);
     }
     tell();
-    return status_ != ok;
+    return report_.status != newton::ok;
   }
 
  private:
@@ -82,7 +95,7 @@ class Newton {
   V* u() const { return vectors(s_.u); }
   V* trial() const { return vectors(s_.trial); }
   V* step() const { return vectors(s_.step); }
-  bool searches() const { return rules_.ls_max_iters > 1; }
+  bool searches() const { return settings_.ls_max_iters > 1; }
   // What tells how good a point is: the residual of the last trial, or of the system.
   const V* r() const { return vectors(searches() ? s_.trial_residual : s_.r); }
 
@@ -126,18 +139,16 @@ class Newton {
 
   // Cut the step of each lane until its residual has decreased enough. The last trial is taken in any case.
   void search(std::int64_t iteration) {
-    const W squared0 = norm_ * norm_, slope = product(r(), step());
+    const W before = norm_, slope = product(r(), step());
     W alpha = all_of<W>(1.0);
-    for (std::int64_t i = 1; i < rules_.ls_max_iters; ++i) {
+    for (std::int64_t i = 1; i < settings_.ls_max_iters; ++i) {
       const V size = __builtin_convertvector(alpha, V);
       for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + size * step()[k];
       call(s_.residual);
       norm_ = norm();
-      const W decrease = rules_.strong_wolfe ? alpha * squared0 : 2.0 * alpha * slope;
-      const WM enough = (norm_ * norm_ <= squared0 - rules_.ls_c * decrease) | (norm_ <= rules_.atol);
-      const WM open = active_ & ~enough;
+      const WM open = active_ & ~Rules::has_decreased(norm_, before, alpha, slope, settings_);
       if (!any(open)) break;
-      alpha = open ? alpha / rules_.ls_cutback : alpha;
+      alpha = open ? alpha / settings_.ls_cutback : alpha;
     }
     move();
     if (trace_) note_least(trace_->least_step[iteration], alpha);
@@ -152,7 +163,7 @@ class Newton {
         made += difference * difference;
       }
       const W size = square_root<T>(product(trial(), trial()));
-      settled_ = square_root<T>(made) < rules_.step_tol * (size + rules_.atol);
+      settled_ = Rules::has_settled(square_root<T>(made), size, settings_);
     }
     const Mask<T> moves = narrow(active_);
     for (std::int64_t k = 0; k < n_; ++k) u()[k] = moves ? trial()[k] : u()[k];
@@ -160,71 +171,70 @@ class Newton {
 
   // Note where each lane stands after iteration i, and retire those that are done.
   void judge(std::int64_t i) {
-    const WM finite = (norm_ - norm_) == 0.0;
-    const WM converged = (norm_ < rules_.atol) | (norm_ == 0.0) | ((norm_ / initial_ < rules_.rtol) & settled_);
-    last_norm_ = active_ ? norm_ : last_norm_;
-    iterations_ = active_ ? WM{} + i : iterations_;
-    if (fate_.history) note_history(i);
+    const WM converged =
+        Rules::has_vanished(norm_, settings_) | (Rules::has_converged(norm_, initial_, settings_) & settled_);
+    report_.residual_norm = active_ ? norm_ : report_.residual_norm;
+    report_.iterations = active_ ? WM{} + i : report_.iterations;
+    if (block_.history) note_history(i);
     if (trace_) note_greatest(trace_->greatest_norm[i]);
-    const WM singular = singular_ & active_, good = converged & finite & ~singular & active_;
-    status_ = good ? WM{} + ok : status_;
-    status_ = singular ? WM{} + is_singular : status_;
-    active_ &= ~(good | singular | ~finite);
+    const WM found = Rules::verdict(norm_, singular_, converged);
+    const WM done = active_ & (found != newton::undecided);
+    report_.status = done ? found : report_.status;
+    active_ &= ~done;
     if (trace_)
-      for (int l = 0; l < fate_.used; ++l) trace_->left[i] -= active_[l];
+      for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
   }
 
   void note_greatest(double& greatest) const {
-    for (int l = 0; l < fate_.used; ++l)
+    for (int l = 0; l < block_.used; ++l)
       if (active_[l] && !(norm_[l] <= greatest) && greatest == greatest) greatest = norm_[l];
   }
   void note_least(double& least, const W& alpha) const {
-    for (int l = 0; l < fate_.used; ++l)
+    for (int l = 0; l < block_.used; ++l)
       if (active_[l] && alpha[l] < least) least = alpha[l];
   }
 
   void start_history() {
-    if (!fate_.history) return;
-    for (int l = 0; l < fate_.used; ++l)
-      for (std::int64_t i = 0; i < rules_.miters; ++i) fate_.history[l * fate_.history_stride + i] = no_number<double>;
+    if (!block_.history) return;
+    for (int l = 0; l < block_.used; ++l)
+      for (std::int64_t i = 0; i < settings_.miters; ++i)
+        block_.history[l * block_.history_stride + i] = no_number<double>;
   }
   void note_history(std::int64_t i) {
-    for (int l = 0; l < fate_.used; ++l)
-      if (active_[l]) fate_.history[l * fate_.history_stride + i] = norm_[l];
+    for (int l = 0; l < block_.used; ++l)
+      if (active_[l]) block_.history[l * block_.history_stride + i] = norm_[l];
   }
 
-  // Add to what earlier segments reported.
+  // Adds to what earlier segments reported.
   void tell() {
-    fate_.iterations += iterations_;
-    fate_.residual_norm = (last_norm_ <= fate_.residual_norm) ? fate_.residual_norm : last_norm_;
-    const WM failed = status_ != ok;
-    fate_.status = (failed & (fate_.status == ok)) ? status_ : fate_.status;
-    const W cut = last_norm_ < initial_ ? all_of<W>(0.5) : all_of<W>(0.25);
-    fate_.suggested_cut = (failed & (cut < fate_.suggested_cut)) ? cut : fate_.suggested_cut;
+    const WM failed = report_.status != newton::ok;
+    const W cut = Rules::suggested_cut(initial_, report_.residual_norm);
+    report_.suggested_cut = failed ? cut : report_.suggested_cut;
+    block_.add(report_);
     if (trace_) note_end(*trace_);
   }
 
   void note_end(Trace& trace) const {
-    for (int l = 0; l < fate_.used; ++l) {
-      if (iterations_[l] > trace.iterations) trace.iterations = iterations_[l];
-      if (status_[l] == ok) {
+    for (int l = 0; l < block_.used; ++l) {
+      if (report_.iterations[l] > trace.iterations) trace.iterations = report_.iterations[l];
+      if (report_.status[l] == newton::ok) {
         ++trace.converged;
       } else if (trace.failed < 0) {
-        trace.failed = fate_.begin + l;
-        trace.status = status_[l];
-        trace.norm = last_norm_[l];
+        trace.failed = block_.begin + l;
+        trace.status = report_.status[l];
+        trace.norm = report_.residual_norm[l];
       }
     }
   }
 
   const Implicit<T>& s_;
-  const Rules& rules_;
-  Fate<T>& fate_;
+  const newton::Settings& settings_;
+  BlockReport<T>& block_;
   Trace* const trace_;
   const std::int64_t n_;
-  W norm_{}, initial_{}, last_norm_{};
-  WM active_{}, singular_{}, iterations_{}, settled_{};
-  WM status_ = WM{} + not_converged;
+  W norm_{}, initial_{};
+  WM active_{}, singular_{}, settled_{};
+  newton::Report<InLanes<T>> report_{InLanes<T>::status(NEML2_NOT_CONVERGED), {}, {}, InLanes<T>::number(1.0)};
 };
 
 }  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

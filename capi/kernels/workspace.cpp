@@ -41,7 +41,7 @@ class Segments final : public Workspace {
     if (asked.any()) chains_.emplace(layout_, metadata, boundary, asked);
   }
 
-  void run(const Request& request, std::int64_t begin, std::int64_t end, Counts& counts) override {
+  void run(const Request& request, std::int64_t begin, std::int64_t end, model::Counts& counts) override {
     Walk<T> walk;
     inputs_.resize(num_inputs_);
     bind(inputs_, 0, request.inputs);
@@ -59,8 +59,7 @@ class Segments final : public Workspace {
     walk.increments = list(increments_);
     walk.steps = list(layout_.steps);
     const newton::Settings& rules = request.rules;
-    walk.rules = {rules.atol,         rules.rtol,       rules.miters, rules.strong_wolfe,
-                  rules.ls_max_iters, rules.ls_cutback, rules.ls_c,   rules.step_tol};
+    walk.rules = rules;
     bind(walk.reports.status, request, NEML2_REPORT_STATUS);
     bind(walk.reports.iterations, request, NEML2_REPORT_ITERATIONS);
     bind(walk.reports.residual_norm, request, NEML2_REPORT_RESIDUAL_NORM);
@@ -81,7 +80,7 @@ class Segments final : public Workspace {
 
  private:
   // Walks so many points at a time that the host can interrupt it.
-  void run(Walk<T>& walk, Counts& counts) const {
+  void run(Walk<T>& walk, model::Counts& counts) const {
     constexpr std::int64_t most = 2048;
     const std::int64_t end = walk.end;
     for (;; walk.begin = walk.end) {

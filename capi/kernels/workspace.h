@@ -14,7 +14,7 @@ namespace neml2_capi::kernels {
 class Workspace {
  public:
   virtual ~Workspace() = default;
-  virtual void run(const Request& request, std::int64_t begin, std::int64_t end, Counts& counts) = 0;
+  virtual void run(const Request& request, std::int64_t begin, std::int64_t end, model::Counts& counts) = 0;
 };
 
 // Throws NEML2_ERROR_UNSUPPORTED where something has no kernel, or is not there in lanes.

@@ -10,13 +10,14 @@
 #include "capi/base/interrupt.h"
 #include "capi/base/log.h"
 #include "capi/newton/messages.h"
-#include "capi/newton/verdict.h"
+#include "capi/newton/rules.h"
 
 namespace neml2_capi::newton {
 namespace {
 
 using log::Channel;
 using log::Level;
+using PointRules = Rules<Scalars>;
 
 // Indexes a vector by a row.
 template <class T>
@@ -28,7 +29,8 @@ auto& at(T& values, std::int64_t row) {
 class Iteration {
  public:
   Iteration(System& system, Groups& u, const Settings& settings, const Owner& owner)
-      : system_(system), settings_(settings), owner_(owner), solution_(u), outcome_(u.front().sizes()[0], settings) {
+      : system_(system), settings_(settings), owner_(owner), solution_(u) {
+    reports_.begin(u.front().sizes()[0], NEML2_NOT_CONVERGED, settings);
     for (Tensor& group : u) u_.push_back(group.copy());
     point_.resize(static_cast<std::size_t>(u.front().sizes()[0]));
     std::iota(point_.begin(), point_.end(), 0);
@@ -36,9 +38,9 @@ class Iteration {
     left_ = rows();
   }
 
-  Outcome run() {
+  Reports run() {
     evaluate();
-    initial_norm_ = outcome_.initial_norm = norm_;
+    initial_norm_ = reports_.initial_norm = norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
       interrupt::check();
@@ -49,7 +51,7 @@ class Iteration {
     }
     if (!finish()) fail_the_rest();
     if (log::on(Channel::newton, Level::info)) tell_outcome();
-    return std::move(outcome_);
+    return std::move(reports_);
   }
 
  private:
@@ -84,7 +86,7 @@ class Iteration {
     norm(u_, size);
     settled_.resize(point_.size());
     for (std::int64_t r = 0; r < rows(); ++r)
-      at(settled_, r) = at(made, r) < settings_.step_tol * (at(size, r) + settings_.atol);
+      at(settled_, r) = PointRules::has_settled(at(made, r), at(size, r), settings_);
   }
 
   // Cuts the step of each point until its residual has decreased enough. The last trial is taken in any case.
@@ -98,7 +100,9 @@ class Iteration {
       norm(residual_, norm_);
       bool all = true;
       for (std::int64_t r = 0; r < rows(); ++r) {
-        if (at(done_, r) || has_decreased(at(norm_, r), at(norm0, r), at(alpha, r), at(slope, r), settings_)) continue;
+        if (at(done_, r) ||
+            PointRules::has_decreased(at(norm_, r), at(norm0, r), at(alpha, r), at(slope, r), settings_))
+          continue;
         all = false;
         at(alpha, r) /= settings_.ls_cutback;
       }
@@ -146,35 +150,36 @@ class Iteration {
   void judge(std::int64_t r, std::int64_t i, double now) {
     const bool stepped = i > 0;
     const std::int64_t p = at(point_, r);
-    if (settings_.keep_history) at(outcome_.history, p * settings_.miters + i) = now;
-    at(outcome_.residual_norm, p) = now;
-    at(outcome_.iterations, p) = static_cast<std::int32_t>(i);
+    if (settings_.keep_history) at(reports_.history, p * settings_.miters + i) = now;
+    at(reports_.residual_norm, p) = now;
+    at(reports_.iterations, p) = static_cast<std::int32_t>(i);
     if (!(now <= greatest_norm_) && !std::isnan(greatest_norm_)) greatest_norm_ = now;
     const bool settled = !gated() || (stepped && at(settled_, r));
     const bool singular = stepped && at(singular_, r) != 0;
-    const bool converged = settled ? has_converged(now, at(initial_norm_, r), settings_) : has_vanished(now, settings_);
-    const std::int32_t status = verdict(now, singular, converged, undecided);
+    const bool converged = settled ? PointRules::has_converged(now, at(initial_norm_, r), settings_)
+                                   : PointRules::has_vanished(now, settings_);
+    const std::int32_t status = PointRules::verdict(now, singular, converged);
     if (status > NEML2_OK || (status == NEML2_OK && !settings_.whole_batch))
       retire(r, status);
     else if (settings_.whole_batch)
-      at(outcome_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
+      at(reports_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
   }
 
   void tell_iteration(std::int64_t i) const {
     const auto step = line_search() && i > 0 ? std::optional(least_step_) : std::nullopt;
-    newton::tell_iteration(owner_, std::ssize(outcome_.status), i, greatest_norm_, step, left_);
+    newton::tell_iteration(owner_, std::ssize(reports_.status), i, greatest_norm_, step, left_);
   }
 
   void tell_outcome() const {
-    const auto& status = outcome_.status;
+    const auto& status = reports_.status;
     End end;
     end.converged = std::count(status.begin(), status.end(), NEML2_OK);
-    end.iterations = *std::max_element(outcome_.iterations.begin(), outcome_.iterations.end());
+    end.iterations = *std::max_element(reports_.iterations.begin(), reports_.iterations.end());
     const auto failed = std::find_if(status.begin(), status.end(), [](std::int32_t s) { return s != NEML2_OK; });
     if (failed != status.end()) {
       end.failed = failed - status.begin();
       end.singular = *failed == NEML2_SINGULAR;
-      end.norm = at(outcome_.residual_norm, end.failed);
+      end.norm = at(reports_.residual_norm, end.failed);
     }
     tell_end(owner_, std::ssize(status), end);
   }
@@ -182,7 +187,10 @@ class Iteration {
   void retire(std::int64_t row, std::int32_t status) {
     at(done_, row) = 1;
     --left_;
-    at(outcome_.status, at(point_, row)) = status;
+    if (status == NEML2_OK)
+      at(reports_.status, at(point_, row)) = status;
+    else
+      reports_.fail(static_cast<std::size_t>(at(point_, row)), status);
     copy_row(u_, row, solution_, at(point_, row));
   }
 
@@ -190,7 +198,7 @@ class Iteration {
   void settle_the_batch() {
     const bool failed = left_ < rows();
     const bool converged =
-        std::all_of(outcome_.status.begin(), outcome_.status.end(), [](std::int32_t s) { return s == NEML2_OK; });
+        std::all_of(reports_.status.begin(), reports_.status.end(), [](std::int32_t s) { return s == NEML2_OK; });
     if (failed) fail_the_rest();
     if (converged)
       for (std::int64_t r = 0; r < rows(); ++r) retire(r, NEML2_OK);
@@ -226,7 +234,7 @@ class Iteration {
   const Settings& settings_;
   const Owner& owner_;
   Groups& solution_;
-  Outcome outcome_;
+  Reports reports_;
 
   std::int64_t left_ = 0;       // rows that are not done
   double least_step_ = 1.0;     // that the last line search took
@@ -240,19 +248,38 @@ class Iteration {
 
 }  // namespace
 
-Outcome::Outcome(std::int64_t points, const Settings& settings)
-    : status(static_cast<std::size_t>(points), NEML2_NOT_CONVERGED),
-      iterations(static_cast<std::size_t>(points), 0),
-      initial_norm(static_cast<std::size_t>(points), 0.0),
-      residual_norm(static_cast<std::size_t>(points), 0.0),
-      history(settings.keep_history ? static_cast<std::size_t>(points * settings.miters) : 0,
-              std::numeric_limits<double>::quiet_NaN()) {}
+void Reports::begin(std::int64_t points, std::int32_t with_status, const Settings& settings) {
+  const auto size = static_cast<std::size_t>(points);
+  status.assign(size, with_status);
+  iterations.assign(size, 0);
+  residual_norm.assign(size, 0.0);
+  suggested_cut.assign(size, 1.0);
+  history.assign(settings.keep_history ? size * static_cast<std::size_t>(settings.miters) : 0,
+                 std::numeric_limits<double>::quiet_NaN());
+}
+
+void Reports::add(Reports later) {
+  for (std::size_t p = 0; p < status.size(); ++p) {
+    Report<Scalars> report{status[p], iterations[p], residual_norm[p], suggested_cut[p]};
+    report.add({later.status[p], later.iterations[p], later.residual_norm[p], later.suggested_cut[p]});
+    status[p] = report.status;
+    iterations[p] = report.iterations;
+    residual_norm[p] = report.residual_norm;
+    suggested_cut[p] = report.suggested_cut;
+  }
+  history = std::move(later.history);
+}
+
+void Reports::fail(std::size_t point, std::int32_t with_status) {
+  status[point] = with_status;
+  suggested_cut[point] = PointRules::suggested_cut(initial_norm[point], residual_norm[point]);
+}
 
 std::string Owner::str(std::int64_t points) const {
   return join(name, ", ", points == 1 ? "point " : join(points, " points from "), point(0), points == 1 ? "" : " on");
 }
 
-Outcome solve(System& system, Groups& u, const Settings& settings, const Owner& owner) {
+Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner) {
   return Iteration(system, u, settings, owner).run();
 }
 

@@ -2,30 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "capi/newton/settings.h"
 #include "capi/newton/system.h"
 
 namespace neml2_capi::newton {
-
-struct Settings {
-  double atol = 1e-10;
-  double rtol = 1e-8;
-  std::int64_t miters = 25;  // at most miters - 1 steps
-  bool strong_wolfe = false;
-  std::int64_t ls_max_iters = 1;  // at most ls_max_iters - 1 trials; 1: no line search
-  double ls_cutback = 2.0;
-  double ls_c = 1e-3;
-  // True for all points to iterate until all have converged: one failure fails all; the residual comes from its own
-  // package.
-  bool whole_batch = false;
-  bool keep_history = false;
-  // Bound of the steps |du| < step_tol (|u| + atol) for which the relative criterion counts: far from a solution, |r0|
-  // may be huge.
-  double step_tol = std::numeric_limits<double>::infinity();
-};
 
 // Owner of the systems, for the log.
 struct Owner {
@@ -38,15 +21,21 @@ struct Owner {
   std::string str(std::int64_t points) const;
 };
 
-// Outcome of each point.
-struct Outcome {
+// Reports of points, each by point.
+struct Reports {
   Vector<std::int32_t> status;  // NEML2_OK, NEML2_NOT_CONVERGED or NEML2_SINGULAR
   Vector<std::int32_t> iterations;
-  Vector<double> initial_norm;  // |r| at the initial guess
   Vector<double> residual_norm;
-  Vector<double> history;  // if kept: row-major (points, miters), |r| of each iterate, NaN beyond
+  Vector<double> suggested_cut;  // 1 if a point did not fail
+  Vector<double> initial_norm;   // of one system: |r| at the guess
+  Vector<double> history;  // of the last system, if kept: row-major (points, miters), |r| of each iterate, NaN beyond
 
-  Outcome(std::int64_t points, const Settings& settings);
+  // Sets the reports of points that nothing was solved for.
+  void begin(std::int64_t points, std::int32_t with_status, const Settings& settings);
+  // Adds the reports of a later system.
+  void add(Reports later);
+  // Notes that a point failed; its norms are there.
+  void fail(std::size_t point, std::int32_t with_status);
 };
 
 // Solves for `u`, which holds the initial guess, one row per point, and receives the solution where it was found and
@@ -54,6 +43,6 @@ struct Outcome {
 //
 // A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2, or r = 0. It is then left alone: its result
 // does not depend on the points beside it.
-Outcome solve(System& system, Groups& u, const Settings& settings, const Owner& owner = {});
+Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner = {});
 
 }  // namespace neml2_capi::newton

@@ -5,7 +5,6 @@
 
 #include "capi/base/error.h"
 #include "capi/libtorch/algebra.h"
-#include "capi/newton/verdict.h"
 #include "capi/segments/krylov_system.h"
 #include "capi/segments/misfit.h"
 #include "capi/segments/package_system.h"
@@ -218,9 +217,9 @@ Vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& ch
 Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
   if (substeps_) return run_substepped(*this, *substeps_, chunk);
   Operands at = prepare(chunk);
-  const newton::Outcome outcome = solve(at, chunk);
+  newton::Reports reports = solve(at, chunk);
   Vector<Block> blocks = differentiate(at, chunk);
-  finish(std::move(at.unknowns), outcome, chunk);
+  finish(std::move(at.unknowns), std::move(reports), chunk);
   return blocks;
 }
 
@@ -228,13 +227,13 @@ void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
   if (substeps_ || !given_sensitivity_ || !given_sensitivity_->can_push_forward())
     return Segment::run_along(chunk, directions);
   Operands at = prepare(chunk);
-  const newton::Outcome outcome = solve(at, chunk);
+  newton::Reports reports = solve(at, chunk);
   given_sensitivity_->push_forward(at, unknowns_, givens_, directions);
-  finish(std::move(at.unknowns), outcome, chunk);
+  finish(std::move(at.unknowns), std::move(reports), chunk);
 }
 
 // Solves from the unknowns of `at`, and leaves the solution in their place.
-newton::Outcome ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
+newton::Reports ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
   return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton, {name().c_str(), chunk.begin});
 }
 
@@ -242,31 +241,22 @@ void ImplicitSegment::unpack(const Groups& unknowns, Chunk& chunk) const {
   for (std::size_t i = 0; i < unknowns.size(); ++i) unknowns_[i].unpack(unknowns[i], chunk);
 }
 
-// Adds the outcome to what earlier segments reported.
-void ImplicitSegment::finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
-  bool failed = false;
-  for (std::size_t p = 0; p < chunk.status.size(); ++p) {
-    chunk.iterations[p] += outcome.iterations[p];
-    if (!(outcome.residual_norm[p] <= chunk.residual_norm[p])) chunk.residual_norm[p] = outcome.residual_norm[p];
-    if (outcome.status[p] == NEML2_OK) continue;
-    failed = true;
-    if (chunk.status[p] == NEML2_OK) chunk.status[p] = outcome.status[p];
-    chunk.suggested_cut[p] =
-        std::min(chunk.suggested_cut[p], newton::suggested_cut(outcome.initial_norm[p], outcome.residual_norm[p]));
-  }
-  chunk.history = outcome.history;
-  if (failed) mark_failed(unknowns, outcome, chunk);
+// Adds the reports to what earlier segments reported.
+void ImplicitSegment::finish(Groups unknowns, newton::Reports reports, Chunk& chunk) const {
+  if (std::ranges::any_of(reports.status, [](std::int32_t status) { return status != NEML2_OK; }))
+    mark_failed(unknowns, reports, chunk);
   unpack(unknowns, chunk);
+  chunk.reports.add(std::move(reports));
 }
 
 // Sets the unknowns of failed points to NaN, so that nothing after them takes them for a solution.
-void ImplicitSegment::mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const {
+void ImplicitSegment::mark_failed(Groups& unknowns, const newton::Reports& reports, Chunk& chunk) const {
   if (chunk.keep_unknowns) {
     unpack(unknowns, chunk);
     for (std::size_t value : outputs_) chunk.unknowns[value] = chunk.values[value];
   }
-  for (std::size_t p = 0; p < outcome.status.size(); ++p) {
-    if (outcome.status[p] == NEML2_OK) continue;
+  for (std::size_t p = 0; p < reports.status.size(); ++p) {
+    if (reports.status[p] == NEML2_OK) continue;
     for (Tensor& group : unknowns)
       with_scalar(dtype_, [&]<class Scalar>(Scalar*) {
         const std::int64_t n = row_size(group);

@@ -38,7 +38,7 @@ class ImplicitSegment : public Segment {
   // Returns the derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
   // Hands the unknowns and what became of each point to the chunk, as the last step.
-  void finish(Groups unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
+  void finish(Groups unknowns, newton::Reports reports, Chunk& chunk) const;
   void unpack(const Groups& unknowns, Chunk& chunk) const;
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
@@ -58,8 +58,8 @@ class ImplicitSegment : public Segment {
   void check_packages(const artifact::ImplicitSegment& segment) const;
   void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
   void predict(Chunk& chunk) const;
-  newton::Outcome solve(Operands& at, const Chunk& chunk) const;
-  void mark_failed(Groups& unknowns, const newton::Outcome& outcome, Chunk& chunk) const;
+  newton::Reports solve(Operands& at, const Chunk& chunk) const;
+  void mark_failed(Groups& unknowns, const newton::Reports& reports, Chunk& chunk) const;
 
   SolverPackages packages_;
   DType dtype_;

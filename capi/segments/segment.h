@@ -110,12 +110,7 @@ struct Chunk {
   // Derivatives that the segments are to find.
   bool by_values = false, by_parameters = false;
 
-  // Report of each point so far.
-  Vector<std::int32_t> status;
-  Vector<std::int32_t> iterations;
-  Vector<double> residual_norm;
-  Vector<double> suggested_cut;
-  Vector<double> history;   // if kept, of the last implicit segment: (points, newton.miters)
+  newton::Reports reports;  // so far
   Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
   bool keep_unknowns = false;
   NonFinite non_finite;  // the first of them, once all results are there

@@ -40,7 +40,9 @@ Tensor times(double factor, const Tensor& tensor) {
 class Substepping {
  public:
   Substepping(const ImplicitSegment& segment, const SubstepPlan& plan, Chunk& chunk)
-      : segment_(segment), plan_(plan), chunk_(chunk), outcome_(chunk.points, chunk.newton), solution_(chunk) {
+      : segment_(segment), plan_(plan), chunk_(chunk), solution_(chunk) {
+    reports_.begin(chunk.points, NEML2_NOT_CONVERGED, chunk.newton);
+    reports_.initial_norm.assign(reports_.status.size(), 0.0);
     dtype_ = chunk.values[plan.givens.front().value].dtype();
     derivatives_ = chunk.by_values || chunk.by_parameters;
     solution_.values.assign(chunk.values.size(), Tensor());
@@ -72,7 +74,7 @@ class Substepping {
           value = Tensor::zeros(dtype_, Dims{chunk_.points}.then(group.point_shape(i)));
       unknowns.push_back(group.pack(solution_, dtype_));
     }
-    segment_.finish(std::move(unknowns), outcome_, chunk_);
+    segment_.finish(std::move(unknowns), std::move(reports_), chunk_);
     return derivatives_ ? blocks() : Vector<Block>{};
   }
 
@@ -87,13 +89,13 @@ class Substepping {
     for (std::size_t value : plan_.held) span.values[value] = select_rows(chunk_.values[value], rows);
     Operands at = segment_.prepare(span);
     const auto system = segment_.system(at, false);
-    const newton::Outcome outcome = newton::solve(*system, at.unknowns, span.newton, owner(rows.data()));
-    note(outcome, rows, level);
+    const newton::Reports found = newton::solve(*system, at.unknowns, span.newton, owner(rows.data()));
+    note(found, rows, level);
     segment_.unpack(at.unknowns, span);
 
     Rows solved, converged, failed;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const bool good = outcome.status[i] == NEML2_OK;
+      const bool good = found.status[i] == NEML2_OK;
       (good ? solved : failed).push_back(rows[i]);
       if (good) converged.push_back(static_cast<std::int64_t>(i));
     }
@@ -109,7 +111,7 @@ class Substepping {
     if (failed.empty()) return solved;
     if (level == plan_.levels) {
       for (std::size_t i = 0; i < rows.size(); ++i)
-        if (outcome.status[i] != NEML2_OK) give_up(span, static_cast<std::int64_t>(i), rows[i], outcome.status[i]);
+        if (found.status[i] != NEML2_OK) give_up(span, static_cast<std::int64_t>(i), rows[i], found.status[i]);
       return solved;
     }
     const double middle = 0.5 * (a + b);
@@ -192,22 +194,22 @@ class Substepping {
   // Takes the last iterate of a point that failed at the last level.
   void give_up(const Chunk& span, std::int64_t from, std::int64_t row, std::int32_t status) {
     accept(span, {from}, {row});
-    outcome_.status[static_cast<std::size_t>(row)] = status;
+    reports_.fail(static_cast<std::size_t>(row), status);
     ++given_up_;
   }
 
-  void note(const newton::Outcome& outcome, const Rows& rows, std::int64_t level) {
+  void note(const newton::Reports& found, const Rows& rows, std::int64_t level) {
     const auto miters = static_cast<std::size_t>(chunk_.newton.miters);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto row = static_cast<std::size_t>(rows[i]);
-      outcome_.status[row] = NEML2_OK;
-      outcome_.iterations[row] += outcome.iterations[i];
-      outcome_.residual_norm[row] = outcome.residual_norm[i];
+      reports_.status[row] = NEML2_OK;
+      reports_.iterations[row] += found.iterations[i];
+      reports_.residual_norm[row] = found.residual_norm[i];
       if (level > 0) continue;
-      outcome_.initial_norm[row] = outcome.initial_norm[i];
-      if (!outcome.history.empty())
-        std::copy_n(outcome.history.begin() + static_cast<std::ptrdiff_t>(i * miters), miters,
-                    outcome_.history.begin() + static_cast<std::ptrdiff_t>(row * miters));
+      reports_.initial_norm[row] = found.initial_norm[i];
+      if (!found.history.empty())
+        std::copy_n(found.history.begin() + static_cast<std::ptrdiff_t>(i * miters), miters,
+                    reports_.history.begin() + static_cast<std::ptrdiff_t>(row * miters));
     }
   }
 
@@ -239,7 +241,7 @@ class Substepping {
   Chunk& chunk_;
   DType dtype_;
   bool derivatives_;
-  newton::Outcome outcome_;
+  newton::Reports reports_;
   Chunk solution_;      // holds the unknowns
   Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;

@@ -1,4 +1,4 @@
-// Outcome of the points of an evaluation.
+// Counts of the points of an evaluation, and what is known of those that failed.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,21 @@
 
 #include "capi/base/error.h"
 #include "capi/tensor/tensor.h"
-#include "capi/values/non_finite.h"
+#include "capi/values/counts.h"
 
 namespace neml2_capi::model {
 
-// Number of points that ended with each status, and the first that did.
-struct Tally {
-  std::int64_t count[4] = {};
-  std::int64_t first[4] = {};
+struct Tally : Counts {
   // Reason of a user's operator, at the first of the points where one failed.
   std::string reason;
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
-  // The first point whose solve failed, if any.
-  struct Failed {
-    std::int64_t point = -1;
-    std::int64_t iterations = 0;
-    double residual_norm = 0.0;
-  } failed;
-  NonFinite non_finite;  // the first, where its reason is known
   bool solved_by_caller = false;
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
+
+  Tally() = default;
+  explicit Tally(const Counts& counts) : Counts(counts) {}
 
   // Adds one point, or so many from it on.
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {

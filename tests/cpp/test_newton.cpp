@@ -13,7 +13,7 @@ using neml2_capi::DType;
 using neml2_capi::Groups;
 using neml2_capi::Tensor;
 using neml2_capi::Vector;
-using neml2_capi::newton::Outcome;
+using neml2_capi::newton::Reports;
 using neml2_capi::newton::Settings;
 using neml2_capi::newton::System;
 
@@ -94,11 +94,11 @@ void each_point_converges_on_its_own() {
     Scalars together(a);
     together.shrinks = shrinks;
     Groups u = start_at(1.0, a.size());
-    const Outcome outcome = solve(together, u, settings);
+    const Reports outcome = solve(together, u, settings);
     for (std::size_t p = 0; p < a.size(); ++p) {
       Scalars alone({a[p]});
       Groups v = start_at(1.0, 1);
-      const Outcome single = solve(alone, v, settings);
+      const Reports single = solve(alone, v, settings);
       const bool solvable = a[p] > 0;
       expect(outcome.status[p] == (solvable ? NEML2_OK : NEML2_NOT_CONVERGED), "the status of a point");
       expect(outcome.status[p] == single.status[0], "status beside others and alone");
@@ -115,7 +115,7 @@ void each_point_converges_on_its_own() {
 void the_last_iterate_needs_no_operator() {
   Scalars system({4.0});
   Groups u = start_at(1.0, 1);
-  const Outcome outcome = solve(system, u, Settings());
+  const Reports outcome = solve(system, u, Settings());
   expect(outcome.status[0] == NEML2_OK && std::abs(at(u, 0) - 2.0) < 1e-8, "the root");
   expect(system.linearizations == outcome.iterations[0], "an operator for each step, and none at the solution");
 }
@@ -131,7 +131,7 @@ void an_expectation_may_fail() {
   settings.rtol = 0.0;
   settings.keep_history = true;
   Groups u = start_at(0.0, 1);
-  const Outcome outcome = solve(system, u, settings);
+  const Reports outcome = solve(system, u, settings);
   expect(outcome.status[0] == NEML2_OK && outcome.iterations[0] == 3, "it goes on");
   expect(std::abs(outcome.history[2] - 1e-6) < 1e-12, "from where it was");
   expect(system.linearizations == 3 && system.quick_residuals == 2, "a residual more");
@@ -142,7 +142,7 @@ void history_holds_every_norm() {
   Groups u = start_at(1.0, 1);
   Settings settings;
   settings.keep_history = true;
-  const Outcome outcome = solve(system, u, settings);
+  const Reports outcome = solve(system, u, settings);
   // u = 1, 2.5, 2.05, ... and r = 3, 2.25, 0.2025, ...
   expect(outcome.history[0] == 3.0 && outcome.history[1] == 2.25, "the first two norms");
   expect(std::abs(outcome.history[2] - 0.2025) < 1e-15, "the third norm");
@@ -156,12 +156,12 @@ void whole_batch_fails_and_converges_as_one() {
   settings.whole_batch = true;
   Scalars good({4.0, 900.0});
   Groups u = start_at(1.0, 2);
-  const Outcome all = solve(good, u, settings);
+  const Reports all = solve(good, u, settings);
   expect(all.status[0] == NEML2_OK && all.status[1] == NEML2_OK, "both converge");
   expect(all.iterations[0] == all.iterations[1], "after the same number of iterations");
   Scalars bad({4.0, nan_value});
   Groups v = start_at(1.0, 2);
-  const Outcome failed = solve(bad, v, settings);
+  const Reports failed = solve(bad, v, settings);
   expect(failed.status[0] == NEML2_NOT_CONVERGED && failed.status[1] == NEML2_NOT_CONVERGED, "one failure fails all");
 }
 
@@ -172,7 +172,7 @@ void line_search_reaches_what_full_steps_miss() {
     system.f = [](double u) { return std::atan(u); };
     system.slope = [](double u) { return 1 / (1 + u * u); };
     Groups u = start_at(3.0, 2);
-    const Outcome outcome = solve(system, u, settings);
+    const Reports outcome = solve(system, u, settings);
     expect(outcome.status[0] == outcome.status[1], "equal points end equally");
     expect(outcome.status[0] != NEML2_OK || std::abs(at(u, 0)) < 2e-8, "what converged is the root");
     return outcome.status[0];
@@ -195,7 +195,7 @@ void a_singular_point_is_told_apart() {
   Groups u = start_at(1.0, 2);
   u[0].data_as<double>()[1] = 0.0;  // the slope 2u vanishes here
   Settings settings;
-  const Outcome outcome = solve(system, u, settings);
+  const Reports outcome = solve(system, u, settings);
   expect(outcome.status[0] == NEML2_OK, "the regular point converges");
   expect(outcome.status[1] == NEML2_SINGULAR, "the other is singular");
 }
@@ -205,7 +205,7 @@ void a_bound_of_one_makes_no_step() {
   Groups u = start_at(1.0, 1);
   Settings settings;
   settings.miters = 1;
-  const Outcome outcome = solve(system, u, settings);
+  const Reports outcome = solve(system, u, settings);
   expect(outcome.status[0] == NEML2_NOT_CONVERGED && outcome.iterations[0] == 0, "no step");
   expect(at(u, 0) == 1.0, "the guess stays");
 }

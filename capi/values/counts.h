@@ -1,0 +1,23 @@
+// How points ended: plain data, which code for several instruction sets reads, too.
+#pragma once
+
+#include <cstdint>
+
+#include "capi/values/non_finite.h"
+
+namespace neml2_capi::model {
+
+struct Counts {
+  // By status: the number of points that ended with it, and the first that did.
+  std::int64_t count[4] = {};
+  std::int64_t first[4] = {};
+  // The first point whose solve failed; -1: none.
+  struct Failed {
+    std::int64_t point = -1;
+    std::int64_t iterations = 0;
+    double residual_norm = 0.0;
+  } failed;
+  NonFinite non_finite;  // the first, if its reason is known
+};
+
+}  // namespace neml2_capi::model
