@@ -306,6 +306,15 @@ def variance(a: Arrays, x: Nodes, axes: Any = None, *more: Any, **options: Any) 
     return a.div(total, max(count - (1 if correction is None else correction), 0.0))
 
 
+def standard_deviation(a: Arrays, x: Nodes, axes: Any = None, *more: Any, **options: Any) -> Nodes:
+    """aten.std of its signatures, of numbers over their greatest size: no square overflows."""
+    over = None if isinstance(axes, bool) else axes or None
+    size = a.amax(a.function("abs", x), over, True)
+    size = a.where(a.or_(a.eq(size, 0.0), is_infinite(a, size)), 1.0, size)
+    found = a.function("sqrt", variance(a, a.binary("quotient", x, size), axes, *more, **options))
+    return a.mul(found, np.reshape(size, found.shape))
+
+
 def extreme_and_place(name: str) -> Callable[..., list[Nodes]]:
     """max.dim and min.dim: the first of the extreme values, and where it is."""
 
@@ -410,7 +419,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "cumsum": lambda a, x, axis, **_: a.cumulated(a.add, x, axis),
     "cumprod": lambda a, x, axis, **_: a.cumulated(a.mul, x, axis),
     "var": variance,
-    "std": lambda a, *args, **more: a.function("sqrt", variance(a, *args, **more)),
+    "std": standard_deviation,
 }
 
 _TWO_NUMBERS = ("Tensor", "Scalar_Self", "Scalar_Other")
@@ -421,7 +430,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     **{f"aten.{name}.default": does for name, does in _BY_NAME.items()},
     **{f"aten.{n}.Tensor": clamp for n in ("clamp", "clamp_min")},
     **{f"aten.var.{variant}": variance for variant in ("dim", "correction")},
-    **{f"aten.std.{variant}": _BY_NAME["std"] for variant in ("dim", "correction")},
+    **{f"aten.std.{variant}": standard_deviation for variant in ("dim", "correction")},
     **{f"aten.remainder.{v}": remainder for v in ("Scalar", "Tensor", "Scalar_Tensor")},
     **{f"aten.fmod.{v}": _binary("fmod") for v in ("Scalar", "Tensor")},
     **{f"aten.copysign.{v}": _binary("copysign") for v in ("Scalar", "Tensor")},
