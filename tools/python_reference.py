@@ -55,7 +55,6 @@ MODULES: dict[str, list[str]] = {
     "logs": ["CHANNELS"],
     "mpi": [],
     "export": [],
-    "engine": [],
     "umat": [],
     "plugin": [],
 }

@@ -7,32 +7,21 @@ A direction of a value is an array (points, size, count) of `count` columns for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.engine.artifact import Pair
-from neml2_capi.engine.package import Slot
+from neml2_capi.engine.description import Key, Promoted, Shape, Values
+from neml2_capi.engine.package import Package, Slot
+from neml2_capi.engine.scope import Scope
 
 
-class Promoted(NamedTuple):
-    """The name of a parameter, where values and parameters have directions."""
-
-    parameter: str
-
-
-Key = str | Promoted
-Directions = dict[Key, Array]
-
-
-@dataclass(frozen=True)
-class BlockShape:
+class BlockShape(NamedTuple):
     """Shape of a block, which maps an input to an output at one point."""
 
     output: str
@@ -61,9 +50,7 @@ class BlockShape:
         return f"{self.output}:{by}"
 
 
-def block_shape(
-    pair: Pair, slot: Slot, output_size: int, input_size: int, of_parameter: bool
-) -> BlockShape:
+def block_shape(pair: Any, key: Key, slot: Slot, output_size: int, input_size: int) -> BlockShape:
     """Return the shape for a pair that is an output of a package."""
     rows, columns = prod(pair.output_base_shape), prod(pair.input_base_shape)
     sites, output_sites, input_sites = (
@@ -74,7 +61,7 @@ def block_shape(
     paired = 1 in (output_sites, input_sites) or output_sites == input_sites
     shape = BlockShape(
         output=pair.output,
-        input=Promoted(pair.input) if of_parameter else pair.input,
+        input=key,
         shape=slot.shape,
         batched=slot.batched,
         rows=rows,
@@ -95,17 +82,14 @@ def block_shape(
     return shape
 
 
-def dense_shape(
-    output: str, input: Key, output_shape: tuple[int, ...], input_shape: tuple[int, ...]
-) -> BlockShape:
+def dense_shape(output: str, input: Key, output_shape: Shape, input_shape: Shape) -> BlockShape:
     """Return the shape of a matrix of all components of the output by those of the input."""
     rows, columns = prod(output_shape), prod(input_shape)
     shape = (*output_shape, *input_shape)
     return BlockShape(output, input, shape, True, rows, columns, 1, 1, 1, False)
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """The derivative of one value with respect to another, or to a promoted parameter."""
 
     shape: BlockShape
@@ -117,11 +101,6 @@ class Block:
         if not shape.batched:
             array = array[:1]
         return cls(shape, array.reshape(len(array), shape.sites, shape.rows, shape.columns))
-
-    @property
-    def array(self) -> Array:
-        """(points or 1, *shape)"""
-        return self.matrices.reshape(len(self.matrices), *self.shape.shape)
 
     def push(self, direction: Array) -> Array:
         """The direction of the output that one of the input makes."""
@@ -160,24 +139,12 @@ def _lumped(shape: BlockShape, why: str) -> FatalError:
     )
 
 
-def lumped(shape: BlockShape) -> BlockShape:
-    """Return the shape where the sites of the output depend on those of the input across."""
-    return replace(shape, lumped=True)
-
-
-def identity(points: int, size: int) -> Array:
-    """Return each component of a value as a direction of its own."""
-    return np.broadcast_to(np.eye(size), (points, size, size))
-
-
-def push_forward(
-    blocks: Sequence[Block], outputs: Iterable[str], directions: Mapping[Key, Array]
-) -> Directions:
+def push_forward(blocks: Iterable[Block], outputs: Iterable[str], directions: Values) -> Values:
     """Replace directions of a segment's inputs by those of its outputs.
 
     A direction that is not there is zero.
     """
-    made: Directions = {key: d for key, d in directions.items() if key not in set(outputs)}
+    made: Values = {key: d for key, d in directions.items() if key not in set(outputs)}
     for block in blocks:
         if block.shape.input in directions:
             change = block.push(directions[block.shape.input])
@@ -185,13 +152,55 @@ def push_forward(
     return made
 
 
-def pull_back(
-    blocks: Sequence[Block], outputs: Iterable[str], directions: Mapping[Key, Array]
-) -> Directions:
+def pull_back(blocks: Iterable[Block], outputs: Iterable[str], directions: Values) -> Values:
     """The transpose: directions of a segment's outputs go to its inputs, and are used up."""
-    left: Directions = {key: d for key, d in directions.items() if key not in set(outputs)}
+    left: Values = {key: d for key, d in directions.items() if key not in set(outputs)}
     for block in blocks:
         if block.shape.output in directions:
             change = block.pull(directions[block.shape.output])
             left[block.shape.input] = left.get(block.shape.input, 0.0) + change
     return left
+
+
+class Pairs:
+    """Derivatives that are outputs of a package, or parts of matrices."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Any],
+        package: Package | None,
+        scope: Scope,
+        of_parameters: bool = False,
+        first: int = 0,
+    ) -> None:
+        """`package`: whose outputs they are, from number `first` on; None: parts of one matrix."""
+        self.pairs = pairs
+        self.shapes: list[BlockShape] = []
+        for number, pair in enumerate(pairs):
+            key = Promoted(pair.input) if of_parameters else pair.input
+            output, input = scope.shapes[pair.output], scope.shapes[key]
+            if package is None or pair.matrix is not None:
+                self.shapes.append(dense_shape(pair.output, key, output, input))
+            else:
+                slot = package.outputs[first + number]
+                self.shapes.append(block_shape(pair, key, slot, prod(output), prod(input)))
+
+    def among(self, tensors: Sequence[Array]) -> list[Block]:
+        """The blocks in what the package returned."""
+        return [
+            Block.of(shape, tensors[number])
+            if pair.matrix is None
+            else _part(shape, tensors[pair.matrix], pair)
+            for number, (pair, shape) in enumerate(zip(self.pairs, self.shapes, strict=True))
+        ]
+
+    def within(self, matrix: Array) -> list[Block]:
+        """The blocks in one matrix for each point."""
+        return [
+            _part(shape, matrix, pair) for pair, shape in zip(self.pairs, self.shapes, strict=True)
+        ]
+
+
+def _part(shape: BlockShape, matrix: Array, pair: Any) -> Block:
+    rows = slice(pair.row, pair.row + shape.output_size)
+    return Block.of(shape, matrix[:, rows, pair.column : pair.column + shape.input_size])

@@ -9,11 +9,11 @@ A point stops at |residual| < abs_tol or |residual| < rel_tol |b|, and also wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.engine.artifact import Krylov
 from neml2_capi.engine.newton import norms
 
 # Takes and returns vectors, (points, size).
@@ -21,7 +21,7 @@ Operator = Callable[[Array], Array]
 
 
 def solve(
-    settings: Krylov, matvec: Operator, precondition: Operator, b: Array, together: bool = False
+    settings: Any, matvec: Operator, precondition: Operator, b: Array, together: bool = False
 ) -> tuple[Array, Array]:
     """The solutions, and the iterations that each took.
 
@@ -34,7 +34,7 @@ def solve(
         return _bicgstab(settings, matvec, precondition, b, together)
 
 
-def solve_columns(settings: Krylov, a: Array, b: Array) -> Array:
+def solve_columns(settings: Any, a: Array, b: Array) -> Array:
     """A^-1 B with matrices, (points, size, size) and (points, size, columns), column by column.
 
     A column that was not found, by more than what round-off explains, is NaN.
@@ -51,7 +51,7 @@ def solve_columns(settings: Krylov, a: Array, b: Array) -> Array:
 
 
 def _gmres(
-    settings: Krylov, matvec: Operator, precondition: Operator, b: Array, together: bool
+    settings: Any, matvec: Operator, precondition: Operator, b: Array, together: bool
 ) -> tuple[Array, Array]:
     """Restarted GMRES with Gram-Schmidt, done twice, and Givens rotations."""
     points, m = len(b), settings.restart
@@ -119,7 +119,7 @@ def _back_substitute(R: Array, g: Array, used: Array) -> list[Array]:
 
 
 def _bicgstab(
-    settings: Krylov, matvec: Operator, precondition: Operator, b: Array, together: bool
+    settings: Any, matvec: Operator, precondition: Operator, b: Array, together: bool
 ) -> tuple[Array, Array]:
     def dot(p: Array, q: Array) -> Array:
         result: Array = (p * q).sum(axis=1, keepdims=True)
@@ -168,6 +168,6 @@ def _floor(b: Array, together: bool) -> float:
     return float(limits.eps if together else limits.tiny)
 
 
-def _converged(settings: Krylov, norm: Array, size: Array) -> Array:
+def _converged(settings: Any, norm: Array, size: Array) -> Array:
     result: Array = ~((norm >= settings.abs_tol) & (norm / size >= settings.rel_tol))
     return result

@@ -31,9 +31,9 @@ class Package:
     parameter as one value for all points, only points at which that is the same.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self.graph = Graph(path, runtime="builtin")
+    def __init__(self, leaf: str, name: str) -> None:
+        self.name = name
+        self.graph = Graph(Path(leaf, name), runtime="builtin")
         self._learn_inputs()
         self._learn_outputs()
 

@@ -4,54 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.engine.artifact import Group, Variable
+from neml2_capi.engine.description import Key, Shape, point_shape
 
 
 class Packing:
     """Groups of values; each array has one row per point in front."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self.groups = groups
-        self.variables: list[Variable] = [v for group in groups for v in group.variables]
+    def __init__(self, groups: Any) -> None:
+        self.variables = [v for group in groups for v in group.variables]
         self.dense = all(group.structure == "dense" for group in groups)
+        #: For each group its axes before the last, and the names and widths of its variables.
+        self.groups: list[tuple[Shape, dict[str, int]]] = []
+        for group in groups:
+            outer = tuple(group.sub_batch_shape) if group.structure == "block" else ()
+            widths = {v.name: prod(point_shape(v)) // prod(outer) for v in group.variables}
+            self.groups.append((outer, widths))
 
-    def pack(self, values: Mapping[str, Array]) -> list[Array]:
+    def pack(self, values: Mapping[Key, Array]) -> list[Array]:
         """Pack one array per group: (points, *sub_batch_shape, width); dense: (points, width)."""
         return [
             np.concatenate(
-                [
-                    values[v.name].reshape(len(values[v.name]), *_outer(group), _width(v, group))
-                    for v in group.variables
-                ],
+                [values[n].reshape(len(values[n]), *outer, width) for n, width in widths.items()],
                 axis=-1,
             )
-            for group in self.groups
+            for outer, widths in self.groups
         ]
-
-    def unpack(self, arrays: Sequence[Array]) -> dict[str, Array]:
-        """The values in arrays of the groups."""
-        values = {}
-        for group, array in zip(self.groups, arrays, strict=True):
-            begin = 0
-            for v in group.variables:
-                end = begin + _width(v, group)
-                values[v.name] = array[..., begin:end].reshape(len(array), *v.point_shape)
-                begin = end
-        return values
 
     def split(self, vector: Array) -> list[Array]:
         """The groups in flat vectors, (points, size)."""
         arrays, begin = [], 0
-        for group in self.groups:
-            shape = (*_outer(group), sum(_width(v, group) for v in group.variables))
+        for outer, widths in self.groups:
+            shape = (*outer, sum(widths.values()))
             end = begin + prod(shape)
             arrays.append(vector[:, begin:end].reshape(len(vector), *shape))
             begin = end
         return arrays
+
+    def unpack(self, vector: Array) -> dict[str, Array]:
+        """The values in flat vectors."""
+        pieces: dict[str, Array] = {}
+        for array, (_, widths) in zip(self.split(vector), self.groups, strict=True):
+            ends = np.cumsum(list(widths.values()))[:-1]
+            pieces.update(zip(widths, np.split(array, ends, axis=-1), strict=True))
+        return {
+            v.name: pieces[v.name].reshape(len(vector), *point_shape(v)) for v in self.variables
+        }
 
 
 def flat(arrays: Sequence[Array]) -> Array:
@@ -62,11 +64,3 @@ def flat(arrays: Sequence[Array]) -> Array:
 def as_vectors(array: Array) -> Array:
     """(points, *shape) as (points, size)."""
     return array.reshape(len(array), prod(array.shape[1:]))
-
-
-def _outer(group: Group) -> tuple[int, ...]:
-    return group.sub_batch_shape if group.structure == "block" else ()
-
-
-def _width(variable: Variable, group: Group) -> int:
-    return prod(variable.point_shape) // prod(_outer(group))

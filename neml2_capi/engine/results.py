@@ -1,92 +1,126 @@
-"""Results of an evaluation: arrays in the batch of the caller."""
+"""The points of one evaluation on their way through the segments, and what becomes of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.engine.batch import Batch
-from neml2_capi.engine.boundary import Boundary, K, Shape, Side
+from neml2_capi.engine.description import Key, Shape, Values
+from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.packing import as_vectors
 
-#: {output: {variable: block}}
-Blocks = dict[str, dict[str, Array]]
+
+@dataclass
+class Outcome:
+    """What a solve of a segment says of each point."""
+
+    u: Array  # the solution, or the last iterate
+    status: Array
+    iterations: Array
+    first_norm: Array
+    norm: Array
+    history: Array  # (points, miters): |r| of each iterate, NaN beyond
 
 
-@dataclass(frozen=True)
-class Report:
-    """Outcome of each point."""
+@dataclass
+class Batch:
+    """Values by the names inside the model, each with one row per point."""
 
-    status: Array  #: int32, (*B,): the NEML2_* of the header
-    iterations: Array  #: int32, (*B,)
-    residual_norm: Array  #: (*B,)
-    suggested_cut: Array  #: (*B,): by what to multiply the increment before another try
-    residual_history: Array | None  #: (*B, miters), with the option collect_history
-    unknowns: dict[str, Array]  #: last iterates of failed points, else NaN; empty where none failed
-    non_finite: tuple[int, str] | None  #: the first such point, and what is not finite there
+    shape: Shape  # the batch of the caller, whose points these are
+    points: int
+    values: Values
+    newton: Newton
+    substep_del_tol: float
+    # Derivatives that the segments are to find.
+    by_values: bool
+    by_parameters: bool
 
+    # Outcome of each point so far.
+    status: Array = field(init=False)
+    iterations: Array = field(init=False)
+    residual_norm: Array = field(init=False)
+    suggested_cut: Array = field(init=False)
+    residual_history: Array = field(init=False)  # of the last implicit segment
+    unknowns: dict[str, Array] = field(init=False)  # last iterates where a point failed, else NaN
+    #: What is not finite, in words, and the first point at which it is.
+    non_finite: tuple[int, str] | None = None
+    #: Points whose solve failed, also for what was given to them: their results are NaN.
+    lost: Array = field(init=False)
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Outputs, and what else was asked for; None is what was not."""
+    def __post_init__(self) -> None:
+        self.status = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
+        self.iterations = np.zeros(self.points, dtype=np.int32)
+        self.residual_norm = np.zeros(self.points)
+        self.suggested_cut = np.ones(self.points)
+        self.residual_history = np.full((self.points, self.newton.miters), np.nan)
+        self.unknowns = {}
+        self.lost = np.zeros(self.points, bool)
 
-    outputs: dict[str, Array]  #: (*B, *point shape), by name
-    report: Report  #: what became of each point
-    jvp: dict[str, Array] | None = None  #: of outputs, along the tangents
-    blocks: Blocks | None = None  #: {output: {input: (*B, *block shape)}}
-    parameter_blocks: Blocks | None = None  #: {output: {parameter: (*B, *block shape)}}
-    adjoints: dict[str, Array] | None = None  #: of inputs, each of its input's shape
-    parameter_adjoints: dict[str, Array] | None = None  #: of parameters, likewise
+    @property
+    def failed(self) -> Array:
+        """Points at which a solve failed."""
+        result: Array = self.status > lib.NEML2_NON_FINITE
+        return result
 
+    def add(self, outcome: Outcome) -> None:
+        """Add what became of each point in one more segment."""
+        failed = outcome.status != lib.NEML2_OK
+        self.status = np.where(self.status == lib.NEML2_OK, outcome.status, self.status)
+        self.iterations += outcome.iterations
+        self.residual_norm = np.maximum(self.residual_norm, outcome.norm)  # NaN is greatest
+        cut = np.where(outcome.norm < outcome.first_norm, 0.5, 0.25)
+        self.suggested_cut = np.minimum(self.suggested_cut, np.where(failed, cut, 1.0))
+        self.residual_history = outcome.history
 
-@dataclass(frozen=True)
-class Results:
-    """The rows of a batch as arrays of shape (*B, ...), NaN where a point failed."""
+    def mark(self, bad: Array, what: str) -> None:
+        """Mark the points at which something is not finite, if nothing was wrong with them."""
+        bad = bad & (self.status == lib.NEML2_OK)
+        self.status[bad] = lib.NEML2_NON_FINITE
+        first = int(np.argmax(bad)) if bad.any() else self.points
+        if first < (self.non_finite[0] if self.non_finite else self.points):
+            self.non_finite = first, what
 
-    boundary: Boundary
-    batch: Batch
-    shape: Shape  # B
-
-    def give(self, side: Side[K], rows: Mapping[K, Array], kind: str) -> None:
+    def mark_given(self, rows: Mapping[Key, Array], labels: Mapping[Key, object]) -> None:
         """Mark points by what was given to them, (points, ...) each: the rule is the header's."""
         for key, each in rows.items():
             values = as_vectors(each)
             if np.issubdtype(values.dtype, np.floating):
-                what = f"the {kind} {side.name(key)!r}"
-                self.batch.excuse(np.asarray(~np.isfinite(values).all(axis=1)), what)
-                self.batch.mark(np.asarray(np.isnan(values).any(axis=1)), what)
+                what = f"the {labels[key]}"
+                self._excuse(np.asarray(~np.isfinite(values).all(axis=1)), what)
+                self.mark(np.asarray(np.isnan(values).any(axis=1)), what)
 
-    def excuse_steps_of_zero(self, rows: Mapping[str, Array]) -> None:
+    def _excuse(self, bad: Array, what: str) -> None:
+        """Take a failure of the solve for one of what was given: no smaller step mends it."""
+        bad = bad & self.failed
+        self.lost = self.lost | bad
+        for iterate in self.unknowns.values():
+            iterate[bad] = np.nan
+        self.suggested_cut[bad] = 1.0
+        self.status[bad] = lib.NEML2_OK
+        self.mark(bad, what)
+
+    def excuse_steps_of_zero(self, rows: Mapping[Key, Array]) -> None:
         """Suggest no smaller step than one of zero, at which a rate has no value."""
-        batch = self.batch
-        begun = np.isfinite(batch.residual_norm) | (batch.iterations > 0)
+        begun = np.isfinite(self.residual_norm) | (self.iterations > 0)
         for key, now in rows.items():
-            before = rows.get(f"{key}~1")
+            before = rows.get(f"{key}~1") if isinstance(key, str) else None
             if before is not None and now.ndim == 1:
-                batch.suggested_cut[batch.failed & ~begun & (now == before)] = 1.0
+                self.suggested_cut[self.failed & ~begun & (now == before)] = 1.0
 
     def array(self, rows: Array, point: Shape, dtype: str, what: str) -> Array:
-        """Rows of points as (*B, *point); marks points where they are not finite."""
-        rows = rows.reshape(self.batch.points, *point).astype(dtype)
+        """Rows of points as (*B, *point), NaN where a solve failed; marks what is not finite."""
+        rows = np.broadcast_to(rows.reshape(-1, *point), (self.points, *point)).astype(dtype)
         if np.issubdtype(dtype, np.floating):
-            self.batch.mark(np.asarray(~np.isfinite(as_vectors(rows)).all(axis=1)), what)
-            rows[self.batch.failed | self.batch.lost] = np.nan
+            self.mark(np.asarray(~np.isfinite(as_vectors(rows)).all(axis=1)), what)
+            rows[self.failed | self.lost] = np.nan
         return rows.reshape(self.shape + point)
 
-    def block(self, rows: Array, point: Shape, batched: bool, dtype: str, what: str) -> Array:
-        """Rows of points, or the one that all points share, which has no batch."""
-        each = self.array(np.broadcast_to(rows, (self.batch.points, *point)), point, dtype, what)
-        if batched or self.batch.points == 0:
-            return each
-        only: Array = rows[0].astype(dtype)
-        return only
-
-    def adjoint(self, rows: Array, like: Array, dtype: str, what: str) -> Array:
+    def adjoint(self, rows: Array, like: Array, point: Shape, dtype: str, what: str) -> Array:
         """Rows of points, summed where `like` is one value for many points."""
-        point = rows.shape[1:]
         total = self.array(rows, point, dtype, what)
         leading = total.ndim - like.ndim
         repeated = tuple(
@@ -95,30 +129,3 @@ class Results:
             if like.shape[axis] == 1 and total.shape[leading + axis] != 1
         )
         return np.asarray(total.sum(repeated, keepdims=True).sum(tuple(range(leading))))
-
-    def outputs(self) -> dict[str, Array]:
-        """The outputs by name."""
-        side, values = self.boundary.outputs, self.batch.values
-        return {
-            v.name: self.array(values[key], v.point_shape, v.dtype, f"the output {v.name!r}")
-            for key, v in zip(side.keys, side.variables, strict=True)
-        }
-
-    def report(self, history: bool) -> Report:
-        """Outcome of each point."""
-        batch, side = self.batch, self.boundary.unknowns
-        return Report(
-            status=batch.status.reshape(self.shape),
-            iterations=batch.iterations.reshape(self.shape),
-            residual_norm=batch.residual_norm.reshape(self.shape),
-            suggested_cut=batch.suggested_cut.reshape(self.shape),
-            residual_history=batch.history.reshape(self.shape + batch.history.shape[1:])
-            if history
-            else None,
-            unknowns={
-                v.name: batch.unknowns[key].reshape(self.shape + v.point_shape)
-                for key, v in zip(side.keys, side.variables, strict=True)
-                if batch.failed.any()
-            },
-            non_finite=batch.non_finite,
-        )

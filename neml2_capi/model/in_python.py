@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.kinds import Kind, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import CHANNELS
-from neml2_capi._ffi.options import Options
-from neml2_capi._ffi.tensor import Label, Tensor
-from neml2_capi.engine import Engine, Report
+from neml2_capi._ffi.options import refused
+from neml2_capi._ffi.tensor import Label, Tensor, on_host, taken
+from neml2_capi.engine.description import attributes
+from neml2_capi.engine.engine import Argument, Engine
+from neml2_capi.engine.newton import Newton
+from neml2_capi.engine.results import Batch
 from neml2_capi.model.evaluation import (
-    FORWARD,
-    JACOBIAN,
     JVP,
     PARAM_JACOBIAN,
     PARAM_VJP,
@@ -26,26 +26,25 @@ from neml2_capi.model.evaluation import (
     Evaluation,
     Given,
     Operation,
-    check_mapping,
     failed_segment,
-    implicit_segments,
     is_good,
     kind_of_results,
 )
+from neml2_capi.model.native import Native
+from neml2_capi.model.options import NativeOptions
 from neml2_capi.model.reports import REPORTS
-from neml2_capi.model.signature import Signature
 from neml2_capi.model.source import Source
+from neml2_capi.model.tensors import fill, fill_resolved
 
 
-class InPython:
-    """An Engine: what Model(path, engine="python") has."""
+class InPython(Native):
+    """What Model(path, engine="python") has: the library describes, an Engine evaluates."""
 
     name = "python"
-    runtime = "builtin"
 
     def __init__(self, source: Source, kind: Kind) -> None:
         """Load it. `kind` is that of the results, NUMPY for that of the arguments."""
-        if source.runtime not in ("auto", self.runtime):
+        if source.runtime not in ("auto", "builtin"):
             raise _refused(
                 f"runs on the built-in runtime: leave runtime={source.runtime!r} out", "runtime"
             )
@@ -54,67 +53,19 @@ class InPython:
                 "has no scheduler: leave scheduler= out, or load the model without engine='python'",
                 "scheduler",
             )
-        self._engine: Engine | None = Engine(source.path, source.device, source.dtype)
-        self.kind = kind
-        engine = self._engine
-        self.signature = Signature(
-            inputs=engine.inputs,
-            outputs=engine.outputs,
-            parameters=engine.parameters,
-            unknowns=engine.unknowns,
-            derivatives=engine.derivatives,
-            parameter_derivatives=engine.parameter_derivatives,
-            histories=engine.histories,
-            dtype=engine.dtype,
-            device=(lib.NEML2_DEVICE_CPU, 0),
+        super().__init__(source._replace(runtime="builtin"), kind)
+        model = self.signature
+        self._engine = Engine(
+            attributes(self.describe()),
+            {of: getattr(model, of) for of in ("inputs", "outputs", "parameters", "unknowns")},
+            {"inputs": model.derivatives, "parameters": model.parameter_derivatives},
+            model.dtype,
         )
 
     @property
-    def closed(self) -> bool:
-        """Whether close() was called."""
-        return self._engine is None
-
-    def close(self) -> None:
-        """Let go of the engine."""
-        self._engine = None
-
-    def _open(self) -> Engine:
-        engine = self._engine
-        if engine is None:
-            raise FatalError("this Model is closed", lib.NEML2_ERROR_ARGUMENT)
-        return engine
-
-    @property
-    def options(self) -> Options:
+    def options(self) -> NativeOptions:
         """The solver options as a live mapping."""
-        return self._open().options
-
-    @cached_property
-    def implicit_segments(self) -> list[tuple[str, set[str]]]:
-        """The implicit segments."""
-        return implicit_segments(self.describe())
-
-    def describe(self) -> dict[str, Any]:
-        """Return what the artifact holds."""
-        document: dict[str, Any] = json.loads(self._open().document)
-        return document
-
-    def points_evaluated(self, device: int) -> int:
-        """Refuse: there are no devices."""
-        raise _refused("has no scheduler")
-
-    def parameter(self, index: int) -> Any:
-        """Return an array over the memory of a stored parameter."""
-        return _give(self._open().values[self.signature.parameters.names[index]], self.kind)
-
-    def set_parameter(self, index: int, value: Any) -> None:
-        """Store a copy of `value`."""
-        engine, name = self._open(), self.signature.parameters.names[index]
-        array = engine.boundary.parameters.read_one(name, value)
-        if engine.values[name].shape == array.shape:
-            engine.values[name][...] = array
-        else:
-            engine.values[name] = array.copy()
+        return _Options(self, self._known_options)
 
     def results(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
@@ -127,41 +78,90 @@ class InPython:
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
         """Evaluate, and report of every point."""
+        self._open()
+        engine, kinds = self._engine, Kinds()
+        given = [
+            self._read("inputs", inputs, kinds, "inputs"),
+            self._read("parameters", overrides or {}, kinds, "param_overrides"),
+        ]
+        self._complete(*given)
         if operation.directions:
-            check_mapping(operation.argument, directions)
-        wanted: dict[Operation, dict[str, Any]] = {
-            FORWARD: {},
-            JVP: {"tangents": directions},
-            VJP: {"cotangents": directions, "parameter_adjoints": False},
-            JACOBIAN: {"jacobian": True},
-            PARAM_JACOBIAN: {"parameter_jacobian": True},
-            PARAM_VJP: {"cotangents": directions, "adjoints": False},
-        }
-        found = self._open().evaluate(inputs, parameters=overrides, **wanted[operation])
-        if found.report.non_finite:
-            CHANNELS["model"].warning("%s", _non_finite(found.report))
-        kinds = Kinds()
-        for given in (inputs, overrides or {}, directions or {}):
-            for name, value in given.items():
-                kinds.add(value, Label("argument", name))
-        kind = kind_of_results(self.kind, kinds.kind)
+            kind, of = operation.directions
+            given.append(self._read(of, directions, kinds, operation.argument, kind))
+        by = "parameters" if operation in (PARAM_JACOBIAN, PARAM_VJP) else "inputs"
+        run = engine.evaluate(
+            given,
+            by if operation.results else "",
+            Newton.like(self),
+            self.options["substep_del_tol"],
+        )
+        with np.errstate(all="ignore"):
+            outputs = engine.outputs(run)
+            results: Sequence[Any] = []
+            if operation == JVP:
+                results = engine.jvp(run, given[2])
+            elif operation in (VJP, PARAM_VJP):
+                results = engine.vjp(run, given[2], by, given[by == "parameters"])
+            elif operation.results:
+                results = engine.blocks(run, by)
+        hand_out = kind_of_results(self.kind, kinds.kind).hand_out
 
         def give(array: Any) -> Any:
-            return None if array is None else _give(array, kind)
+            tensor = Tensor(array)
+            return hand_out(tensor._open(), tensor._source)
 
-        blocks = found.blocks or found.parameter_blocks
-        named = found.jvp or found.adjoints or found.parameter_adjoints or {}
-        results: list[Any] = []
-        if blocks is not None:
-            results = [blocks[d.output][d.variable] for d in operation.wanted(self.signature)]
-        elif operation.results:
-            results = [named.get(v.name) for v in operation.wanted(self.signature)]
+        report = _Report(self, run.batch, give)
+        if run.batch.non_finite:
+            CHANNELS["model"].warning("%s", report.told())
         return Evaluation(
-            int(found.report.status.max(initial=lib.NEML2_OK)),
-            {name: give(array) for name, array in found.outputs.items()},
-            [give(array) for array in results],
-            _Outcome(self, found.report, give),
+            int(run.batch.status.max(initial=lib.NEML2_OK)),
+            {name: give(array) for name, array in outputs.items()},
+            [None if array is None else give(array) for array in results],
+            report,
         )
+
+    def _read(
+        self, of: str, values: Given, kinds: Kinds, argument: str, kind: str = ""
+    ) -> Argument:
+        """The arrays of a caller; FatalError for a wrong name, element type or trailing shape."""
+        variables = getattr(self.signature, of)
+        named, arrays, labels = self._engine.of[of], {}, {}
+        with Arguments(len(variables), kinds) as filled:
+            if of == "parameters":
+                fill_resolved(filled, variables, values)
+            else:
+                fill(filled, variables, values, argument, kind)
+            for index, (key, variable) in enumerate(named.items()):
+                label = labels[key] = Label(f"{kind} {variables.kind}".strip(), variable.name)
+                if filled.handles[index]:
+                    owner = filled.take(index)
+                    array = taken(owner, filled, label, variable.dtype)
+                    if array.dtype != variable.dtype:
+                        raise label.refuse(
+                            f"must be {variable.dtype}; got {array.dtype}. Convert it first",
+                            lib.NEML2_ERROR_DTYPE,
+                        )
+                    label.batch_of(array.shape, variable.point_shape)
+                    arrays[key] = array
+        return Argument(arrays, labels, named)
+
+    def _complete(self, inputs: Argument, parameters: Argument) -> None:
+        """Take the stored parameters that are not replaced; FatalError if an input is missing."""
+        for index, key in enumerate(parameters.variables):
+            if key not in parameters.arrays:
+                parameters.arrays[key] = on_host(Tensor(self.parameter(index))._open())
+        for key, v in inputs.variables.items():
+            if key not in inputs.arrays:
+                raise FatalError(
+                    f"the input {v.name!r} is missing; every input must be given. Its shape is "
+                    f"batch axes and then {v.point_shape}",
+                    lib.NEML2_ERROR_MISSING,
+                    v.name,
+                )
+
+    def points_evaluated(self, device: int) -> int:
+        """Refuse: there are no devices."""
+        raise _refused("has no scheduler")
 
     def new_call(self) -> Any:
         """Refuse: nothing is evaluated in place."""
@@ -178,48 +178,52 @@ class InPython:
         )
 
 
+class _Options(NativeOptions):
+    """The options of the library, without those that only it can do."""
+
+    def _set(self, name: str, value: Any) -> None:
+        if name == "capsule" and value:
+            raise refused(name, repr(value), "nothing here: this engine writes no capsules")
+        if name == "kernels" and value == "required":
+            raise refused(name, repr(value), "auto or off: this engine runs the packages alone")
+        super()._set(name, value)
+
+
 def _refused(why: str, subject: str = "") -> FatalError:
     return FatalError(f"the Python engine {why}", lib.NEML2_ERROR_UNSUPPORTED, subject)
 
 
-def _non_finite(report: Report) -> str:
-    count = int((report.status == lib.NEML2_NON_FINITE).sum())
-    return f"{count} of {report.status.size} points are not finite.{_of_non_finite(report)}"
+class _Report:
+    """The report of an evaluation."""
 
+    def __init__(self, backend: InPython, batch: Batch, give: Callable[[Any], Any]) -> None:
+        self._backend, self._batch, self._give = backend, batch, give
+        self._with_history = bool(backend.options["collect_history"])
 
-def _of_non_finite(report: Report) -> str:
-    """Return what is not finite at the first such point, as a sentence after others."""
-    if report.non_finite is None:
-        return ""
-    point, what = report.non_finite
-    return f" Of point {point}, {what} is not finite. A smaller step does not mend that."
-
-
-def _give(array: Any, kind: Kind) -> Any:
-    """An array as one of another kind."""
-    tensor = Tensor(array)
-    return kind.hand_out(tensor._open(), tensor._source)
-
-
-class _Outcome:
-    """A report as Model wants it."""
-
-    def __init__(self, backend: InPython, report: Report, give: Callable[[Any], Any]) -> None:
-        self._backend, self._report, self._give = backend, report, give
+    def _of(self, each: Any) -> Any:
+        return each.reshape(self._batch.shape + each.shape[1:])
 
     def arrays(self) -> dict[str, Any]:
-        found = {name: getattr(self._report, name) for name in (*REPORTS, "residual_history")}
-        return {name: self._give(array) for name, array in found.items() if array is not None}
+        names = [*REPORTS, *(["residual_history"] if self._with_history else [])]
+        return {name: self._give(self._of(getattr(self._batch, name))) for name in names}
 
     def statuses(self) -> Any:
-        return self._report.status
+        return self._of(self._batch.status)
 
     def told(self) -> str:
-        return _non_finite(self._report)
+        count = int((self._batch.status == lib.NEML2_NON_FINITE).sum())
+        return f"{count} of {self._batch.points} points are not finite.{self._of_non_finite()}"
+
+    def _of_non_finite(self) -> str:
+        """Return what is not finite at the first such point, as a sentence after others."""
+        if self._batch.non_finite is None:
+            return ""
+        point, what = self._batch.non_finite
+        return f" Of point {point}, {what} is not finite. A smaller step does not mend that."
 
     def _advice(self, point: int) -> str:
         """Return the advice for a point whose solve failed."""
-        norm, iterations = self._report.residual_norm[point], self._report.iterations[point]
+        norm, iterations = self._batch.residual_norm[point], self._batch.iterations[point]
         told = f"Of point {point}, |r| = {norm:.1e}"
         if iterations == 0 and not np.isfinite(norm):
             return (
@@ -234,24 +238,30 @@ class _Outcome:
             )
         return f"{told} after {iterations} iterations: reduce the step, or raise miters."
 
+    def _unknowns(self) -> dict[str, Any]:
+        """The last iterates of failed points; NaN at the others."""
+        named = self._backend._engine.of["unknowns"] if self._batch.failed.any() else {}
+        return {
+            v.name: self._give(self._of(self._batch.unknowns[str(k)])) for k, v in named.items()
+        }
+
     def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        good = np.asarray(is_good(self._report.status, status))
-        failed = np.flatnonzero(~good)
-        if status == lib.NEML2_NON_FINITE:
-            message = self.told()
-        else:
+        good = np.asarray(is_good(self.statuses(), status))
+        failed, message = np.flatnonzero(~good), self.told()
+        if status != lib.NEML2_NON_FINITE:
             message = (
                 f"{len(failed)} of {good.size} points did not converge (the first is point "
                 f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
-                f"{self._advice(failed[0])}{_of_non_finite(self._report)}"
+                f"{self._advice(failed[0])}{self._of_non_finite()}"
             )
+        unknowns = self._unknowns()
         raise ConvergenceError(
             message,
             status,
-            failed_segment(self._backend.implicit_segments, good, self._report.unknowns, status),
+            failed_segment(self._backend.implicit_segments, good, unknowns, status),
             report=self.arrays(),
             converged_mask=self._give(good),
             outputs=outputs,
             derivatives=named,
-            unknowns={name: self._give(value) for name, value in self._report.unknowns.items()},
+            unknowns=unknowns,
         )

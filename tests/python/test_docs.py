@@ -67,7 +67,6 @@ from matplotlib import pyplot as plt
 strain = path
 """,
     "neml2_capi/driver/transient.py": "strain = path",
-    "neml2_capi/engine/engine.py": "from neml2_capi.engine import Engine",
     "neml2_capi/graph/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
     "neml2_capi/model/model.py": "steel = Model(neml2_capi.examples.path('chaboche'))",
     "neml2_capi/model/state.py": """
