@@ -3,7 +3,7 @@
     python against.py --programs DIR --before CHECKOUT PYTHON DIR [--output DIR] [--only PATTERN]
 
 `python3 build.py bench --against COMMIT` prepares what this needs, and calls it. A ratio is the
-time of this checkout over that of the commit, each contestant beside itself, in turns. Where pages
+time of this checkout over the commit's, each contestant beside itself, in turns. Where pages
 of memory happen to lie makes a pair of processes differ by up to 15 %: a ratio above the limit is
 measured by four more pairs, and the median counts.
 """
@@ -27,7 +27,7 @@ MORE_PAIRS = 4
 
 
 def paired(line: Line) -> Line | None:
-    """The line with our contestants, now and before; None where it has none of them."""
+    """The line with our contestants, now and before; None if it has none of them."""
     ours = [name for name in (C, PYTHON, BOUND) if name in line.contestants]
     if not ours:
         return None
@@ -107,7 +107,7 @@ def main() -> int:
             more, told = measure(bench, line)
             found |= more
             notes += told
-            text = f"# Times over those of {tree.name}\n\n{about}\n\n{written(found)}\n"
+            text = f"# Times over the times of {tree.name}\n\n{about}\n\n{written(found)}\n"
             (arguments.output / "against.md").write_text(text, encoding="utf-8")
     print("\n" + written(found), *notes, sep="\n")
     slow = [key for key, ratio in found.items() if ratio > LIMIT and key.operation != MEMORY]

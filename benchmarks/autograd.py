@@ -4,7 +4,7 @@
 
 `train` is a training step: zero_grad, the module, the mean squared error of its first output,
 backward, and a step of Adam. `direct` moves the same tensors to the same values without autograd:
-the parameters are copied into those of the model, Model.forward() gives the outputs, the derivative
+the parameters are copied into the model's, Model.forward() gives the outputs, the derivative
 of the error is written by hand, and Model.vjp() and Model.param_vjp() give what Adam takes. The
 target is 1.5 times `direct`. `empty` is a training step through a function that computes nothing:
 what torch takes of it.
@@ -12,13 +12,13 @@ what torch takes of it.
 Of that the module is, for given cotangents of all outputs and without an optimizer:
 
     step       the module, and backward
-    adjoints   Model.vjp() for those of the inputs, Model.param_vjp() for those of the parameters,
+    adjoints   Model.vjp() for the inputs' adjoints, Model.param_vjp() for the parameters',
                and both calls for both
     by hand    Model.forward(), from whose outputs a loss has its cotangents, and then the adjoints
     torch      that function, of as many tensors, in and out, and backward through it
 
-One thread; the time is that of the processor, so that what else runs on the machine matters less;
-all take turns, and each number is the median of those of the rounds, with the ratio of the least
+One thread; the time is processor time, so that what else runs on the machine matters less;
+all take turns, and each number is the median of the rounds, with the ratio of the least
 times in brackets.
 """
 

@@ -63,7 +63,7 @@ def threads_of(key: Key) -> int:
 
 
 class Contestant:
-    """A process that evaluates one key on demand. Absent where it cannot."""
+    """A process that evaluates one key on demand. Absent if it cannot."""
 
     def __init__(self, key: Key, places: Places, artifact: Path, inputs: Path) -> None:
         threads = str(threads_of(key))
@@ -107,7 +107,7 @@ class Contestant:
         return float(self._ask(f"run {calls}"))
 
     def results(self, folder: Path, points: int) -> dict[str, NDArray[np.float64]]:
-        """Those of the first points, flat."""
+        """Return the results of the first points, flat."""
         folder.mkdir(parents=True)
         self._ask(f"write {folder} {points}")
         return {path.stem: np.fromfile(path) for path in folder.glob("*.bin")}

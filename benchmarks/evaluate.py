@@ -1,4 +1,4 @@
-"""One contestant in Python, as a process of its own: the protocol is that of serve.h.
+"""One contestant in Python, as a process of its own: the protocol is the same as in serve.h.
 
     python evaluate.py KIND ARTIFACT INPUTS OPERATION POINTS THREADS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def read_arrays(folder: Path, points: int) -> Arrays:
-    """The arrays of arrays.h; all of them where `points` is 0."""
+    """The arrays of arrays.h; all of them if `points` is 0."""
     import numpy as np
 
     arrays = {}

@@ -56,7 +56,7 @@ def _run(words: list[str], folder: str, variables: dict[str, str]) -> None:
 
 
 def seconds(way: str, recipe: Recipe) -> tuple[float, float]:
-    """The time that compiling takes, and that of the first result after it."""
+    """Return the times of compiling and of the first result after it."""
     tools = os.pathsep.join([str(Path(compiler()).parent), os.environ.get("PATH", "")])
     variables = {**os.environ, "PATH": tools, "NEML2_CAPI_COMPILER": compiler()}
     with tempfile.TemporaryDirectory() as scratch:

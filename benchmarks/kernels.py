@@ -3,7 +3,7 @@
     python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T]
 
 prints a table of kernels of models of tests/models/compile.py, and of the graphs without one.
-Times to write and to compile are those of the processor. It needs neml2 and torch where the graphs
+Times to write and to compile are processor times. It needs neml2 and torch if the graphs
 are not in the cache.
 """
 

@@ -1,6 +1,6 @@
 // The limit: the runs of the compiled packages that one evaluation makes, and nothing between them.
 //
-// The program is linked with the objects of the library. It puts itself in the place of aoti::load_graph (by the
+// The program is linked with the objects of the library. It replaces aoti::load_graph by its own (by the
 // linker's --wrap), notes every run of one evaluation with copies of its inputs, and then repeats these runs alone. So
 // the packages are run as often, on as many points at a time and on the same numbers as in the evaluation. A run is
 // repeated in a row, so that its tensors lie in the cache.

@@ -84,7 +84,7 @@ LOADINGS: dict[str, Callable[[Random, int], tuple[Arrays, Arrays]]] = {
     "radial_return": _strained("total_strain", _RETURN),
     "crystal": _crystal,
 }
-# What is loaded a little more where points repeat.
+# What is loaded a little more if points repeat.
 _DRIVING = {"strain", "total_strain", "deformation_rate"}
 
 

@@ -13,7 +13,7 @@ using Vector = std::array<double, N>;
 template <int N>
 using Matrix = std::array<std::array<double, N>, N>;
 
-// b becomes the solution of a x = b, by elimination with partial pivoting; a is spent. False where a is singular.
+// b becomes the solution of a x = b, by elimination with partial pivoting; a is spent. False if a is singular.
 template <int N>
 bool solve_linear(Matrix<N>& a, Vector<N>& b) {
   for (int k = 0; k < N; ++k) {

@@ -21,9 +21,9 @@ A second table is of the network and its gradient by the points: forward and bac
     first call   the one after that, of 100 points
     call         of 1, 1,000 and 100,000 points
 
-One thread. Times are those of the processor, so that what else runs on the machine matters less.
-Save is one sample, those until the first call are medians of new processes; in calls the
-contestants take turns. All results are compared with those of the network itself.
+One thread. Times are processor times, so that what else runs on the machine matters less.
+Save is one sample, times until the first call are medians of new processes; in calls the
+contestants take turns. All results are compared with the network's own.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Measured:
 
 
 def value_of(target: Target, lines: Iterable[Measured]) -> float | None:
-    """What was measured for a target; None where it was not."""
+    """What was measured for a target; None if it was not."""
     for measured in lines:
         if target.upper not in measured.samples:
             continue

@@ -97,7 +97,7 @@ class Bench:
     def _calls(self, key: Key, contestant: Contestant) -> int:
         """As many as fill a sample."""
         calls = 1
-        # Where many points took long at load, one call is enough. Of few points that tells nothing:
+        # If many points took long at load, one call is enough. Of few points that tells nothing:
         # Python imports meanwhile.
         if key.points <= 1000 or contestant.load < 0.5:
             while (took := contestant.run(calls)) < self.sample / 2:

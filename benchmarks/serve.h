@@ -3,7 +3,7 @@
 //   run N        N calls; answers with the seconds that they took
 //   write DIR N  the results of the first N points of the last call, one DIR/NAME.bin each; answers "written"
 //
-// so that contestants can be timed in turns. Where it cannot take part, it answers "failed" and why.
+// so that contestants can be timed in turns. If it cannot take part, it answers "failed" and why.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Result {
 struct Contestant {
   std::function<void(std::int64_t calls)> run;
   std::function<std::vector<Result>()> results;
-  double scale = 1;  // of the time, where a call does a part of the work only
+  double scale = 1;  // of the time, if a call does a part of the work only
 };
 
 inline double seconds_of(const std::function<void()>& work) {

@@ -1,5 +1,5 @@
 // clang-format off
-/* umat_ that calls that of the library TIMED_UMAT, and writes to TIMED_REPORT how many calls there were and how many
+/* umat_ that calls the one of the library TIMED_UMAT, and writes to TIMED_REPORT how many calls there were and how many
  * nanoseconds they took, when the process ends. */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -20,7 +20,7 @@ find_python_package(nlohmann_json_package nlohmann_json)
 find_path(NLOHMANN_JSON_INCLUDE nlohmann/json.hpp HINTS ${nlohmann_json_package}/include)
 set(required NLOHMANN_JSON_INCLUDE)
 
-set(NMHIT_SOURCE "" CACHE PATH "Sources of nmhit, where its static library does not fit the compiler or its target")
+set(NMHIT_SOURCE "" CACHE PATH "Sources of nmhit, if its static library does not fit the compiler or its target")
 if(NMHIT_SOURCE)
   add_library(nmhit_from_source STATIC
     ${NMHIT_SOURCE}/generated/Lexer.cpp ${NMHIT_SOURCE}/generated/Parser.cpp

@@ -167,7 +167,7 @@ def plot(folder: Path, amplitudes: Array, stresses: list[Array], steps: int) -> 
 def compare(
     programs: dict[str, Path], elastic: Model, viscoplastic: Model, roots: list[Path]
 ) -> int:
-    """Run the example programs and compare what they print with Python; 1 where they differ.
+    """Run the example programs and compare what they print with Python; 1 if they differ.
 
     Each takes the two artifacts and prints `elasticity` and six stresses, then a line of
     `viscoplastic`, the step and six stresses for 20 steps of 1 s, of the first of three points.

@@ -3,7 +3,7 @@
     cc host.c $(python -m neml2_capi --cflags --libs)
     cmake -Dneml2_capi_DIR=$(python -m neml2_capi --cmakedir) ...
 
-Several flags make one line. Where the package lies in a folder with blanks in its path:
+Several flags make one line. If the package lies in a folder with blanks in its path:
 
     eval "cc host.c $(python -m neml2_capi --cflags --libs)"
     cmake -Dneml2_capi_DIR="$(python -m neml2_capi --cmakedir)" ...
@@ -63,7 +63,7 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
 def main() -> None:
     """Print on one line what is asked for, in that order.
 
-    Flags are quoted where a shell needs it, for eval; a path alone is not, for "$(...)".
+    Flags are quoted if a shell needs it, for eval; a path alone is not, for "$(...)".
     """
     parser = argparse.ArgumentParser(
         prog="python -m neml2_capi",

@@ -75,7 +75,7 @@ class Node:
         return Node(self.file, f"{self.key}.{name}" if self.key else name, self.value[name])
 
     def table(self, known: Iterable[str] | None = None, kind: str = "key") -> dict[str, Node]:
-        """The entries of a table; refused where one has a name that is not `known`."""
+        """The entries of a table; refused if one has a name that is not `known`."""
         if not self.is_table:
             raise self.expected("a table")
         entries = {name: self[name] for name in self.value}
@@ -215,7 +215,7 @@ def _named(form: Any) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document of a text; ValueError where it is not TOML."""
+    """The document of a text; ValueError if it is not TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -230,17 +230,17 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml(file: Path) -> Node:
-    """The document; FatalError where there is none, or it is not TOML."""
+    """The document; FatalError if there is none, or it is not TOML."""
     return _read(file, parse_toml, "TOML")
 
 
 def read_json(file: Path) -> Node:
-    """The document; FatalError where there is none, or it is not JSON."""
+    """The document; FatalError if there is none, or it is not JSON."""
     return _read(file, json.loads, "JSON")
 
 
 def read_text(file: Path) -> str:
-    """The text of a file; FatalError where it cannot be read, or is endless."""
+    """The text of a file; FatalError if it cannot be read, or is endless."""
     text: str = _read(file, str, "a text").value
     return text
 
@@ -266,7 +266,7 @@ def _read(file: Path, parse: Callable[[str], Any], language: str) -> Node:
 
 
 def _require_shallow(document: Any) -> None:
-    """RecursionError where a document is so deep that who walks it would fall."""
+    """RecursionError if a document is so deep that who walks it would fall."""
     level = [document]
     for _ in range(_DEEPEST):
         inner = [each for each in level if isinstance(each, dict | list)]

@@ -1,4 +1,4 @@
-"""Inputs made up where nobody gives any, and whether a model has a tangent where jobs begin."""
+"""Inputs made up if nobody gives any, and whether a model has a tangent where jobs begin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRAIN = 1e-3  # of which most materials have left, or are about to leave, elas
 _ROOM_TEMPERATURE = 300.0
 _NEAR = 1e-6  # beside no strain at all
 _POINTS = 3
-# The identity, where zeros are no rotation and no deformation gradient.
+# The identity, if zeros are no rotation and no deformation gradient.
 _IDENTITY = {"R2": np.eye(3), "Rot": np.zeros(3)}
 
 
@@ -47,7 +47,7 @@ def plausible(
 def slopes_at_rest(model: Model) -> Iterator[str]:
     """Yield a warning for each derivative that is not finite where jobs begin: without any strain.
 
-    Where the values are not finite there, it is of the output. What cannot be evaluated is passed
+    If the values are not finite there, it is of the output. What cannot be evaluated is passed
     over, and so is a solve that fails near rest, for a state that is zero says nothing of it.
     """
     try:

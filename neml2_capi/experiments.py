@@ -49,7 +49,7 @@ def tension(model: Model, times: Any, strain: Any, **options: Any) -> Results:
         The strain xx over time: a number that is reached at the last time, an array (n,) or
         (n, *B), or a function of time.
     options
-        Other arguments of drive(): `forces` are those beside the strain. `names` are those of the
+        Other arguments of drive(): `forces` without the strain. `names` are the names of the
         strain and the stress, ("strain", "stress") by default.
 
     Returns
@@ -128,7 +128,7 @@ def plane_stress(model: Model, times: Any, xx: Any, yy: Any, xy: Any, **options:
     model, times
         As of tension().
     xx, yy, xy
-        Strains over time, each as of tension(); xy is that of the tensor, half of the angle.
+        Strains over time, each as of tension(); xy is the tensor's, half of the angle.
     options
         As of tension().
 
@@ -257,7 +257,7 @@ def _timed(model: Model, times: Any) -> Table:
     if timed.steps < 2:
         raise timed.label.refuse(
             "are one only, at which nothing has happened yet; expected two at least, of which the "
-            "first is that of the initial state",
+            "first is the time of the initial state",
             lib.NEML2_ERROR_SHAPE,
         )
     return timed

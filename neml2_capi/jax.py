@@ -54,7 +54,7 @@ class Function:
         The model. It stays as it is: what it is set to counts at each call, but for parameters that
         are given.
     outputs : iterable of str, optional
-        What is returned, and differentiated; all outputs by default. Where a derivative of another
+        What is returned, and differentiated; all outputs by default. If a derivative of another
         output was not compiled, leave that out.
 
     Raises
@@ -99,7 +99,7 @@ class Function:
         inputs : mapping of str to array
             All inputs by name, (*B, *sub_batch_shape, *base_shape), whose batches B broadcast.
         parameters : mapping of str to array, optional
-            Promoted parameters, (*B, *base_shape), by their full names or the last component where
+            Promoted parameters, (*B, *base_shape), by their full names or the last component if
             that is unique; those that are missing have their stored values.
 
         Returns
@@ -281,7 +281,7 @@ def _on_host(function: Callable[..., Any], like: Any, *arguments: Any) -> Any:
         try:
             return function(*jax.tree.map(np.asarray, given))
         except Error as error:
-            # Its text is all that jax passes on, with the stack: that of the library says nothing.
+            # jax passes on its text and the stack alone: the library's stack says nothing.
             raise error.with_traceback(None) from None
 
     arguments = jax.tree.map(_once.bind, arguments)

@@ -5,7 +5,7 @@
     logging.basicConfig()
     logging.getLogger("neml2_capi.newton").setLevel(logging.DEBUG)  # Newton's history
 
-The loggers are `neml2_capi.newton` (a warning where points fail; at INFO a line for each solve, at
+The loggers are `neml2_capi.newton` (a warning if points fail; at INFO a line for each solve, at
 DEBUG one for each iteration), `.linear` (Krylov solvers), `.substep`, `.model` (what was loaded),
 `.tensor` (copies of what cannot be read in place), `.driver` (steps and cuts of `drive`) and
 `.sweep` (what failed in a `sweep`, and workers that were lost). They are like any others: nothing
@@ -14,7 +14,7 @@ root. The environment variable NEML2_LOGS, as in
 `NEML2_LOGS=all=info,newton=debug`, sets their levels when this package is imported.
 
 The library queues records, of the levels that the loggers have: whenever a level changes in
-`logging`, the library is told. So a call costs nothing more where nobody listens. Records are
+`logging`, the library is told. So a call costs nothing more if nobody listens. Records are
 handed to the loggers when a call ends, before it raises, on the thread that called.
 """
 

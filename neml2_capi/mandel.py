@@ -30,7 +30,7 @@ _SHEARS = {"tensor": np.ones(6), "engineering": np.array([1, 1, 1, 2, 2, 2])}
 
 
 def from_tensor(tensor: Any) -> Array:
-    """The Mandel vector of a symmetric tensor; of another one, that of its symmetric part.
+    """The Mandel vector of a symmetric tensor; another one counts by its symmetric part.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Models on the ranks of MPI, with mpi4py.
 
-Each rank has a model of its own, and points of its own. Where a node has several devices, each of
-its ranks keeps one of them; where points fail on one rank, all must cut the step:
+Each rank has a model of its own, and points of its own. If a node has several devices, each of
+its ranks keeps one of them; if points fail on one rank, all must cut the step:
 
     from neml2_capi import ConvergenceError, Model, Scheduler, mpi
 
@@ -14,7 +14,7 @@ its ranks keeps one of them; where points fail on one rank, all must cut the ste
     except ConvergenceError:
         ...  # every rank is here: cut the step
 
-`comm` is a communicator of mpi4py, MPI.COMM_WORLD where it is not given. All that takes one is
+`comm` is a communicator of mpi4py, MPI.COMM_WORLD if it is not given. All that takes one is
 collective: every rank of it must call, or the others wait for ever.
 """
 
@@ -46,7 +46,7 @@ def local_rank(comm: Any = None) -> tuple[int, int]:
     Returns
     -------
     rank : int
-        The number of this rank among those of `comm` on its node, from 0.
+        The number of this rank among the ranks of `comm` on its node, from 0.
     size : int
         How many they are.
 

@@ -34,7 +34,7 @@ __all__ = ["AOTIModel", "ConvergenceError", "Model", "install", "uninstall"]
 
 _TYPE = "AOTIModel"
 _INSTALLING = locks.new()
-# NEML2's own class of that type while ours is installed: None where its extension does not load.
+# NEML2's own class of that type while ours is installed: None if its extension does not load.
 _replaced: list[Any] = []
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -59,7 +59,7 @@ def _raising_neml2(method: _Method) -> _Method:
 
 
 class Model(_Model):
-    """neml2_capi.torch.Model in place of neml2.aoti.Model: its errors are those of NEML2, too."""
+    """neml2_capi.torch.Model in place of neml2.aoti.Model: its errors are NEML2's, too."""
 
     forward = _raising_neml2(_Model.forward)
     jvp = _raising_neml2(_Model.jvp)
@@ -69,7 +69,7 @@ class Model(_Model):
 
 
 class AOTIModel(torch.nn.Module):  # type: ignore[misc]
-    """What `type = AOTIModel` of an input file is: a compiled model, called as those of NEML2 are.
+    """What `type = AOTIModel` of an input file is: a compiled model, called as NEML2's are.
 
     The outputs carry no gradient. Any number of threads may call one model. `model` is the
     neml2_capi.torch.Model behind it.
@@ -94,7 +94,7 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         node : HIT block
             The block, whose artifact_path is relative to the file.
         factory : NEML2's factory
-            What reads the file; the device and dtype that it was given decide those of the model.
+            What reads the file; the model gets its device and dtype.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         Returns
         -------
         tuple of typed tensor
-            The outputs in the order of `output_spec`, also where there is one.
+            The outputs in the order of `output_spec`, also if there is one.
 
         Raises
         ------
@@ -331,7 +331,7 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         Parameters
         ----------
         name
-            Its qualified name, or the last component where that is unique.
+            Its qualified name, or the last component if that is unique.
         value : typed or torch tensor
             The new value, (*B, *base_shape).
         """
@@ -381,7 +381,7 @@ def _classes(variables: Variables) -> dict[str, Any]:
 
 
 def _with_sites(variable: Variable, tensor: Any, given: int) -> Any:
-    """A tensor with `given` sub-batch axes, broadcast to those of the variable."""
+    """A tensor with `given` sub-batch axes, broadcast to the variable's."""
     sites, base = variable.sub_batch_shape, len(variable.base_shape)
     if given == len(sites):
         return tensor

@@ -6,7 +6,7 @@
     def scale(x, factor):
         return factor * x
 
-Packages that are loaded from then on call it, where the model was exported with torch's operator
+Packages that are loaded from then on call it, if the model was exported with torch's operator
 mylib::scale. It is for the built-in runtime; on libtorch a package calls what torch has of that
 name.
 """
@@ -74,7 +74,7 @@ def register_operator(schema: str, function: Callable[..., Any]) -> str:
         What to call. It is given the arguments of the schema in their order, those behind a "*" by
         name: for Tensor a numpy array, a copy, which it may keep; for the others an int, float,
         bool or str; for a list a tuple; None for None. It returns one array per output, in a tuple
-        where there are several.
+        if there are several.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def register_operator(schema: str, function: Callable[..., Any]) -> str:
     Raises
     ------
     FatalError
-        The schema is none, or its name is that of another operator.
+        The text is no schema, or another operator has its name.
     """
     name = schema.partition("(")[0].strip()
     context = ffi.new_handle(_Operator(name, schema, function))
@@ -96,7 +96,7 @@ def register_operator(schema: str, function: Callable[..., Any]) -> str:
 def unregister_operator(name: str) -> None:
     """Forget an operator, and wait until no thread is in its function.
 
-    Packages that were loaded before fail where they call it.
+    Packages that were loaded before fail if they call it.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Variables of an artifact by the arguments of UMAT; "" where there is none."""
+    """Variables of an artifact by the arguments of UMAT; "" if there is none."""
 
     strain: str
     stress: str
@@ -239,7 +239,7 @@ def _symmetric(variables: Variables, name: str, word: str) -> list[str]:
 
 
 def _scalar(model: Model, name: str, usual: Sequence[str]) -> str:
-    """The input `name`, or that of a usual name; "" where there is none."""
+    """The input `name`, or the one of a usual name; "" if there is none."""
     scalars = [variable.name for variable in model.inputs if size_of(variable) == 1]
     if name and name not in scalars:
         raise DraftError(f"The artifact has no scalar input {name!r}; it has {', '.join(scalars)}.")
@@ -280,7 +280,7 @@ def _introduction(place: Path, mapping: Mapping, values: Sequence[float]) -> Ite
     yield "! Drafted by neml2_capi from the names; read it, and change what is not so. UMAT looks"
     yield "! for it in the folder that the environment variable NEML2_UMAT_PATH names."
     yield "!"
-    yield "! In the Abaqus input (without UNSYMM where the tangent is known to be symmetric):"
+    yield "! In the Abaqus input (without UNSYMM if the tangent is known to be symmetric):"
     yield "!"
     yield f"!   *MATERIAL, NAME={place.stem.upper()}"
     if mapping.nstatv:
@@ -314,7 +314,7 @@ def _layout(mapping: Mapping, stress_history: bool) -> Iterator[str]:
             yield f"!   {_range(slot):10} {slot.variable.name}: {text}"
     if stress_history:
         yield "!"
-        yield "! In plane strain Abaqus does not keep the stresses 13 and 23. Where the material is"
+        yield "! In plane strain Abaqus does not keep the stresses 13 and 23. If the material is"
         yield "! so anisotropic that they are not zero, keep the whole stress, and add to *DEPVAR:"
         yield "!"
         kind = f"kind = 'symmetric', statev = {mapping.nstatv + 1}"

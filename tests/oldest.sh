@@ -4,7 +4,7 @@
 #
 #   tests/oldest.sh [ROOT] [PYTEST ARGUMENTS]
 #
-# ROOT keeps the system for the next time, with a CPython of its own: that of Debian 11 is too old. The arguments choose
+# ROOT keeps the system for the next time, with a CPython of its own: Debian 11's is too old. The arguments choose
 # among the tests.
 set -euo pipefail
 root=${1:-$(mktemp -d)}

@@ -13,7 +13,7 @@ struct Arguments {
   const std::vector<model::Variable>& variables;
   const char* kind;
   Device device = {};  // that they must be on
-  // Receives the first other device that they are on, and they are copied; null where they must not be on another.
+  // Receives the first other device that they are on, and they are copied; null if they must not be on another.
   Device* origin = nullptr;
   Vector<Tensor> tensors = {};
   std::vector<Dims> batches = {};  // as they were given
@@ -22,20 +22,20 @@ struct Arguments {
   void add(const Tensor& tensor, Dims& batch);
   void add(const neml2_tensor* handle, Dims& batch);
   void skip();
-  // Adds those of `handles` that are there; none where it is null.
+  // Adds each tensor of `handles` that is not null; none if `handles` is null.
   void add_present(neml2_tensor* const* handles, Dims& batch);
   void bind(const Dims& batch, std::vector<model::Points>& arrays);
   // Tells whether any of them has more than one value.
   bool vary() const;
 };
 
-// Returns all inputs; throws NEML2_ERROR_MISSING where one is not there.
+// Returns all inputs; throws NEML2_ERROR_MISSING if one is not there.
 Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, Dims& batch, Device* origin = nullptr);
-// Returns all parameters: those of `handles`, which may be null, and else the stored ones.
+// Returns all parameters: from `handles`, which may be null, and else the stored ones.
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch, Device* origin = nullptr);
 
-// Results of an evaluation, one tensor per variable or derivative; empty where there is none.
+// Results of an evaluation, one tensor per variable or derivative; empty if there is none.
 struct Results {
   neml2_tensor** out = nullptr;
   Vector<Tensor> tensors = {};

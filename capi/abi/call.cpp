@@ -87,7 +87,7 @@ Role role_of(CallObject& call, std::int32_t role) {
   }
 }
 
-// Tells whether a name is that of an unknown and of no input. NEML2's runtime takes such an input as the guess of
+// Tells whether an unknown and no input has this name. NEML2's runtime takes such an input as the guess of
 // Newton's method, and its predictor replaces it: what a guess changes is an input of its own.
 bool is_replaced_guess(const model::Model& model, const char* name) {
   const auto has = [&](Kind kind) {
@@ -97,7 +97,7 @@ bool is_replaced_guess(const model::Model& model, const char* name) {
   return !has(Kind::input) && has(Kind::unknown);
 }
 
-// Throws NEML2_ERROR_UNSUPPORTED where a role wants derivatives of a variable that were not compiled.
+// Throws NEML2_ERROR_UNSUPPORTED if a role wants derivatives of a variable that were not compiled.
 void require_compiled(const model::Model& model, std::int32_t role, Kind kind, std::size_t index, const char* name) {
   if (role == NEML2_JVP && !model.derivatives(Kind::input).of_output(index))
     refuse_derivative(name, join("derivatives of '", name, "'"), join(name, ":INPUT"));
@@ -131,7 +131,7 @@ bool writes_something(const model::Bindings& bindings) {
 }
 
 // Completes and checks bindings of `npoints` points with what is bound in the call. The arrays of parameters that are
-// not bound are those of the snapshot. A part of a mesh may be empty, and its arrays then NULL.
+// not bound come from the snapshot. A part of a mesh may be empty, and its arrays then NULL.
 void complete(const CallObject& call, std::int64_t npoints, const model::Snapshot& snapshot,
               model::Bindings& bindings) {
   const model::Model& model = *call.model;

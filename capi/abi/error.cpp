@@ -16,7 +16,7 @@ namespace {
 struct Words {
   std::string message;
   std::string subject;
-  std::vector<Error> parts;  // where there are several
+  std::vector<Error> parts;  // if there are several
 };
 
 // Last error of a thread. What takes memory stands elsewhere, so that a lack of it can be told.

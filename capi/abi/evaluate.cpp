@@ -63,7 +63,7 @@ struct Request {
   Kind kind = Kind::input;  // of what is differentiated by
 };
 
-// Makes room for a result of each variable that has one; none where nobody asked.
+// Makes room for a result of each variable that has one; none if nobody asked.
 template <class Has>
 Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
                     std::vector<model::Points>& arrays, Has&& has) {
@@ -191,7 +191,7 @@ std::int32_t evaluate(const Request& request) {
     for (Results* results : {&values, &jvps, &adjoints, &blocks}) move_to(origin, results->tensors);
     if (request.report) move_to(origin, reported->tensors), move_to(origin, reported->unknowns);
   }
-  // All of them, or none where memory ends.
+  // All of them, or none if memory ends.
   Owned<neml2_report> report;
   if (reported) report = Owned<neml2_report>(std::move(reported));
   std::vector<Handles> handles;

@@ -16,7 +16,7 @@ namespace neml2_capi::abi {
 // Records the exception in flight as this thread's last error, and returns its status.
 std::int32_t record_exception() noexcept;
 
-// Records that a call returned a positive status; `parts` holds those of several parts of it, if any.
+// Records that a call returned a positive status; `parts` holds the reports of its parts, if any.
 std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
                                 const std::vector<Error>& parts = {});
 

@@ -50,7 +50,7 @@ void push(std::uint32_t index) noexcept {
   } while (!list.compare_exchange_weak(head, replaced, std::memory_order_release, std::memory_order_relaxed));
 }
 
-// Returns a free slot, counted from 1; 0 where the list has none.
+// Returns a free slot, counted from 1; 0 if the list has none.
 std::uint32_t pop(std::atomic<std::uint64_t>& list) {
   std::uint64_t head = list.load(std::memory_order_acquire), replaced;
   do {

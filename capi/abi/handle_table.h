@@ -44,7 +44,7 @@ using Token = std::uint64_t;
 //     mark       generation      kind     token: index of the slot
 //                                         word: freed, alone, count of the functions that share it
 constexpr int kind_shift = 24, generation_shift = 28, mark_shift = 52;
-constexpr Token mark = Token{0x4e3} << mark_shift;  // not in any address, also where the processor ignores upper bits
+constexpr Token mark = Token{0x4e3} << mark_shift;  // not in any address, also if the processor ignores upper bits
 constexpr Token low = (Token{1} << kind_shift) - 1;
 constexpr Token freed = Token{1} << 23, alone = Token{1} << 22;
 constexpr Token greatest_generation = (Token{1} << (mark_shift - generation_shift)) - 1;
@@ -71,7 +71,7 @@ constexpr std::uintptr_t disguise = 0;
 inline void* object_of(const Slot& slot) { return reinterpret_cast<void*>(slot.object ^ disguise); }
 inline HandleKind kind_of(Token token) { return static_cast<HandleKind>((token >> kind_shift) & 0xf); }
 
-// Returns the slot that a token would have; null where there is none.
+// Returns the slot that a token would have; null if there is none.
 inline Slot* slot_of(Token token) {
   Slot* chunk = chunks[(token & low) >> chunk_bits].load(std::memory_order_acquire);
   return chunk ? chunk + (token & (chunk_size - 1)) : nullptr;
@@ -99,7 +99,7 @@ inline Slot* enter_shared(Token token, HandleKind kind) noexcept {
 // Gives the slot of a handle that nobody uses to the next one.
 void recycle(Slot& slot) noexcept;
 
-// Leave a handle that was entered. They return the object where it was freed meanwhile and this was the last to use it:
+// Leave a handle that was entered. They return the object if it was freed meanwhile and this was the last to use it:
 // the caller deletes it.
 inline void* leave_shared(Slot& slot) noexcept {
   const std::uint64_t left = slot.word.fetch_sub(1, std::memory_order_acq_rel) - 1;
@@ -122,10 +122,10 @@ inline void* leave_alone(Slot& slot) noexcept {
   return object;
 }
 
-// Makes a handle. Throws where memory ends, or there are 2^24 handles.
+// Makes a handle. Throws if memory ends, or there are 2^24 handles.
 Token open(HandleKind kind, void* object);
 
-// Result of freeing a handle: `object` is to be deleted now; none where it is no handle, or in use, and is left to the
+// Result of freeing a handle: `object` is to be deleted now; none if it is no handle, or in use, and is left to the
 // last that leaves it.
 struct Closed {
   void* object = nullptr;

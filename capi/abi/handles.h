@@ -28,14 +28,14 @@ struct ModelObject {
   explicit ModelObject(std::shared_ptr<const model::Dispatch> of)
       : value(of->primary()), dispatch(of), routes(std::make_shared<const model::Routes>(value, of)) {}
 
-  std::shared_ptr<model::Model> value;              // of several devices, that of the first
+  std::shared_ptr<model::Model> value;              // of several devices, the first one's
   std::shared_ptr<const model::Dispatch> dispatch;  // null without a scheduler
   std::shared_ptr<const model::Routes> routes;
 };
 
 struct ReportObject {
   std::vector<Tensor> tensors;  // by NEML2_REPORT_*
-  Vector<Tensor> unknowns;      // those of failed points; empty where none failed
+  Vector<Tensor> unknowns;      // of failed points; empty if none failed
 };
 
 struct CallObject;
@@ -107,7 +107,7 @@ class Use {
   table::Slot* slot_;
 };
 
-// For functions that any number of threads may call at once; for those of which a handle has one at a time.
+// For functions that any number of threads may call at once; and for functions that a handle has one of at a time.
 template <class Handle>
 struct Shared : Use<Handle, false> {
   using Use<Handle, false>::Use;
@@ -176,13 +176,13 @@ inline Tensor value_of(const neml2_tensor* handle, const Argument& name) {
   return use->value;
 }
 
-// Returns sizes as they are given; throws where they are too many, or NULL.
+// Returns sizes as they are given; throws if they are too many, or NULL.
 Dims shape_of(std::int64_t ndim, const std::int64_t* shape);
 
 // Returns the number of elements of a tensor; throws for sizes that none can have.
 std::int64_t count_of(const Dims& sizes);
 
-// Returns a tensor over memory of somebody else, row-major where `strides` is NULL; throws for what cannot be one.
+// Returns a tensor over memory of somebody else, row-major if `strides` is NULL; throws for what cannot be one.
 // `deleter` is only called when this succeeded.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context, Device device = {});
@@ -195,10 +195,10 @@ void hand_out(neml2_tensor** out, Handles handles) noexcept;
 // Returns the kind to differentiate by; throws for what is no input or parameter.
 model::Kind differentiation_kind(std::int32_t kind);
 
-// Throws NEML2_ERROR_UNSUPPORTED where no derivative with respect to variables of this kind was compiled.
+// Throws NEML2_ERROR_UNSUPPORTED if no derivative with respect to variables of this kind was compiled.
 void require_derivatives(const model::Model& model, model::Kind kind);
 
-// Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, where the model computes over tensors of a device.
+// Throws NEML2_ERROR_UNSUPPORTED, telling what was asked for, if the model computes over tensors of a device.
 void require_host(const model::Model& model, const char* what);
 
 // Returns the status of an evaluation. Records a positive one with a message that says what failed, and in which parts

@@ -50,7 +50,7 @@ std::size_t common_size(std::int64_t size, const char* name) {
   return std::min(static_cast<std::size_t>(size), sizeof(T));
 }
 
-// Returns a structure as this library knows it: a field that the caller does not know is 0. Throws where one that this
+// Returns a structure as this library knows it: a field that the caller does not know is 0. Throws if one that this
 // library does not know is set.
 template <class T>
 T read_sized(const T* given, const char* name) {

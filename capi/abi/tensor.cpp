@@ -67,7 +67,7 @@ Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* g
         __builtin_add_overflow(last, reach, &last) || last > std::numeric_limits<std::int64_t>::max() / 16)
       throw Error(NEML2_ERROR_SHAPE, "strides",
                   join("Axis ", i, " has the stride ", strides[i],
-                       "; it must be 0 or more, and lead to memory: copy the array where it is negative."));
+                       "; it must be 0 or more, and lead to memory: copy the array if it is negative."));
   }
   if (!empty && !data)
     throw Error(NEML2_ERROR_ARGUMENT, "data", "The argument 'data' is NULL; it must point to something.");

@@ -17,8 +17,8 @@ namespace neml2_capi::archive {
 
 class Archive {
  public:
-  // Reads a file, or takes that of a mounted archive. Throws Error: NEML2_ERROR_FILE where it cannot be read,
-  // NEML2_ERROR_ARTIFACT where it is not a zip, is truncated, damaged (CRC), has compressed entries, or entries that
+  // Reads a file, or takes the mounted archive. Throws Error: NEML2_ERROR_FILE if it cannot be read,
+  // NEML2_ERROR_ARTIFACT if it is not a zip, is truncated, damaged (CRC), has compressed entries, or entries that
   // share bytes.
   explicit Archive(const std::filesystem::path& path);
   // Reads a content in memory, which must outlive this. `name` is for messages.

@@ -9,7 +9,7 @@
 
 namespace neml2_capi::archive {
 
-// Content of a regular file as it was when it was read: a file that is mapped instead ends the process (SIGBUS) where
+// Content of a regular file as it was when it was read: a file that is mapped instead ends the process (SIGBUS) if
 // another program shortens it.
 class FileBytes {
  public:

@@ -35,7 +35,7 @@ std::pair<const Mount*, std::string> find(const std::filesystem::path& path) {
   return {found->second, slash == std::string::npos ? "" : text.substr(slash + 1)};
 }
 
-// Returns what is at a path. Throws where the system does not tell: what it hides is not missing.
+// Returns what is at a path. Throws if the system does not tell: what it hides is not missing.
 std::filesystem::file_status status_of(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);

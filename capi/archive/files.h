@@ -1,4 +1,4 @@
-// Files of an artifact: those of a folder, or the entries of an archive in memory, which has a path of its own.
+// Files of an artifact: in a folder, or the entries of an archive in memory, which has a path of its own.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ std::optional<std::string_view> mounted(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 
-// Returns the content of a regular file of at most `most` bytes, nullopt where it cannot be read.
+// Returns the content of a regular file of at most `most` bytes, nullopt if it cannot be read.
 std::optional<std::string> read(const std::filesystem::path& path, std::size_t most = SIZE_MAX);
 
 }  // namespace neml2_capi::archive

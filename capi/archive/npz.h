@@ -16,7 +16,7 @@ class Npz {
   // Adds a text in an entry of this name.
   void add_text(const std::string& name, std::string text);
 
-  // Writes a new file, which gets its name when it is complete. Throws NEML2_ERROR_FILE where it cannot be written, or
+  // Writes a new file, which gets its name when it is complete. Throws NEML2_ERROR_FILE if it cannot be written, or
   // is there already.
   void write(const std::filesystem::path& path) const;
 

@@ -62,7 +62,7 @@ static void write_json(JsonWriter& out, const Segment& segment) {
   });
 }
 
-// Parameters without an element type of their own have that of the artifact.
+// Parameters without an element type of their own have the artifact's.
 struct TypedParameter {
   const Parameter& of;
   DType dtype;

@@ -16,13 +16,13 @@
 
 namespace neml2_capi::artifact {
 
-// Every function throws NEML2_ERROR_ARTIFACT, with file and path, where the document does not hold the value asked for.
+// Every function throws NEML2_ERROR_ARTIFACT, with file and path, if the document does not hold the value asked for.
 class Field {
  public:
   // Both must outlive the field.
   Field(const std::string& file, const nlohmann::json& document) : file_(&file), value_(&document) {}
 
-  // Returns the value of `key` in an object; find() returns nullopt where there is none.
+  // Returns the value of `key` in an object; find() returns nullopt if there is none.
   Field operator[](const std::string& key) const;
   std::optional<Field> find(const std::string& key) const;
   // Returns all keys of an object, with their values.

@@ -18,7 +18,7 @@ void refuse_other_files(const std::filesystem::path& path);
 // NEML2_ERROR_FILE, NEML2_ERROR_UNSUPPORTED (another device), NEML2_ERROR_NAME (several models in one folder).
 std::filesystem::path find_metadata(const std::filesystem::path& path, const std::string& family);
 
-// Returns the folder of the packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED where there is none.
+// Returns the folder of the packages beside metadata.json. Throws NEML2_ERROR_UNSUPPORTED if there is none.
 std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::string& family,
                                   const std::string& dtype);
 
@@ -26,7 +26,7 @@ std::filesystem::path choose_leaf(const std::filesystem::path& root, const std::
 std::filesystem::path kernels_folder(const std::filesystem::path& leaf);
 bool have_kernels(const std::filesystem::path& leaf);
 
-// Throws NEML2_ERROR_UNSUPPORTED where packages for this device cannot run.
+// Throws NEML2_ERROR_UNSUPPORTED if packages for this device cannot run.
 void require_runnable(const std::filesystem::path& leaf, const std::string& family);
 
 }  // namespace neml2_capi::artifact

@@ -45,7 +45,7 @@ Document read_json(const fs::path& path) {
   }
 }
 
-// Returns the checksum of the metadata that kernels.json tells, empty where it tells none. Each loading asks: the text is
+// Returns the checksum of the metadata that kernels.json tells, empty if it tells none. Each loading asks: the text is
 // searched, and only the kernels' own reader parses it.
 std::string told_checksum(const fs::path& file) {
   const std::string text = archive::read(file, limits::json_bytes).value_or("");
@@ -66,7 +66,7 @@ void require_unchanged(const fs::path& path, std::uint32_t checksum, const fs::p
   throw Error(NEML2_ERROR_ARTIFACT, path.string(),
               join(path.string(), " is not as it was when the model was compiled: its CRC-32 is ", checksum,
                    ", expected ", told,
-                   " of kernels.json. Copy or compile the artifact again; where it was edited with intent, run "
+                   " of kernels.json. Copy or compile the artifact again; if it was edited with intent, run "
                    "neml2-capi build-kernels ARTIFACT."));
 }
 

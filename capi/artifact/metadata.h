@@ -18,7 +18,7 @@ namespace neml2_capi::artifact {
 
 struct Variable {
   std::string name;  // the name inside the model, see Aliases
-  std::string type;  // "SR2", "Scalar", ...; empty where the schema does not say
+  std::string type;  // "SR2", "Scalar", ...; empty if the schema does not say
   Dims sub_batch_shape;
   Dims base_shape;
   bool sites_told = false;  // of an input or output: the metadata lists its sub-batch axes
@@ -59,7 +59,7 @@ struct Pair {
   Dims input_base_shape = {};
   bool batch_independent = false;    // the same for all points
   std::int64_t row = 0, column = 0;  // first element in an assembled sensitivity matrix
-  // Number of the matrix that has the pair at (row, column), where a package returns pairs side by side (schemas 2 and
+  // Number of the matrix that has the pair at (row, column), if a package returns pairs side by side (schemas 2 and
   // 3). Else every pair is an output of its own.
   std::optional<std::int64_t> matrix = std::nullopt;
 };
@@ -115,7 +115,7 @@ struct Substep {
 struct ImplicitSegment {
   // (*unknown groups, *given groups, *parameters) -> residual groups: -r
   std::string residual_package;
-  // the same inputs -> (residual x unknown operator blocks, residual groups); empty where a Krylov solver needs none
+  // the same inputs -> (residual x unknown operator blocks, residual groups); empty if a Krylov solver needs none
   std::string jacobian_package;
   // (operator blocks, residual groups) -> unknown groups, the Newton step; empty with a Krylov solver
   std::string solve_package;
@@ -138,7 +138,7 @@ struct ImplicitSegment {
   std::optional<Sensitivity> given_sensitivity;
   std::optional<Sensitivity> parameter_sensitivity;
   std::int64_t max_substepping_level = 0;
-  std::vector<Substep> substeps;  // one per given; empty where the level is 0
+  std::vector<Substep> substeps;  // one per given; empty if the level is 0
 };
 
 using Segment = std::variant<ForwardSegment, ImplicitSegment>;
@@ -147,7 +147,7 @@ struct Parameter {
   std::string name;
   Dims shape;
   Dims base_shape;
-  std::optional<DType> dtype;  // empty: that of the leaf
+  std::optional<DType> dtype;  // empty: the leaf's
   std::vector<double> values;
 };
 
@@ -173,7 +173,7 @@ struct Metadata {
   std::filesystem::path file;  // the JSON document
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
-  bool kernels_only = false;  // point kernels are in the place of packages
+  bool kernels_only = false;  // point kernels instead of packages
   std::vector<Variable> inputs;
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;
@@ -198,7 +198,7 @@ Metadata read_metadata(const std::filesystem::path& path, const std::string& dev
 // the errors of read_metadata().
 Metadata read_metadata_in_memory(std::string_view content, const std::string& device, const std::string& dtype);
 
-// Reads the metadata of the model `name` of a HIT stub, or of its only compiled model where `name` is empty. Throws the
+// Reads the metadata of the model `name` of a HIT stub, or of its only compiled model if `name` is empty. Throws the
 // errors of read_metadata() and read_stub().
 Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string& name, const std::string& device,
                             const std::string& dtype);

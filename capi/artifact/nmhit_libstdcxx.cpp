@@ -13,7 +13,7 @@ void ios_base_library_init() { static ios_base::Init init; }
 #if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE < 14
 namespace __cxxabiv1 {
 extern "C" void* __cxa_begin_catch(void*) noexcept;
-// Ends the process where an exception leaves a noexcept function.
+// Ends the process if an exception leaves a noexcept function.
 extern "C" [[noreturn]] void __cxa_call_terminate(void* exception) noexcept {
   __cxa_begin_catch(exception);
   std::terminate();

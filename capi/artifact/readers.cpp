@@ -98,7 +98,7 @@ Parameter read_parameter(const Field& field, bool batched) {
   parameter.values = field["values"].numbers();
   if (static_cast<std::int64_t>(parameter.values.size()) != parameter.shape.product())
     throw field["values"].error(
-        join("has ", parameter.values.size(), " numbers, expected those of the shape ", parameter.shape.str(), "."));
+        join("has ", parameter.values.size(), " numbers, expected the shape ", parameter.shape.str(), "."));
   return parameter;
 }
 

@@ -13,7 +13,7 @@
 
 namespace neml2_capi::artifact {
 
-// Adds a name to `names`. Throws where it is there already.
+// Adds a name to `names`. Throws if it is there already.
 void require_unique(const Field& field, const std::string& name, std::set<std::string>& names);
 
 // Returns the choice that the field names. Throws NEML2_ERROR_UNSUPPORTED for an unknown name.
@@ -41,7 +41,7 @@ std::vector<std::string> read_names(const Field& list);
 
 // Reads the name of a file in the leaf. Throws for a path.
 std::string read_package(const Field& field);
-// The same, or an empty name where the segment has no such field.
+// The same, or an empty name if the segment has no such field.
 std::string find_package(const Field& segment, const std::string& key);
 
 // Reads [["stress", "strain"], ...].
@@ -78,7 +78,7 @@ void read_call(const Field& field, ImplicitSegment& segment);
 void read_packing(const Field& field, ImplicitSegment& segment);
 
 // Adds the pairs of matrix number `matrix`, which has a row for each component of `outputs` and a column for each of
-// `inputs`, all of one point. Throws an error about `field` where they are too many.
+// `inputs`, all of one point. Throws an error about `field` if they are too many.
 void add_matrix_pairs(const Field& field, std::vector<Pair>& pairs, const std::vector<Variable>& outputs,
                       const std::vector<Variable>& inputs, std::int64_t matrix);
 
@@ -87,7 +87,7 @@ std::optional<Field> first_implicit(const Field& document);
 // Reads the tolerances and the number of iterations.
 SolverConfig read_tolerances(const Field& field);
 
-// Returns all pairs of outputs and inputs where every segment has derivatives (schemas 2 and 3), else none.
+// Returns all pairs of outputs and inputs if every segment has derivatives (schemas 2 and 3), else none.
 std::vector<Pair> all_derivatives(const Field& document, const Metadata& metadata);
 
 }  // namespace neml2_capi::artifact

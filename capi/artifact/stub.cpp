@@ -38,7 +38,7 @@ std::string first_of(const nmhit::Error& error, const fs::path& stub) {
   return join(stub.string(), ":", first.line, ":", first.column, ": ", first.message);
 }
 
-// Returns the text with blanks in the place of comments, which keep what the input file says.
+// Returns the text with blanks instead of comments, which keep what the input file says.
 std::string without_comments(std::string_view text) {
   std::string plain(text);
   for (std::size_t at = plain.find('#'); at != std::string::npos; at = plain.find('#', at)) {
@@ -119,10 +119,10 @@ const nmhit::Node& find_model(const nmhit::Node& root, const fs::path& stub, con
                    ". Compiled models in it: ", names.empty() ? "none" : names, "."));
 }
 
-// Returns the recorded path, or the same name beside the stub where stub and artifact were moved together.
+// Returns the recorded path, or the same name beside the stub if stub and artifact were moved together.
 fs::path resolved(const fs::path& recorded, const fs::path& folder) {
   std::error_code ignored;
-  const fs::path path = folder / recorded;  // `recorded` itself where it is absolute
+  const fs::path path = folder / recorded;  // `recorded` itself if it is absolute
   const fs::path beside = folder / (recorded.has_filename() ? recorded : recorded.parent_path()).filename();
   return !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
 }

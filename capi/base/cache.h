@@ -9,7 +9,7 @@
 
 namespace neml2_capi {
 
-// Returns the bytes of one core's second-level cache, or a common size where the system does not tell.
+// Returns the bytes of one core's second-level cache, or a common size if the system does not tell.
 inline std::int64_t level2_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   static constinit std::atomic<long> known = 0;

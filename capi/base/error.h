@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
   std::string subject_;
 };
 
-// Several errors of one call. Status and subject are those of the worst; the message tells the first few.
+// Several errors of one call. Status and subject are the worst error's; the message tells the first few.
 class AggregateError : public Error {
  public:
   // `errors` holds at least one, in the order to tell them. A fatal error is worse than any recoverable one; the first
@@ -47,7 +47,7 @@ class AggregateError : public Error {
 inline constexpr char out_of_memory[] =
     "Out of memory. Evaluate fewer points at once, or leave the process more memory.";
 
-// Returns the exception in flight as an Error. Throws std::bad_alloc where memory lacks for that.
+// Returns the exception in flight as an Error. Throws std::bad_alloc if memory lacks for that.
 Error current_error();
 
 // Returns a message of several pieces: join("expected ", n, " inputs"). A stream would keep a std::bad_alloc to itself,

@@ -12,7 +12,7 @@ namespace neml2_capi {
 #if defined(__x86_64__)
 
 // Scope that replaces the host's environment. Most hosts change only the control word of the vector unit, so the word
-// of the x87 unit, which computes long doubles, is read and left alone where it is the default.
+// of the x87 unit, which computes long doubles, is read and left alone if it is the default.
 class DefaultFloatingPoint {
  public:
   DefaultFloatingPoint() : vector_unit_(_mm_getcsr()) {

@@ -19,7 +19,7 @@ void end_here_with(const std::atomic<bool>* end);
 extern std::atomic<bool> is_set;
 void ask();
 
-// Throws NEML2_ERROR_INTERRUPTED where the host wishes an end. Long work calls it every few milliseconds, short work
+// Throws NEML2_ERROR_INTERRUPTED if the host wishes an end. Long work calls it every few milliseconds, short work
 // never: it may read the clock.
 inline void check() {
   if (is_set.load(std::memory_order_relaxed)) ask();

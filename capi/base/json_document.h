@@ -1,5 +1,5 @@
 // JSON documents of files that nobody vouches for, as trees of nlohmann/json. To destroy a value with children takes
-// memory there, and ends the process where there is none: a document takes its tree apart from the leaves on.
+// memory there, and ends the process if there is none: a document takes its tree apart from the leaves on.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@ namespace neml2_capi {
 
 class JsonDocument {
  public:
-  // Throws nlohmann::json::exception where the text is not JSON, or is beyond the limits of JSON (bytes, depth, number of
+  // Throws nlohmann::json::exception if the text is not JSON, or is beyond the limits of JSON (bytes, depth, number of
   // values), which are compared first. So functions that call themselves may walk the tree.
   explicit JsonDocument(std::string_view text);
   ~JsonDocument();

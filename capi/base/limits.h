@@ -16,7 +16,7 @@ constexpr std::size_t package_bytes = std::size_t{1} << 32;
 constexpr std::size_t stub_bytes = mebibyte;
 constexpr std::size_t stub_entries = 1000;  // sections, and fields
 constexpr std::size_t stub_depth = 16;      // of sections in one another
-constexpr std::size_t stub_path = 64;       // of names in a path: "Models/m/type", or that of the artifact
+constexpr std::size_t stub_path = 64;       // of names in a path: "Models/m/type", or the artifact's
 
 // JSON documents: metadata, kernels.json, and those in packages.
 constexpr std::size_t json_bytes = 64 * mebibyte;
@@ -26,7 +26,7 @@ constexpr std::size_t name_characters = 1024;  // of a text in metadata, and of 
 
 // Metadata.
 constexpr std::int64_t tensor_elements = std::int64_t{1} << 40;
-constexpr std::int64_t point_axes = 15;  // with the points, those of a tensor
+constexpr std::int64_t point_axes = 15;  // with the points: a tensor's axes
 constexpr std::size_t variable_pairs = std::size_t{1} << 16;
 constexpr std::size_t groups = 1024;
 

@@ -102,7 +102,7 @@ class Condition {
   void wait(std::unique_lock<Lock>& lock, Predicate is_met) {
     while (!is_met()) wait(lock);
   }
-  // Returns false where the time has passed.
+  // Returns false if the time has passed.
   template <class Lock>
   bool wait_for(std::unique_lock<Lock>& lock, std::chrono::nanoseconds most) {
     return wait(lock, [&](std::uint32_t now) { return detail::wait_while(count_, now, most); });

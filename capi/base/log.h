@@ -37,7 +37,7 @@ struct Record {
   std::string message;  // shorter than NEML2_LOG_LENGTH
 };
 
-// Removes the oldest record and returns it. A warning comes first where records were forgotten.
+// Removes the oldest record and returns it. A warning comes first if records were forgotten.
 std::optional<Record> take();
 std::int64_t count();
 
@@ -49,7 +49,7 @@ extern std::atomic<std::int32_t> levels[num_channels];
 
 }  // namespace detail
 
-// Tells whether a record of this level is wanted. It costs one load where none is.
+// Tells whether a record of this level is wanted. It costs one load if none is.
 inline bool on(Channel channel, Level level) {
   const std::int32_t now = detail::levels[static_cast<std::size_t>(channel)].load(std::memory_order_relaxed);
   if (now < static_cast<std::int32_t>(level)) return false;
@@ -58,7 +58,7 @@ inline bool on(Channel channel, Level level) {
 
 void put(Channel channel, Level level, std::string message);
 
-// Writes a record, and joins its pieces only where it is wanted.
+// Writes a record, and joins its pieces only if it is wanted.
 template <class... Pieces>
 void write(Channel channel, Level level, const Pieces&... pieces) noexcept {
   try {

@@ -7,7 +7,7 @@
 
 namespace neml2_capi {
 
-// Returns the end of a sentence on an unknown name: "; did you mean 'strain'?" where one of the names is near to it, else
+// Returns the end of a sentence on an unknown name: "; did you mean 'strain'?" if one of the names is near to it, else
 // a full stop. Near is a third of its letters changed, left out, added or swapped with the next.
 std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-// Instruction sets of this x86-64 processor, asked of itself: __builtin_cpu_supports finds none where a program brings
+// Instruction sets of this x86-64 processor, asked of itself: __builtin_cpu_supports finds none if a program brings
 // another run time of the compiler than GCC's.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace neml2_capi::processor {
 
 enum Register { eax, ebx, ecx, edx };
 
-// Instruction set that compilers use on their own: the compiler's name, and the bit where cpuid reports it. Others
+// Instruction set that compilers use on their own: the compiler's name, and the bit if cpuid reports it. Others
 // (aes, sha, ...) stand in a command line, too, but only written intrinsics use them.
 struct Feature {
   const char* name;

@@ -249,7 +249,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
 
   const fs::path folder = options_.capsule()->path();
   std::error_code failure;
-  fs::create_directories(folder, failure);  // where it cannot be, opening the file says why
+  fs::create_directories(folder, failure);  // if it cannot be, opening the file says why
   const std::string model = model_.metadata().file.parent_path().filename().string();
   const fs::path path = folder / plain(join("capsule-", model, "-", time_as("%Y%m%dT%H%M%SZ"), "-", host_name(), "-",
                                             ::getpid(), "-", number, ".npz"));

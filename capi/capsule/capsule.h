@@ -20,7 +20,7 @@ class Capsule {
   // The same, which also reports what the capsule tells of the points.
   const Bindings& bindings() const { return watched_; }
 
-  // Write the capsule where the evaluation failed. Where that is not possible, the log says why.
+  // Write the capsule if the evaluation failed. If that is not possible, the log says why.
   void end(const Tally& tally) noexcept;
   void end(const Error& error) noexcept;
 
@@ -32,11 +32,11 @@ class Capsule {
   const Model& model_;
   const Options& options_;
   Bindings watched_;
-  Vector<Tensor> copies_;   // of inputs; empty where there is none
-  Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty where the caller has an array
+  Vector<Tensor> copies_;   // of inputs; empty if there is none
+  Vector<Tensor> reports_;  // by NEML2_REPORT_*; empty if the caller has an array
 };
 
-// Returns what `run` returns for the evaluation, which a capsule watches where the options name a folder.
+// Returns what `run` returns for the evaluation, which a capsule watches if the options name a folder.
 template <class Run>
 Tally with_capsule(const Model& model, const Bindings& bindings, const Options& options, Run&& run) {
   if (!options.capsule()) return run(bindings);

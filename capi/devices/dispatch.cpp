@@ -103,7 +103,7 @@ class Dispatch::Spread {
       : dispatch_(dispatch), model_(*dispatch.primary()), whole_(bindings), options_(options) {
     make_room(whole_.adjoints, Kind::input);
     make_room(whole_.parameter_adjoints, Kind::parameter);
-    // Made here, since memory waits in the thread that frees it: that of a device's thread would gather in the caller.
+    // Made here, since memory waits in the thread that frees it: a device's thread's would gather in the caller.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)
         iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));
@@ -155,7 +155,7 @@ class Dispatch::Spread {
             error.cause()};
   }
 
-  // Makes room for a value per point in the place of each sum, which is made in the end.
+  // Makes room for a value per point instead of each sum, which is made in the end.
   void make_room(std::vector<Points>& adjoints, Kind kind) {
     for (std::size_t i = 0; i < adjoints.size(); ++i) {
       if (!is_one_value(adjoints[i])) continue;
@@ -175,7 +175,7 @@ class Dispatch::Spread {
     }
   }
 
-  // Returns the arrays of some points. A block that is one for all points is that of the last ones, as on one device,
+  // Returns the arrays of some points. A block that is one for all points is the last points', as on one device,
   // which writes it point after point; the others get `scratch`, for two devices must not write the same.
   Bindings slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
     Bindings part = whole_;
@@ -208,7 +208,7 @@ class Dispatch::Spread {
     if (array.data) array.data = point(array, begin, itemsize(dtype));
   }
 
-  // Writes the last iterates of failed points among those of all.
+  // Writes the last iterates of failed points among all iterates.
   void gather_unknowns(const Vector<Tensor>& unknowns, const threads::Scheduler::SubBatch& of) const {
     for (std::size_t i = 0; i < unknowns.size(); ++i) {
       if (!unknowns[i].data()) continue;
@@ -224,7 +224,7 @@ class Dispatch::Spread {
 
   const Dispatch& dispatch_;
   const Model& model_;
-  Bindings whole_;  // with a row per point in the place of each sum
+  Bindings whole_;  // with a row per point instead of each sum
   Vector<Tensor> sums_;
   Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;

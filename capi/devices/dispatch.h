@@ -20,7 +20,7 @@ class Dispatch final : public Route {
     threads::Scheduler::Device share;
   };
 
-  // Throws NEML2_ERROR_ARTIFACT unless all devices have the same model, and NEML2_ERROR_UNSUPPORTED where one takes
+  // Throws NEML2_ERROR_ARTIFACT unless all devices have the same model, and NEML2_ERROR_UNSUPPORTED if one takes
   // fixed batches that its sub-batches are no multiples of. The first model keeps the parameters and options of all.
   explicit Dispatch(std::vector<Device> devices);
 
@@ -33,11 +33,11 @@ class Dispatch final : public Route {
   ChunkSize chunk_size(const Options&, const Request& request) const override {
     return {request.points, request.points};
   }
-  // Throws the error of a sub-batch, or, where several failed, an AggregateError.
+  // Throws the error of a sub-batch, or, if several failed, an AggregateError.
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 
-  // Returns how many points a device has evaluated. Throws NEML2_ERROR_ARGUMENT where there is none.
+  // Returns how many points a device has evaluated. Throws NEML2_ERROR_ARGUMENT if there is none.
   std::int64_t points_evaluated(std::int64_t device) const;
 
  private:

@@ -48,7 +48,7 @@ Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
 struct Shaping {
   const Dims& batch;
   const std::int64_t points;
-  const Tensor failed;  // empty where none did
+  const Tensor failed;  // empty if none did
   const Device device;
 
   Tensor zeros(const Dims& sizes, DType dtype) const { return libtorch::filled(dtype, sizes, 0.0, device); }
@@ -86,7 +86,7 @@ Vector<Block> solve(const ImplicitSegment& segment, Chunk& chunk, DeviceOutcome&
   return blocks;
 }
 
-// Returns false where the memory of a value is that of an input, a parameter or another value, too.
+// Returns false if a value shares its memory with an input, a parameter or another value.
 bool owns_memory(const Model& model, const Chunk& chunk, std::size_t value) {
   const Tensor& own = chunk.values[value];
   const auto& inputs = model.values_of(Kind::input);

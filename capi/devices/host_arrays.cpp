@@ -42,7 +42,7 @@ class Transfer {
   }
 
  private:
-  // Returns one value per point, or one for all; empty where nothing is bound.
+  // Returns one value per point, or one for all; empty if nothing is bound.
   Tensor taken(const Points& array, const Variable& variable, bool one) const {
     if (!array.data) return {};
     const Tensor rows = gather(array, variable, 0, one ? 1 : bindings_.points, true);
@@ -55,7 +55,7 @@ class Transfer {
       tensors.push_back(taken(arrays[i], model_.variables(kind)[i], arrays[i].stride == 0));
     return tensors;
   }
-  // Returns one value where all points have the same: some packages take one for all points of a run.
+  // Returns one value if all points have the same: some packages take one for all points of a run.
   Vector<Tensor> parameters() const {
     Vector<Tensor> tensors;
     for (std::size_t i = 0; i < bindings_.parameters.size(); ++i) {
@@ -75,7 +75,7 @@ class Transfer {
 // Results of a device, written to the arrays that are bound.
 class Writer {
  public:
-  // Adds to the status of the points: derivatives with respect to parameters may not be finite where all else is.
+  // Adds to the status of the points: derivatives with respect to parameters may not be finite if all else is.
   Writer(const Bindings& bindings, const DeviceResults& results, Vector<std::int32_t>& status)
       : bindings_(bindings), status_(status) {
     const Tensor own = libtorch::moved(results.report[NEML2_REPORT_STATUS], {});

@@ -111,7 +111,7 @@ class Iteration {
  private:
   bool line_search() const { return settings_.ls_max_iters > 1; }
 
-  // Finds the residual. It comes with the operator for the next step where every iterate is accepted as it is.
+  // Finds the residual. It comes with the operator for the next step if every iterate is accepted as it is.
   void evaluate() {
     residual_ = line_search() ? system_.residual(u_) : system_.linearize(u_);
     norm_ = norm(residual_);

@@ -21,14 +21,14 @@ struct DeviceRequest {
   bool blocks_vary = false;             // those that are the same for all points are wanted for each
 };
 
-// Results of shapes (*batch, *point shape); empty where there is none. A point that failed is NaN.
+// Results of shapes (*batch, *point shape); empty if there is none. A point that failed is NaN.
 struct DeviceResults {
   Vector<Tensor> outputs;
   Vector<Tensor> jvps;           // by output
   Vector<Tensor> adjoints;       // by input or parameter
   Vector<Tensor> blocks;         // by derivative
   std::array<Tensor, 5> report;  // by NEML2_REPORT_*
-  Vector<Tensor> unknowns;       // the last iterates of failed points; empty where none failed
+  Vector<Tensor> unknowns;       // the last iterates of failed points; empty if none failed
   bool any_failed = false;
 };
 

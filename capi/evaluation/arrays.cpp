@@ -20,7 +20,7 @@ struct Array {
   Role role;
   const Points& points;
   const Variable& variable;
-  std::size_t index;  // among those of its role
+  std::size_t index;  // among the arrays of its role
 };
 
 // One element type and shape, one after another at the same place.
@@ -74,7 +74,7 @@ class Arrays {
   void refuse_overlap(const Array& out, const Array& other, const char* advice) const {
     if (overlap(other.points, other.variable, out.points, out.variable, points_))
       throw Error(NEML2_ERROR_ARGUMENT, out.variable.name,
-                  join("The array of the ", name_of(out.role), " '", out.variable.name, "' overlaps that of the ",
+                  join("The array of the ", name_of(out.role), " '", out.variable.name, "' overlaps the array of the ",
                        name_of(other.role), " '", other.variable.name, "'. ", advice));
   }
 

@@ -77,7 +77,7 @@ void Chunks::work() {
   }
 }
 
-// Evaluates the next chunk; false where there is none.
+// Evaluates the next chunk; false if there is none.
 bool Chunks::take(Workspace& workspace, Tally& tally) {
   Range range{.turns = &turns_};
   try {
@@ -99,7 +99,7 @@ bool Chunks::take(Workspace& workspace, Tally& tally) {
   }
 }
 
-// Keeps the exception in flight, if it is that of the first chunk that failed so far.
+// Keeps the exception in flight, if it comes from the first chunk that failed so far.
 void Chunks::note_failure(std::int64_t begin) {
   {
     const std::lock_guard lock(mutex_);

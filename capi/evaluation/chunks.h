@@ -27,7 +27,7 @@ class Turns {
  public:
   // For what they write to together.
   std::unique_lock<locks::FreedMutex> alone() { return std::unique_lock(mutex_); }
-  // Waits for the turn of a range. False where an earlier one failed.
+  // Waits for the turn of a range. False if an earlier one failed.
   bool wait(std::int64_t number);
   // Tells whether this is the child of a fork in the midst of the evaluation, whose other threads are not there.
   bool are_of_parent() const { return born_after_ != locks::forks(); }
@@ -42,7 +42,7 @@ class Turns {
   bool given_up_ = false;
 };
 
-// Waits for the turn of a range where sums are asked for, which begin at zero. False where an earlier range failed.
+// Waits for the turn of a range if sums are asked for, which begin at zero. False if an earlier range failed.
 bool begin_sums(const Plan& plan, const Bindings& bindings, const Range& range);
 void end_sums(const Plan& plan, const Range& range);
 

@@ -15,7 +15,7 @@
 namespace neml2_capi::model {
 namespace {
 
-// Rows of one range, in the place of arrays that are numbered from the first point of all.
+// Rows of one range, instead of arrays that are numbered from the first point of all.
 class Rows {
  public:
   explicit Rows(const Range& range) : range_(range) {}
@@ -35,7 +35,7 @@ class Rows {
   Vector<Tensor> rows_;
 };
 
-// Adjoints with a row per point in the place of each sum.
+// Adjoints with a row per point instead of each sum.
 class Sums {
  public:
   Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, const Range& range)
@@ -60,11 +60,11 @@ class Sums {
  private:
   const std::vector<Points>& sums_;
   const std::vector<Variable>& variables_;
-  Vector<Points> arrays_;  // empty where nothing is summed
+  Vector<Points> arrays_;  // empty if nothing is summed
   Rows rows_;
 };
 
-// The last iterates of the range, among those of all.
+// The last iterates of the range, among all iterates.
 void write_iterates(const Model& model, const Bindings& bindings, const Range& range, const Rows& iterates) {
   const auto alone = range.turns ? range.turns->alone() : std::unique_lock<locks::FreedMutex>();
   const auto& unknowns = model.variables(Kind::unknown);
@@ -113,7 +113,7 @@ std::string Lanes::reason_against(const Request& request, const Options& options
   if (!engine_) return "The model has no kernels that it could run on. Make them: neml2-capi compile INPUT.i";
   if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
   if (substeps_ && request.sums)
-    return "Sums over points do not run in lanes where increments are cut. Bind an adjoint for each point.";
+    return "Sums over points do not run in lanes if increments are cut. Bind an adjoint for each point.";
   return engine_->reason(asked_of(request));
 }
 

@@ -11,11 +11,11 @@ namespace neml2_capi::model {
 
 class Lanes final : public Route {
  public:
-  // Where there are no kernels, it gives nothing. The model must outlive it. `substeps` is the route of points that fail
+  // If there are no kernels, it gives nothing. The model must outlive it. `substeps` is the route of points that fail
   // in one step, of models that may cut it.
   Lanes(const Model& model, std::shared_ptr<const Route> substeps);
 
-  // Throws NEML2_ERROR_UNSUPPORTED where the options require kernels that cannot give it.
+  // Throws NEML2_ERROR_UNSUPPORTED if the options require kernels that cannot give it.
   bool gives(const Request& request, const Options& options) const override;
   void check(const Options&, std::int64_t) const override {}
   ChunkSize chunk_size(const Options& options, const Request& request) const override;
@@ -30,8 +30,8 @@ class Lanes final : public Route {
   std::string reason_against(const Request& request, const Options& options) const;
 
   const Model& model_;
-  std::shared_ptr<const Route> substeps_;          // null where nothing is cut
-  std::unique_ptr<const kernels::Engine> engine_;  // null where there are no kernels
+  std::shared_ptr<const Route> substeps_;          // null if nothing is cut
+  std::unique_ptr<const kernels::Engine> engine_;  // null if there are no kernels
 };
 
 }  // namespace neml2_capi::model

@@ -105,7 +105,7 @@ void OnePackage::collect(const GraphCall& graph, const Bindings& bindings, const
                          Workspace& workspace) const {
   workspace.inputs.resize(graph.package().num_inputs());
   workspace.copied.clear();
-  workspace.points = 0;  // until all are those of the range
+  workspace.points = 0;  // until all hold the range
   std::size_t next = 0;
   const auto take = [&](const Points& array, const Variable& variable, bool copy) {
     Tensor& own = workspace.inputs[next];
@@ -182,7 +182,7 @@ void OnePackage::mark(const GraphCall& graph, Handles& returned, const Bindings&
   tally.note(marks.first());
 }
 
-// They are those of all points: no solve failed.
+// The blocks are for all points: no solve failed.
 bool OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const Range& range) const {
   bool finite = true;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {

@@ -16,7 +16,7 @@ class OnePackage final : public PackageRoute {
   // `segments` evaluate points one by one after an operator failed; they must outlive the route.
   OnePackage(const Model& model, const ThroughSegments& segments);
 
-  // Outputs; and where a package returns all derivatives beside them, these or products with them.
+  // Outputs; and if a package returns all derivatives beside them, these or products with them.
   bool gives(const Request& request, const Options& options) const override;
   ChunkSize chunk_size(const Options& options, const Request& request) const override {
     return chunk_of(options, request, graph_for(request).package().bytes_per_point());
@@ -43,7 +43,7 @@ class OnePackage final : public PackageRoute {
 
   const ThroughSegments& segments_;
   const GraphCall& values_;
-  const GraphCall* jacobian_;                                    // null where it does not give all derivatives
+  const GraphCall* jacobian_;                                    // null if it does not give all derivatives
   std::vector<std::size_t> inputs_, outputs_;                    // which input it takes, and which result an output is
   std::vector<std::pair<std::size_t, const PairInfo*>> blocks_;  // which result a derivative is
 };

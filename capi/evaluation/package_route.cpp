@@ -8,7 +8,7 @@
 
 namespace neml2_capi::model {
 
-// Where the choice is the library's, what is read and written takes at most half of the second-level cache, which leaves
+// If the choice is the library's, what is read and written takes at most half of the second-level cache, which leaves
 // room for what happens inside.
 Route::ChunkSize PackageRoute::chunk_of(const Options& options, const Request& request,
                                         std::int64_t bytes_per_point) const {

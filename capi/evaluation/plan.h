@@ -9,7 +9,7 @@ namespace neml2_capi::model {
 
 class Plan {
  public:
-  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED where the points cannot be evaluated. The routes must outlive it.
+  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if the points cannot be evaluated. The routes must outlive it.
   Plan(const Routes& routes, const Options& options, const Request& request);
 
   const Model& model() const { return routes_.model(); }
@@ -22,7 +22,7 @@ class Plan {
   Tally run(const Bindings& bindings, Workspace& workspace) const;
   // The same without a capsule, for a part of an evaluation.
   Tally evaluate(const Bindings& bindings, Workspace& workspace) const;
-  // Throws NEML2_ERROR_SHAPE where a parameter varies within a fixed batch, wherever that is.
+  // Throws NEML2_ERROR_SHAPE if a parameter varies within a fixed batch, wherever that is.
   void check(const Bindings& bindings) const;
 
  private:

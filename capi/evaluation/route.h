@@ -53,7 +53,7 @@ struct Workspace {
 struct Range {
   std::int64_t begin = 0, points = 0;
   std::int64_t number = 0;  // among the ranges of the evaluation
-  Turns* turns = nullptr;   // that the ranges share; null where this is all points
+  Turns* turns = nullptr;   // that the ranges share; null if this is all points
 };
 
 class Route {
@@ -63,10 +63,10 @@ class Route {
   // Whether it gives all that is asked for.
   virtual bool gives(const Request& request, const Options& options) const = 0;
 
-  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED where so many points cannot be evaluated with these options.
+  // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if so many points cannot be evaluated with these options.
   virtual void check(const Options& options, std::int64_t points) const = 0;
 
-  // How many points to evaluate at once: at most, and where several threads share them; 0: fewer, as time tells.
+  // How many points to evaluate at once: at most, and if several threads share them; 0: fewer, as time tells.
   struct ChunkSize {
     std::int64_t most;
     std::int64_t shared;
@@ -77,7 +77,7 @@ class Route {
   virtual std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
                                     std::int64_t size) const;
 
-  // Evaluates these points of the caller's arrays, and writes results and reports: all of them, or none where it throws
+  // Evaluates these points of the caller's arrays, and writes results and reports: all of them, or none if it throws
   // before it writes. Any number of threads may do so at once, each with a workspace of its own.
   virtual void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                    Tally& tally) const = 0;

@@ -115,7 +115,7 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   Operands solution = system.operands(u);
   reports.residual_norm = system.norms(solution.unknowns);
   // Without a word of the caller's, what is far above the tolerances of the model is no solution. A thousandfold leaves
-  // room for other criteria, and for round-off where the start was near. The norms there also decide on the cut that is
+  // room for other criteria, and for round-off if the start was near. The norms there also decide on the cut that is
   // suggested for a point that failed.
   reports.initial_norm = system.norms(system.start());
   newton::Settings generous = chunk_.newton;

@@ -15,10 +15,10 @@ namespace neml2_capi::model {
 class Solve {
  public:
   // Inputs and parameters are copied; the other arrays of the evaluation must stay where they are until finish(). All
-  // points form one batch: throws NEML2_ERROR_SHAPE where the packages cannot take them as one.
+  // points form one batch: throws NEML2_ERROR_SHAPE if the packages cannot take them as one.
   Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Options& options);
 
-  // Go on to the next system; null at the end. Throws NEML2_ERROR_ARGUMENT where the last one was not accepted.
+  // Go on to the next system; null at the end. Throws NEML2_ERROR_ARGUMENT if the last one was not accepted.
   FlatSystem* next();
   // The system that next() gave.
   FlatSystem& current();

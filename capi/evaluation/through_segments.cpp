@@ -26,7 +26,7 @@ ThroughSegments::ThroughSegments(const Model& model) : PackageRoute(model) {
     bytes_per_point_ = std::max(bytes_per_point_, segment->bytes_per_point());
 }
 
-// Where a package takes a parameter as one value for all points of a run, a range ends where the value changes.
+// If a package takes a parameter as one value for all points of a run, a range ends where the value changes.
 std::int64_t ThroughSegments::end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
                                            std::int64_t size) const {
   const std::int64_t wanted = std::min(size, bindings.points - begin);

@@ -123,7 +123,7 @@ class Block {
     solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
   }
 
-  // One direction is a Newton step more, from another residual; with row pivoting where that does not trust its pivots.
+  // One direction is a Newton step more, from another residual; with row pivoting if that does not trust its pivots.
   static void solve_once(const Implicit<T>& system, V* right) {
     V* const r = vectors(system.r);
     for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = right[i];

@@ -18,7 +18,7 @@ struct List {
   std::int64_t count = 0;
 };
 
-// A run of a kernel; none where `kernel` is null.
+// A run of a kernel; none if `kernel` is null.
 struct Run {
   const neml2_kernel* kernel = nullptr;
   const void* const* inputs = nullptr;
@@ -26,7 +26,7 @@ struct Run {
   void* kept = nullptr;
 };
 
-// Components that are copied from one place of the scratch to another; zeros where `from` is null.
+// Components that are copied from one place of the scratch to another; zeros if `from` is null.
 template <class T>
 struct Move {
   const T* from;
@@ -34,7 +34,7 @@ struct Move {
   std::int64_t components;
 };
 
-// An array of the caller's, of `components` elements a point, `stride` elements apart; not bound where `data` is null.
+// An array of the caller's, of `components` elements a point, `stride` elements apart; not bound if `data` is null.
 template <class T>
 struct Bound {
   T* data = nullptr;
@@ -46,7 +46,7 @@ struct Bound {
 };
 
 // An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
-// where `scratch` is null.
+// if `scratch` is null.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -76,11 +76,11 @@ struct Trace {
 template <class T>
 struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
-  bool is_cut = false;      // where a point fails, substeps follow
+  bool is_cut = false;      // if a point fails, substeps follow
   std::int64_t unknowns = 0;
   Run system;                   // the Jacobian, in blocks, and the residual at `u`
   Run residual;                 // at `trial`
-  Run newton_step;              // from both; where its pivots were bad for a lane, `trusted` is not 1
+  Run newton_step;              // from both; if its pivots were bad for a lane, `trusted` is not 1
   List<Move<T>> assemble = {};  // the blocks of the Jacobian, into one matrix
   T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
   T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
@@ -89,7 +89,7 @@ struct Implicit {
 };
 
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
-// to `to` (rows, count). Where `from` is null, the directions are columns of the unit matrix, from the column `first` on.
+// to `to` (rows, count). If `from` is null, the directions are columns of the unit matrix, from the column `first` on.
 template <class T>
 struct Product {
   const T* block;
@@ -129,7 +129,7 @@ struct Step {
   Move<T> feedback = {nullptr, nullptr, 0};  // between two passes
   List<Move<T>> pack = {};
   const Implicit<T>* implicit = nullptr;
-  const Chain<T>* chain = nullptr;  // where derivatives are wanted
+  const Chain<T>* chain = nullptr;  // if derivatives are wanted
 };
 
 // Arrays of reports; elements are int32 or double.
@@ -145,7 +145,7 @@ struct Walk {
   List<Bound<T>> inputs;   // parameters, tangents and cotangents too
   List<Bound<T>> outputs;  // also those that are not bound: they decide whether a point is finite
   List<Increment<T>> increments;
-  List<Bound<T>> iterates;  // unknowns, written where a point failed
+  List<Bound<T>> iterates;  // unknowns, written if a point failed
   List<Move<T>> seeds;      // tangents, to where directions begin
   List<Matrix<T>> blocks;   // derivatives of all kinds
   List<Move<T>> zeros;      // what products of derivatives with tangents and cotangents are added to
@@ -154,7 +154,7 @@ struct Walk {
   List<Step<T>> steps;
   newton::Settings rules;
   Reports reports;
-  Trace* traces = nullptr;   // by system, where the log wants them
+  Trace* traces = nullptr;   // by system, if the log wants them
   bool mark_failed = false;  // NaN for results of failed points; else they are left as they are
   bool input_first = false;  // blocks are transposed
 };
@@ -166,7 +166,7 @@ struct Functions {
   void (*walk)(const Walk<T>& walk, model::Counts& counts);
 };
 
-// By the name of a target of kernels: "x86-64-v3". Null where this library has no code for it, or this machine does not
+// By the name of a target of kernels: "x86-64-v3". Null if this library has no code for it, or this machine does not
 // run it.
 template <class T>
 const Functions<T>* functions(const char* target);

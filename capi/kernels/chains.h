@@ -56,7 +56,7 @@ class Chains {
     }
   }
 
-  // What a walk gets for a request. It is planned anew only where other arrays are bound than before.
+  // What a walk gets for a request. It is planned anew only if other arrays are bound than before.
   void add_to(Walk<T>& walk, std::vector<Bound<T>>& inputs, const Request& request) {
     bound_.clear();
     for (const auto* arrays : {&request.blocks, &request.parameter_blocks, &request.tangents, &request.jvps,
@@ -151,7 +151,7 @@ class Chains {
     return true;
   }
 
-  // One direction for each distinct set of inputs that outputs sum over, in the place of columns for all of them.
+  // One direction for each distinct set of inputs that outputs sum over, instead of columns for all of them.
   void plan_jvps(const Request& request) {
     std::vector<std::vector<bool>> sets, of_output(boundary_.outputs.size());
     for (auto& set : of_output) set.resize(boundary_.inputs.size());
@@ -277,7 +277,7 @@ class Chains {
     }
   }
 
-  // The columns of an input in the derivatives of an output; null where they are zero.
+  // The columns of an input in the derivatives of an output; null if they are zero.
   const T* part_of(const artifact::Pair& pair, bool of_parameter) const {
     const Direction& out = of_.at(pair.output);
     const auto column = columns_.find({of_parameter, pair.input});

@@ -15,7 +15,7 @@ namespace neml2_capi::kernels {
 class Engine {
  public:
   // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws std::bad_alloc alone:
-  // where there are none, or they do not fit, reason() says so. The metadata must outlive it.
+  // if there are none, or they do not fit, reason() says so. The metadata must outlive it.
   Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder);
 
   // Are there kernels at all?

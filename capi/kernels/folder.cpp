@@ -54,7 +54,7 @@ bool are_those_of(const std::vector<Array>& arrays, const neml2_kernel_array* co
   return same;
 }
 
-// Tells whether a kernel was made with the package that is there. Where none is there, the kernels are all.
+// Tells whether a kernel was made with the package that is there. If none is there, the kernels are all.
 bool fits(const artifact::Field& kernel, const std::filesystem::path& package) {
   if (!archive::is_file(package)) return true;
   const artifact::Field checksum = kernel["package_checksum"];

@@ -24,13 +24,13 @@ struct Arrays {
 
 class Folder {
  public:
-  // The kernels beside the packages in `leaf`; null where there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,
-  // with the reason and what to do, where none of its objects is for this machine, and NEML2_ERROR_ARTIFACT where
-  // something is not as kernels.json says. Kernels that are `alone` stand in the place of packages, and tell their
+  // The kernels beside the packages in `leaf`; null if there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,
+  // with the reason and what to do, if none of its objects is for this machine, and NEML2_ERROR_ARTIFACT if
+  // something is not as kernels.json says. Kernels that are `alone` replace packages, and tell their
   // arrays.
   static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf, bool alone = false);
 
-  // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED where there is none, with the
+  // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED if there is none, with the
   // reason.
   const neml2_kernel& find(const std::string& package) const;
   bool has(const std::string& package) const { return kernels_.contains(package); }

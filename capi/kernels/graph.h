@@ -1,5 +1,5 @@
-// Kernels in the place of packages, where an artifact has no packages: as slow as tensors are, but whole. What lanes do
-// not do yet runs on them.
+// Runs kernels through tensors, instead of packages, if an artifact has none: slower than lanes, but complete. What
+// lanes cannot do yet runs on them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace neml2_capi::kernels {
 std::shared_ptr<aoti::Graph> kernel_graph(std::shared_ptr<const Folder> folder, const std::string& package);
 
 // Returns a graph that takes what a kernel of a Jacobian returns, the blocks and then `residuals` right-hand sides, to
-// return the solutions; null where a block is no matrix. Throws as Folder::find().
+// return the solutions; null if a block is no matrix. Throws as Folder::find().
 std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
                                           std::size_t residuals);
 

@@ -88,7 +88,7 @@ class Layout {
     return it->second;
   }
 
-  // A kernel that is called with these arrays, where their sizes are what it takes and returns. Outputs that have no place
+  // A kernel that is called with these arrays, if their sizes are what it takes and returns. Outputs that have no place
   // yet get one.
   Run run_of(const std::string& package, const Places& inputs, Places& outputs) {
     const neml2_kernel& kernel = folder_.find(package);
@@ -176,7 +176,7 @@ class Layout {
                        offset(to, i * (pack ? part.apart : part.piece)), part.piece});
   }
 
-  // The Jacobian in one matrix; where it is returned as one block, that is the matrix.
+  // The Jacobian in one matrix; if it is returned as one block, that is the matrix.
   void assemble(const Places& blocks, const Groups& rows, const Groups& columns, Implicit<T>& system) {
     system.jacobian = blocks.front().at;
     if (rows.all.size() == 1 && rows.all.front().sites == 1) return;

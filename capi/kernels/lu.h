@@ -1,6 +1,6 @@
 // Linear systems, one in every lane, by LU factorisation with row pivoting.
 //
-// A row is exchanged where its pivot is less than a tenth of the largest of its column (threshold pivoting: Duff,
+// A row is exchanged if its pivot is less than a tenth of the largest of its column (threshold pivoting: Duff,
 // Erisman and Reid, Direct Methods for Sparse Matrices, 2nd ed., 2017, chapter 7). Every lane decides for itself.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 template <class T>
 inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
 
-// Row k is exchanged with that of the largest pivot, where the one of a lane is too small.
+// Exchanges row k with the row of the largest pivot, if a lane's pivot is too small.
 template <class T>
 [[gnu::noinline]] void exchange(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides, std::int64_t k,
                                 const Mask<T>& small) {
@@ -59,8 +59,8 @@ struct Pivot {
   }
 };
 
-// Elements of a column or row of A, `apart` from one to the next, less the products of the factors before them: those of
-// an element stand `step` apart, and all meet the same ones of the other factor, `other_step` apart.
+// Elements of a column or row of A, `apart` from one to the next, less the products of the factors before them: factors
+// of an element stand `step` apart, and all meet the same ones of the other factor, `other_step` apart.
 template <class T, int count>
 [[gnu::always_inline]] inline void reduce(Lanes<T>* element, std::int64_t apart, const Lanes<T>* factor,
                                           std::int64_t step, const Lanes<T>* other, std::int64_t other_step,

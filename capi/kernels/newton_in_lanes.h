@@ -154,7 +154,7 @@ class Newton {
     if (trace_) note_least(trace_->least_step[iteration], alpha);
   }
 
-  // Take the trial. Where increments may be cut, see whether the step was small enough for the relative criterion.
+  // Take the trial. If increments may be cut, see whether the step was small enough for the relative criterion.
   void move() {
     if (s_.is_cut) {
       W made{};

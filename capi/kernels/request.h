@@ -32,10 +32,10 @@ struct Boundary {
 // The arrays of an evaluation, each in the order of the boundary. Those that are not bound are null.
 struct Request {
   std::span<const model::Points> inputs, parameters, outputs;
-  std::span<const model::Points> iterates;  // by unknown: written where a point failed; empty: not wanted
-  std::span<const model::Points> blocks, parameter_blocks;      // by derivative
-  std::span<const model::Points> tangents, jvps;                // by input, by output
-  std::span<const model::Points> cotangents;                    // by output
+  std::span<const model::Points> iterates;                  // by unknown: written if a point failed; empty: not wanted
+  std::span<const model::Points> blocks, parameter_blocks;  // by derivative
+  std::span<const model::Points> tangents, jvps;            // by input, by output
+  std::span<const model::Points> cotangents;                // by output
   std::span<const model::Points> adjoints, parameter_adjoints;  // by input, by parameter: a row for each point
   std::span<const model::Points, 5> report;
   newton::Settings rules;

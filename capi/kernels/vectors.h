@@ -121,7 +121,7 @@ inline void pair_to_vectors(const double* const*, std::int64_t, double*) {}
 inline void pair_to_rows(const double*, double* const*, std::int64_t) {}
 #endif
 
-// Rows of `count` numbers, one for each lane, to vectors; and back. Where `count` is a constant, no loop is left.
+// Rows of `count` numbers, one for each lane, to vectors; and back. If `count` is a constant, no loop is left.
 template <class T>
 [[gnu::always_inline]] inline void transpose(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
   constexpr int lanes = width<T>;

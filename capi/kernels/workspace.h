@@ -17,7 +17,7 @@ class Workspace {
   virtual void run(const Request& request, std::int64_t begin, std::int64_t end, model::Counts& counts) = 0;
 };
 
-// Throws NEML2_ERROR_UNSUPPORTED where something has no kernel, or is not there in lanes.
+// Throws NEML2_ERROR_UNSUPPORTED if something has no kernel, or is not there in lanes.
 std::unique_ptr<Workspace> make_workspace(const Folder& folder, const artifact::Metadata& metadata,
                                           const Boundary& boundary, Asked asked);
 

@@ -1,4 +1,4 @@
-// Arithmetic that is compiled once per instruction set; kernels<T>() has that of this machine.
+// Arithmetic that is compiled once per instruction set; kernels<T>() has this machine's.
 //
 // The result for one matrix, or one element, is bitwise the same with any neighbours and in any place. It may differ
 // between a machine that fuses products with sums and one that does not.
@@ -16,15 +16,15 @@ struct SystemLayout {
   std::int64_t x_row, x_column;
 };
 
-// A x = b. The factors are written where `lu` is given.
+// A x = b. The factors are written if `lu` is given.
 template <class T>
 struct System {
   const T* a;
   const T* b;
-  T* x;                  // all NaN where A is singular
+  T* x;                  // all NaN if A is singular
   std::int32_t* info;    // 0, or, as in LAPACK's getrf, the number of the first zero pivot, counted from 1
   T* lu;                 // n x n, column-major: A = P L U; or null
-  std::int32_t* pivots;  // n: the row, counted from 1, that was swapped with row k; null where `lu` is null
+  std::int32_t* pivots;  // n: the row, counted from 1, that was swapped with row k; null if `lu` is null
 };
 
 struct Extent {
@@ -44,9 +44,9 @@ struct Kernels {
   void (*solve)(const SystemLayout& layout, const System<T>* systems, std::int64_t count, T* work);
   // Returns the number of elements of `work` that `solve` needs.
   std::int64_t (*solve_work)(std::int64_t n, std::int64_t sides);
-  // Solves A x = b, or A^T x = b, in place, from the factors that `solve` wrote. For A the bits are those of `solve`.
+  // Solves A x = b, or A^T x = b, in place, from the factors that `solve` wrote. For A the bits are as in `solve`.
   void (*substitute)(const T* lu, const std::int32_t* pivots, std::int64_t n, bool transposed, T* x);
-  // out = beta * added + alpha * a b. As in BLAS, `added` is not read where beta is 0.
+  // out = beta * added + alpha * a b. As in BLAS, `added` is not read if beta is 0.
   void (*multiply)(const Extent& extent, Matrix<T> out, T beta, Matrix<const T> added, T alpha, Matrix<const T> a,
                    Matrix<const T> b, T* work);
   std::int64_t (*multiply_work)(const Extent& extent);

@@ -38,7 +38,7 @@ void gather_columns(T* to, std::int64_t size, const T* from, std::int64_t rows, 
   }
 }
 
-// Returns the row of the pivot, the first of the largest elements from row k on, or k where that is not a number. The
+// Returns the row of the pivot, the first of the largest elements from row k on, or k if that is not a number. The
 // first vector holds row k, and the rows that are `below` it. Padding is zero or not a number, and never larger.
 template <class T, class Mask>
 [[gnu::always_inline]] inline std::int64_t find_pivot(const T* column, std::int64_t k, std::int64_t size,

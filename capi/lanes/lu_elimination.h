@@ -12,7 +12,7 @@ namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
 template <class T>
 inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
 
-// Division by a pivot, or by one in every lane: by its reciprocal where that is accurate, as in LAPACK.
+// Division by a pivot, or by one in every lane: by its reciprocal if that is accurate, as in LAPACK.
 template <class T, class V>
 class Pivot {
  public:
@@ -33,7 +33,7 @@ class Pivot {
  private:
   static constexpr T smallest = std::numeric_limits<T>::min();
 
-  // Returns the reciprocal, or 0 where the value or its reciprocal has lost digits to underflow, or is not a number.
+  // Returns the reciprocal, or 0 if the value or its reciprocal has lost digits to underflow, or is not a number.
   static V invert(const V& value) {
     const V size = absolute(value);
     return ((size >= smallest) & (size <= T(1) / smallest)) ? T(1) / value : V{};

@@ -101,7 +101,7 @@ inline Doubles exp2(Double2 x) {
   return value * power_of_two(half) * power_of_two((n - (half - to_integer)) + to_integer);
 }
 
-// x ** y where x is not positive and finite, or y is not finite; `magnitude` is |x| ** y.
+// x ** y if x is not positive and finite, or y is not finite; `magnitude` is |x| ** y.
 inline double unusual_power(double x, double y, double magnitude) {
   constexpr double infinity = __builtin_inf();
   // All but negative bases with finite exponents have one answer, which the C library knows.

@@ -35,7 +35,7 @@ void multiply_row(std::int64_t inner, const T* a, std::int64_t stride, const T* 
 template <class T>
 void multiply(const Extent& n, Matrix<T> out, T beta, Matrix<const T> added, T alpha, Matrix<const T> a,
               Matrix<const T> b, T* work) {
-  // Lanes are columns, or those of the transposed product where the product itself has too few.
+  // Lanes are columns, or columns of the transposed product if the product itself has too few.
   if (n.columns < lane_count<T> && n.columns < n.rows)
     return multiply<T>({n.columns, n.rows, n.inner}, transposed(out), beta, transposed(added), alpha, transposed(b),
                        transposed(a), work);

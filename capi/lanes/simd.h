@@ -1,7 +1,7 @@
 // Vectors of the instruction set that the including file is compiled for.
 //
 // Code that depends on the instruction set lives in a namespace of that set, so that no inline function of one set
-// stands in for that of another. Every operation rounds like its scalar counterpart, and a product is fused with a sum
+// stands in for another set's. Every operation rounds like its scalar counterpart, and a product is fused with a sum
 // only in multiply_add(): a lane's value depends neither on its place nor on the other lanes.
 #pragma once
 
@@ -95,7 +95,7 @@ bool any(const Mask& mask) {
 #endif
 }
 
-// a b + c, rounded once where the instruction set can.
+// a b + c, rounded once if the instruction set can.
 inline double multiply_add(double a, double b, double c) {
   if constexpr (has_fma) return __builtin_fma(a, b, c);
   return a * b + c;
@@ -130,7 +130,7 @@ V multiply_add(const V& a, const V& b, const V& c) {
 #endif
 }
 
-// c - a b, rounded once where the instruction set can.
+// c - a b, rounded once if the instruction set can.
 template <class V>
 V subtract_product(const V& c, const V& a, const V& b) {
   return multiply_add(-a, b, c);

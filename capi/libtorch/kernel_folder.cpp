@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* prefix = "neml2_capi-kernels-";
 
-// Returns a descriptor that locks the folder until it is closed or its process ends, or -1 where another process has
+// Returns a descriptor that locks the folder until it is closed or its process ends, or -1 if another process has
 // the lock, or the file system has no locks.
 int lock(const fs::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -48,7 +48,7 @@ void sweep(const fs::path& parent) {
   }
 }
 
-// Creates a folder in `parent`, which `locked` locks. Returns an empty path where that is not possible.
+// Creates a folder in `parent`, which `locked` locks. Returns an empty path if that is not possible.
 fs::path create_locked(const fs::path& parent, int& locked) {
   for (;;) {
     std::string folder = (parent / prefix).string() + "XXXXXX";

@@ -17,13 +17,13 @@ struct KernelFile {
 // lock, which killed processes leave behind.
 class KernelFolder {
  public:
-  // Writes the files, or makes no folder where there are none. Throws Error NEML2_ERROR_FILE.
+  // Writes the files, or makes no folder if there are none. Throws Error NEML2_ERROR_FILE.
   explicit KernelFolder(const std::vector<KernelFile>& files);
   ~KernelFolder();
   KernelFolder(const KernelFolder&) = delete;
   KernelFolder& operator=(const KernelFolder&) = delete;
 
-  // Returns the folder, or null where there is none.
+  // Returns the folder, or null if there is none.
   const char* path() const { return path_.empty() ? nullptr : path_.c_str(); }
 
  private:

@@ -76,7 +76,7 @@ fs::path find_library() {
               NEML2_CAUSE_LIBTORCH_MISSING);
 }
 
-// Looks a function up, and adds its name to `missing` where there is none.
+// Looks a function up, and adds its name to `missing` if there is none.
 template <class Function>
 void look_up(void* library, const char* name, Function*& function, std::string& missing) {
   function = reinterpret_cast<Function*>(dlsym(library, name));

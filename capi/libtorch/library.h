@@ -80,8 +80,8 @@ class Library {
   static constexpr const char* least_version = "2.10";
 
   // Returns the library, opened when it is first needed: the one that is in the process already, which can hold only
-  // one; else that of NEML2_CAPI_LIBTORCH, else the suggested one. Throws Error NEML2_ERROR_FILE where there is none,
-  // NEML2_ERROR_UNSUPPORTED where it cannot be opened, is too old, or is not the one that NEML2_CAPI_LIBTORCH names.
+  // one; else the one of NEML2_CAPI_LIBTORCH, else the suggested one. Throws Error NEML2_ERROR_FILE if there is none,
+  // NEML2_ERROR_UNSUPPORTED if it cannot be opened, is too old, or is not the one that NEML2_CAPI_LIBTORCH names.
   static const Library& get();
 
   // Suggests a libtorch for when there is no other: the library, its folder, or torch's.
@@ -93,12 +93,12 @@ class Library {
   const OpenMP& openmp() const { return openmp_; }
 
   // Returns the functions for CUDA, whose library is opened when it is first needed. Throws Error
-  // NEML2_ERROR_UNSUPPORTED where this libtorch has no such library, or that lacks functions.
+  // NEML2_ERROR_UNSUPPORTED if this libtorch has no such library, or that lacks functions.
   const CudaFunctions& cuda() const;
 
-  // Returns the address of a function, also of libtorch_cuda.so where that was opened, or 0.
+  // Returns the address of a function, also of libtorch_cuda.so if that was opened, or 0.
   std::uintptr_t address_of(const std::string& name) const;
-  // Returns why the last call of this thread failed; empty where libtorch does not tell.
+  // Returns why the last call of this thread failed; empty if libtorch does not tell.
   std::string reason() const;
 
  private:

@@ -30,7 +30,7 @@ OperatorCall resolve(const OperatorNode& node);
 // Context that one run of a package carries: the opaque proxy executor of the AOTI runtime.
 struct Run {
   const std::vector<OperatorCall>* calls;
-  SingularInfo* singular;         // null where the caller did not ask
+  SingularInfo* singular;         // null if the caller did not ask
   std::exception_ptr failure;     // of a failed call
   bool leaves_on_device = false;  // leave the info of linear solves there: see SingularInfo::on_device
 };

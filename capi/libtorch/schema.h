@@ -12,7 +12,7 @@ namespace neml2_capi::aoti::libtorch {
 // Makes the schema of a custom operator known to this process. Throws as parse_schema() does.
 void declare(std::string_view schema);
 
-// Returns the schema of "aten::pow.Tensor_Tensor": the declared one, else that of the list in torch's Python package.
+// Returns the schema of "aten::pow.Tensor_Tensor": the declared one, else the one listed by torch's Python package.
 // Throws Error NEML2_ERROR_UNSUPPORTED for an unknown operator.
 OperatorSchema schema_of(const std::string& target);
 

@@ -5,12 +5,12 @@
 
 namespace neml2_capi::aoti::libtorch {
 
-// Setting of an OpenMP run time that bounds the nesting of a thread's parallel regions; null where there is none.
+// Setting of an OpenMP run time that bounds the nesting of a thread's parallel regions; null if there is none.
 struct OpenMP {
   int (*levels)() = nullptr;
   void (*set_levels)(int) = nullptr;
 
-  // Finds functions of the process first, then those of `library` and of the libraries that it needs.
+  // Finds functions of the process first, then of `library` and of the libraries that it needs.
   static OpenMP find(void* library) {
     for (void* scope : {RTLD_DEFAULT, library}) {
       OpenMP found;

@@ -28,7 +28,7 @@ class OwnedHandle {
   Handle handle_;
 };
 
-// Throws std::runtime_error with libtorch's reason where the status is not 0.
+// Throws std::runtime_error with libtorch's reason if the status is not 0.
 void expect(Status status, const char* what);
 
 // Returns torch's number of a device's type in its C ABI.

@@ -23,7 +23,7 @@ Variables known_variables(const artifact::Metadata& metadata) {
   return known;
 }
 
-// Returns the sub-batch axes of a value; none where they are not known.
+// Returns the sub-batch axes of a value; none if they are not known.
 Dims sites_of(const std::string& name, const Variables& known, const Scope& scope) {
   const auto it = known.find(name);
   if (it == known.end()) return {};

@@ -91,7 +91,7 @@ bool takes_kernels_on(aoti::Runtime runtime) {
   return runtime == aoti::Runtime::automatic || runtime == aoti::Runtime::builtin;
 }
 
-// Tells whether kernels may stand in the place of packages that are there.
+// Tells whether kernels may replace packages that are there.
 bool may_take_kernels(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
   return !metadata.kernels_only && artifact::have_kernels(metadata.leaf) &&
          wanted.device.value_or(Device()).is_host() && takes_kernels_on(wanted.runtime);
@@ -99,7 +99,7 @@ bool may_take_kernels(const artifact::Metadata& metadata, const aoti::Wanted& wa
 
 }  // namespace
 
-// Takes the kernels where the packages do not run on this machine.
+// Takes the kernels if the packages do not run on this machine.
 std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
   const auto with = [&](const artifact::Metadata& chosen) { return std::shared_ptr<Model>(new Model(chosen, wanted)); };
   try {
@@ -128,7 +128,7 @@ std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aot
   if (error.status() < NEML2_OK) throw;
   throw Error(NEML2_ERROR_RUNTIME, error.subject(),
               join(error.what(),
-                   ". It was called with zeros, while the model was loaded: where there is no result, it "
+                   ". It was called with zeros, while the model was loaded: if there is no result, it "
                    "should give NaN."));
 }
 
@@ -218,7 +218,7 @@ void Model::add_variables(Scope& scope) {
 }
 
 // Returns the derivatives that were compiled, with the shapes of their blocks. A block of a model of one segment is
-// that of the segment; otherwise it is a matrix of all components of the output by all components of the input.
+// the segment's; otherwise it is a matrix of all components of the output by all components of the input.
 Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const {
   const bool of_parameter = kind == Kind::parameter;
   const std::vector<std::size_t>& outputs = values_of(Kind::output);
@@ -250,7 +250,7 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
     derivative.batched = info->batched;
     derivative.rows = info->shape.rows;
     derivative.columns = info->shape.columns;
-    // A solve package returns a matrix also where a value has no axes.
+    // A solve package returns a matrix also if a value has no axes.
     const Variable& output = variables(Kind::output)[derivative.output];
     const Variable& input = variables(kind)[derivative.input];
     const bool has_sites = output.sub_ndim > 0 || input.sub_ndim > 0;
@@ -293,7 +293,7 @@ std::size_t Model::find(Kind kind, std::string_view name) const {
   const auto& all = variables(kind);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].name == name) return i;
-  // A parameter may go by the last component of its qualified name, where that is unique.
+  // A parameter may go by the last component of its qualified name, if that is unique.
   std::string names, candidates;
   std::vector<std::string> listed;
   std::size_t found = 0, count = 0;
@@ -371,7 +371,7 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
   }
 }
 
-// Copies the values of parameters without a lock. Returns false where an option or a shape is another than before, or
+// Copies the values of parameters without a lock. Returns false if an option or a shape is another than before, or
 // anything was changed meanwhile: writes_ is a sequence lock (Boehm, "Can seqlocks get along with programming language
 // memory models?", 2012).
 bool Model::take_values(Snapshot& snapshot) const {

@@ -20,7 +20,7 @@ namespace neml2_capi::model {
 struct Snapshot {
   Options options;
   Vector<Tensor> parameters;   // copies of the stored ones
-  Vector<Tensor> stored;       // these, where they are on the host; else empty
+  Vector<Tensor> stored;       // these, if they are on the host; else empty
   std::uint64_t settings = 0;  // which options, and which shapes of parameters, by number
 };
 
@@ -29,12 +29,12 @@ class Model {
   // Loads the packages. Throws Error as aoti::load_graph() does.
   static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
 
-  // Returns libtorch where any package runs on it.
+  // Returns libtorch if any package runs on it.
   aoti::Runtime runtime() const;
 
   // Returns the device of inputs, parameters and results.
   Device device() const { return home_; }
-  // Returns the device of the packages: another one, where a scheduler moves what they take and return.
+  // Returns the device of the packages: another one, if a scheduler moves what they take and return.
   Device compute_device() const { return device_; }
   // Keeps parameters and results on the host, for a scheduler. Must be called before others know the model.
   void keep_on_host();
@@ -44,7 +44,7 @@ class Model {
   // Returns the position of a variable. Throws NEML2_ERROR_NAME with the names there are.
   std::size_t find(Kind kind, std::string_view name) const;
 
-  // Input `x~age`, and the positions of the output and of the input `x`; -1 where there is none.
+  // Input `x~age`, and the positions of the output and of the input `x`; -1 if there is none.
   struct History {
     std::int64_t input, age, output, current;
   };
@@ -57,8 +57,8 @@ class Model {
   // Returns the stored value of a parameter, sharing its storage.
   Tensor parameter(std::size_t index) const;
   void set_parameter(std::size_t index, const Tensor& value);
-  // Takes a snapshot, in the memory that it has from before. Returns false where only values of parameters changed.
-  // Few threads meet in it, and none waits, where nobody sets anything.
+  // Takes a snapshot, in the memory that it has from before. Returns false if only values of parameters changed.
+  // Few threads meet in it, and none waits, if nobody sets anything.
   bool take(Snapshot& snapshot) const;
   Options options() const;
   template <class Value>
@@ -77,14 +77,14 @@ class Model {
   std::size_t num_values() const { return num_values_; }
   const std::vector<std::size_t>& values_of(Kind kind) const { return values_of_[static_cast<std::size_t>(kind)]; }
 
-  // Return the number of points that is compiled in, and the package that has it; 0 where any will do.
+  // Return the number of points that is compiled in, and the package that has it; 0 if any will do.
   std::int64_t baked_batch() const { return baked_batch_; }
   const std::string& limiting_package() const { return limiting_package_; }
   // Returns the greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
   // Tells whether kernels may stand for its packages: for those that the built-in provider runs on the processor.
   bool takes_kernels() const { return takes_kernels_; }
-  // Those of a model that has no packages; else null.
+  // Returns the kernels of a model that has no packages; else null.
   const std::shared_ptr<const kernels::Folder>& kernels() const { return kernels_; }
   // Returns the parameters that a package takes as one value for all points of a run.
   const std::vector<std::size_t>& uniform_parameters() const { return uniform_parameters_; }

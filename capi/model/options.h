@@ -14,8 +14,8 @@ namespace neml2_capi::model {
 class Options {
  public:
   Options() = default;
-  // Takes what the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, where it is set.
-  // Throws NEML2_ERROR_ARGUMENT where that is not a number of threads, NEML2_ERROR_ARTIFACT for settings of the artifact
+  // Takes what the artifact was compiled with, and the threads that NEML2_CAPI_THREADS asks for, if it is set.
+  // Throws NEML2_ERROR_ARGUMENT if that is not a number of threads, NEML2_ERROR_ARTIFACT for settings of the artifact
   // that are out of bounds.
   explicit Options(const artifact::Metadata& metadata);
 
@@ -42,7 +42,7 @@ class Options {
   bool whole_batch() const { return convergence_ == 1; }
   bool collect_history() const { return collect_history_ == 1; }
   double substep_del_tol() const { return substep_del_tol_; }
-  // Tells whether the artifact's kernels run: where they can, never, or always.
+  // Tells whether the artifact's kernels run: if they can, never, or always.
   enum class Kernels { automatic, off, required };
   Kernels kernels() const { return static_cast<Kernels>(static_cast<int>(kernels_)); }
   // 0: chosen by the library.

@@ -88,7 +88,7 @@ class NonFiniteRemark {
   const NonFinite what_;
 };
 
-// Returns what is not finite in the arrays of a point, where the route could not tell.
+// Returns what is not finite in the arrays of a point, if the route could not tell.
 NonFinite found_at(const Model& model, const Bindings& bindings, std::int64_t point) {
   Vector<std::int32_t> status = {NEML2_OK};
   Marks marks(status, point);

@@ -58,7 +58,7 @@ class Batch {
     return false;
   }
 
-  // Closes the point where its residual norm says so.
+  // Closes the point if its residual norm says so.
   void judge(std::int64_t p, double residual) {
     if (!std::isfinite(residual)) {
       given_up_[index(p)] = 1;
@@ -140,7 +140,7 @@ class Gmres : Batch<Scalar> {
     }
   }
 
-  // Adds a basis vector. Those of points that are done become zero, so that products with them stay finite.
+  // Adds a basis vector. It becomes zero for points that are done, so that products with it stay finite.
   void extend(std::int64_t j) {
     v_.push_back(this->precondition(this->times_a(v_.back())).copy());
     r_.emplace_back(index(points_ * (j + 1)), 0.0);
@@ -168,7 +168,7 @@ class Gmres : Batch<Scalar> {
       if (!singular) judge(p, residual);
     }
     if (!singular) width_[index(p)] = j + 1;
-    // Where the space is exhausted, the next cycle starts from the true residual.
+    // If the space is exhausted, the next cycle starts from the true residual.
     growing_[index(p)] = (settings_.whole_batch ? !given_up(p) : open(p)) && !singular && next > rounding;
   }
 
@@ -316,7 +316,7 @@ LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, co
 
 namespace {
 
-// Tells whether x with A x = `product` solves A x = b. Solvers may stop a little above their tolerances, where
+// Tells whether x with A x = `product` solves A x = b. Solvers may stop a little above their tolerances, if
 // round-off ends them.
 template <class Scalar>
 bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const LinearSettings& settings) {

@@ -38,7 +38,7 @@ struct LinearOutcome {
 //
 // A point has converged when |r| < abs_tol or |r| < rel_tol |b|, with r the residual; GMRES takes the preconditioned
 // residual instead, as NEML2 does. The point is then left alone: its solution does not depend on the points beside it.
-// `x` receives the last iterate where a point did not converge, and NaN where its numbers were not finite.
+// `x` receives the last iterate if a point did not converge, and NaN if its numbers were not finite.
 LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, const Tensor& b, Tensor& x,
                            const LinearSettings& settings);
 

@@ -238,7 +238,7 @@ class Iteration {
 
   std::int64_t left_ = 0;       // rows that are not done
   double least_step_ = 1.0;     // that the last line search took
-  double greatest_norm_ = 0.0;  // of this iteration; NaN where one is
+  double greatest_norm_ = 0.0;  // of this iteration; NaN if one is
   Vector<std::int64_t> point_;
   Vector<char> done_, settled_;
   Groups u_, residual_;

@@ -27,22 +27,22 @@ class System {
   static void operator delete(void* system, std::size_t bytes) { memory::release(system, bytes); }
 
   virtual Groups residual(const Groups& u) = 0;
-  // Returns that of some rows of `u`, or none where linearize() takes no longer.
+  // Returns the residual of some rows of `u`, or none if linearize() takes no longer.
   virtual Groups quick_residual(const Groups& /*u*/, const Vector<std::int64_t>& /*rows*/) { return {}; }
 
   // Returns the residual at `u`, and remembers the operator A there for step().
   virtual Groups linearize(const Groups& u) = 0;
 
   // Returns the Newton step of the last linearize(), whose operator it uses up. `singular` receives one entry per
-  // point, not zero where the operator of the point is singular.
+  // point, not zero if the operator of the point is singular.
   virtual Groups step(Vector<std::int32_t>& singular) = 0;
-  // Returns LAPACK's info of each linear solve of the last step(), where the processor does not read the device.
+  // Returns LAPACK's info of each linear solve of the last step(), if the processor does not read the device.
   virtual Vector<Tensor> singular_on_device() const { return {}; }
 
   // Goes on with these rows only, in this order. An operator that waits for its step is cut down too.
   virtual void keep(const Vector<std::int64_t>& rows) = 0;
 
-  // Returns false where the number of points is baked into the system: keep() is then not called.
+  // Returns false if the number of points is baked into the system: keep() is then not called.
   virtual bool can_shrink() const = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace neml2_capi::plugin {
 
-// Ends the analysis through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, where the host has them;
+// Ends the analysis through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, if the host has them;
 // else by a line on stderr and the exit status 1. The message names the entry and the material, and tells the error.
 void fatal(const char* entry, const std::exception& error) noexcept;
 

@@ -155,7 +155,7 @@ int give_up(const BehaviourData& d, const Workspace& w) {
   return -1;
 }
 
-// 1 where all is well, -1 where the step must be smaller.
+// 1 if all is well, -1 if the step must be smaller.
 int evaluate(const BehaviourData& d) {
   const Material& m = material();
   need(d.K, true, "K");

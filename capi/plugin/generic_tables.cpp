@@ -1,5 +1,5 @@
 // What a host of MGIS reads of the generic behaviour `NEML2` before it calls it: tables of names and types, which are
-// filled when the library is loaded. The only hypothesis is that of three dimensions.
+// filled when the library is loaded. The only hypothesis is the one of three dimensions.
 #include <exception>
 #include <new>
 #include <string>
@@ -65,7 +65,7 @@ EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 namespace neml2_capi::plugin {
 namespace {
 
-// Throws std::bad_alloc where a table is full.
+// Throws std::bad_alloc if a table is full.
 void add(unsigned short& count, const char** names, const std::string& name) {
   if (count == MOST) throw std::bad_alloc();
   names[count++] = (new std::string(name))->c_str();  // they stay with the library

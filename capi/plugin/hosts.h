@@ -23,11 +23,11 @@ struct Host {
   const Convention* convention;
 };
 
-// The host `name`; where that is empty, the one that passes such a PNEWDT (null: none).
+// The host `name`; if that is empty, the one that passes such a PNEWDT (null: none).
 // Throws neml2::Error for a name that is not known, or a PNEWDT that the host does not pass.
 const Host& find_host(const std::string& name, const double* pnewdt);
 
-// Throws neml2::Error where the host cannot have passed this PNEWDT.
+// Throws neml2::Error if the host cannot have passed this PNEWDT.
 void check_host(const Host& host, const double* pnewdt);
 
 }  // namespace neml2_capi::plugin

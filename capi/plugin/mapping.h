@@ -26,8 +26,8 @@ struct Constant {
 };
 
 struct Mapping {
-  std::string material, host, strain, stress, time, temperature;  // "" where there is none
-  std::string stored_energy, dissipated_energy;                   // outputs, per volume; "" where there is none
+  std::string material, host, strain, stress, time, temperature;  // "" if there is none
+  std::string stored_energy, dissipated_energy;                   // outputs, per volume; "" if there is none
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;

@@ -25,7 +25,7 @@ struct Material {
 // Loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries again.
 const Material& material();
 
-// Its name, for messages; empty where there is none.
+// Its name, for messages; empty if there is none.
 std::string material_name();
 
 // Throws neml2::Error, which ends the analysis, or an integration.
@@ -57,7 +57,7 @@ class Workspace {
   std::vector<double> fields, old_fields;            // Mapping::nfields() per point
   std::vector<double> parameters;                    // PROPS as they are
   std::vector<double> tangent;                       // 36 per point, [stress][strain]
-  std::vector<double> stored, dissipated;            // energies, 1 per point, where the model has them
+  std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;
   double time = 0, old_time = 0;
@@ -71,13 +71,13 @@ class Workspace {
 // not converge in it, since it divides round-off by it.
 inline constexpr double MOMENTS[] = {1e-10, 1e-8, 1e-6};
 
-// The time that a moment takes: that part of the step, or of 1 where that is 0, and well above the round-off of the time.
+// The time that a moment takes: that part of the step, or of 1 if that is 0, and well above the round-off of the time.
 double moment(double part, double step, double time);
 
 // What a workspace is for: each thread has one of each.
 enum class Purpose { VALUES, TANGENT, OPERATOR };
 
-// That of the calling thread, with room for so many points.
+// The workspace of the calling thread, with room for so many points.
 Workspace& workspace(std::size_t points, Purpose purpose);
 
 }  // namespace neml2_capi::plugin

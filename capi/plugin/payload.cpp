@@ -27,7 +27,7 @@ bool holds(const dl_phdr_info& object, const void* address) {
   return false;
 }
 
-// `found` gets the head of the artifact of this library, where it has one. The loader knows the segments wherever a
+// `found` gets the head of the artifact of this library, if it has one. The loader knows the segments wherever a
 // program like patchelf has moved their table in the file.
 int look(dl_phdr_info* object, std::size_t, void* found) {
   if (!holds(*object, MAGIC)) return 0;

@@ -11,7 +11,7 @@ struct Payload {
   std::string_view provider;  // the file of a shared object, which libneml2_capi opens
 };
 
-// Throws neml2::Error where this is the library as it was built, without an artifact.
+// Throws neml2::Error if this is the library as it was built, without an artifact.
 Payload payload();
 
 }  // namespace neml2_capi::plugin

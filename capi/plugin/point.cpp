@@ -20,7 +20,7 @@ bool finite(Numbers numbers) {
 
 constexpr const char* COMPONENTS[] = {"11", "22", "33", "23", "13", "12"};
 
-// Whether all that require_finite() looks at is finite, and more: texts are made only where something is not.
+// Whether all that require_finite() looks at is finite, and more: texts are made only if something is not.
 bool all_finite(const Workspace& w, std::size_t points, std::size_t row, std::size_t fields, double step) {
   const auto some = [&](const std::vector<double>& numbers, std::size_t of_point) {
     return finite(Numbers(numbers).first(points * of_point));
@@ -63,7 +63,7 @@ Found run(const Material& m, Workspace& w) {
   return {values, values && (w.tangent.empty() || finite(Numbers(w.tangent).first(36)))};
 }
 
-// The tangent beside the strain, where it tends to a limit: at a distance, and at a tenth of it.
+// The tangent beside the strain, if it tends to a limit: at a distance, and at a tenth of it.
 bool tangent_beside(const Material& m, Workspace& w) {
   constexpr double direction[6] = {0.61, -0.37, 0.23, 0.41, -0.53, 0.31}, far = 1e-7, alike = 1e-2;
   const std::vector<double> strain = w.strain, state = w.state, stored = w.stored, dissipated = w.dissipated;

@@ -20,9 +20,9 @@ void require_finite(const Material& material, const Workspace& w, std::size_t po
 // Whether nothing changes at the first points of a workspace but time.
 bool stands_still(const Material& material, const Workspace& w, std::size_t points);
 
-// Evaluates the first point of a workspace, with its tangent where that has one; both are finite where it returns true. Where the
+// Evaluates the first point of a workspace, and its tangent if that has one; both are finite if it returns true. If the
 // tangent alone is not, it is that beside the strain: see docs/hosts/plug-in.md. An increment without time in which
-// nothing happens is one of a moment. Returns false where a smaller increment may mend what failed.
+// nothing happens is one of a moment. Returns false if a smaller increment may mend what failed.
 bool evaluate_point(const Material& material, Workspace& w, double step, const Words& words);
 
 // What the library says of the points that failed last.

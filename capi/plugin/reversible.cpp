@@ -10,7 +10,7 @@ namespace neml2_capi::plugin {
 namespace {
 
 constexpr std::size_t POINTS = 13;  // the point itself, and both sides in each of six directions
-constexpr double DISTANCE = 1e-6;   // of a strain from that of the point
+constexpr double DISTANCE = 1e-6;   // of a strain from the point's
 constexpr double LATER = 3;         // a moment that differs from another one
 
 double greatest(const double* numbers, std::size_t count) {
@@ -120,7 +120,7 @@ std::size_t stiffest(const Moves& moves) {
   return best;
 }
 
-// Finds the operator by one of the moments. Returns false where a point did not converge in it; the last one must do.
+// Finds the operator by one of the moments. Returns false if a point did not converge in it; the last one must do.
 bool find_elastic(const Material& m, const Rest& rest, double part, bool last, double* to) {
   constexpr double returned = 1e-2, settled = 1e-3;
   Moves moves(m, rest, part);
@@ -136,7 +136,7 @@ bool find_elastic(const Material& m, const Rest& rest, double part, bool last, d
     double change[36];
     std::transform(to, to + 36, moves.tangent(0), change, std::minus<>());
     if (!moves.ended(0) || greatest(change, 36) > settled * stiffness)
-      refuse_for("its stiffness depends on how short the time is, as that of a dashpot");
+      refuse_for("its stiffness depends on how short the time is, as a dashpot's does");
     for (int i = 0; i < 36; ++i) to[i] += change[i] / (LATER - 1);  // in no time at all
   }
   const double* home = moves.ended(0) ? moves.stress(0) : rest.state;

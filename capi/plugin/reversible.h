@@ -16,11 +16,11 @@ struct Rest {
   double time, step;
 };
 
-// Writes the elastic operator, 36 numbers [stress][strain], in the model's notation. Throws neml2::Error where there is
+// Writes the elastic operator, 36 numbers [stress][strain], in the model's notation. Throws neml2::Error if there is
 // none.
 void elastic_operator(const Material& material, const Rest& rest, double* to);
 
-// The secant operator: the elastic one, where the stress goes back in proportion to it. Throws neml2::Error elsewhere.
+// The secant operator: the elastic one, if the stress goes back in proportion to it. Throws neml2::Error elsewhere.
 void secant_operator(const Material& material, const Rest& rest, double* to);
 
 }  // namespace neml2_capi::plugin

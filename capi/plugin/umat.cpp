@@ -1,6 +1,6 @@
 // UMAT of Abaqus/Standard, and of the hosts that call it so; docs/hosts tells what each passes.
 //
-// Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. Where
+// Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. If
 // STRESS and STRAN come turned by DROT, STATEV is turned here. In a finite-strain analysis that is a law in the frame
 // that turns with the material, of logarithmic strain and Cauchy stress.
 #include <algorithm>
@@ -55,7 +55,7 @@ void check(const Host& host, const Material& m) {
     needs(host.has_fields, field.name, "a predefined field", "give it a constant value in the mapping (&field, value)");
 }
 
-// The host of the first call is that of all.
+// The host of the first call is the host of all.
 const Host& host_of(const Material& m, const double* pnewdt) {
   static std::atomic<const Host*> known{nullptr};
   if (!known) {

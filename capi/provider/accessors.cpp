@@ -6,7 +6,7 @@
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-// Returns the axis of a number, which counts from the end where negative.
+// Returns the axis of a number, which counts from the end if negative.
 std::int64_t axis_of(const Tensor& tensor, std::int64_t axis) {
   const std::int64_t n = tensor.ndim();
   if (axis < -n || axis >= n)

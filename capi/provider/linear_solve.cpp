@@ -36,7 +36,7 @@ void expect_square(const Tensor& a, const char* operation) {
     throw std::invalid_argument(std::string(operation) + " of a matrix that is not square: " + a.sizes().str());
 }
 
-// Makes room for the info and, where wanted, for the factors: packages seldom read them, and writing them takes as long
+// Makes room for the info and, if wanted, for the factors: packages seldom read them, and writing them takes as long
 // as finding them.
 Factors empty_factors(const Tensor& a, bool wanted) {
   const std::int64_t axes = a.ndim() - 2;
@@ -72,7 +72,7 @@ class Gathered {
 };
 
 // Computes x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat), and the factors of A
-// where there is memory for them; only the factors where there are no right-hand sides. A singular matrix gives NaN.
+// if there is memory for them; only the factors if there are no right-hand sides. A singular matrix gives NaN.
 void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
   const std::int64_t axes = a.ndim() - 2, n = a.sizes().back();
   const Dims batch = a.sizes().first(axes), b_strides = broadcast_strides(b.sizes, b.strides, x.sizes);
@@ -104,7 +104,7 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
   });
 }
 
-// Computes x = A^-1 b, or b A^-1 where not `left`, from the factors of A, which may repeat.
+// Computes x = A^-1 b, or b A^-1 if not `left`, from the factors of A, which may repeat.
 void substitute(const Factors& factors, const Columns& b, const Columns& x, bool left) {
   const std::int64_t axes = x.sizes.size() - 2;
   const std::int64_t unknown = left ? axes : axes + 1, side = left ? axes + 1 : axes;
@@ -140,7 +140,7 @@ struct Solution {
   Factors factors;
 };
 
-// Returns A^-1 B by torch's rules: B is a batch of vectors where it is a vector or has the batch and rows of A.
+// Returns A^-1 B by torch's rules: B is a batch of vectors if it is a vector or has the batch and rows of A.
 Solution solve(const Tensor& a, const Tensor& b, bool left, bool factors_wanted) {
   const std::int64_t n = a.sizes().back();
   const bool vectors = b.ndim() == 1 || (b.ndim() == a.ndim() - 1 && b.sizes() == a.sizes().first(a.ndim() - 1));

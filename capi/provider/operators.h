@@ -8,7 +8,7 @@
 
 namespace neml2_capi::aoti::builtin {
 
-// Returns the argument that the package was compiled with, or `otherwise` where it left the default.
+// Returns the argument that the package was compiled with, or `otherwise` if it left the default.
 bool flag(const OperatorNode& node, std::string_view name, bool otherwise);
 
 // aten::_linalg_solve_ex(A, B, left=True, check_errors=False) -> (result, LU, pivots, info)

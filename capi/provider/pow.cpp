@@ -34,7 +34,7 @@ struct Axes {
   std::array<Dims, 3> strides;
 };
 
-// Sorts the axes in the order of the result's memory, and joins them where all three go on in even steps.
+// Sorts the axes in the order of the result's memory, and joins them if all three go on in even steps.
 Axes joined(const Dims& sizes, const std::array<Dims, 3>& strides) {
   Dims order;
   for (std::int64_t i = 0; i < sizes.size(); ++i)

@@ -22,7 +22,7 @@ namespace neml2_capi::aoti {
 using FindOperator = Operator (*)(const char* target);
 using SupportedOperators = const char* (*)();
 using LastError = const char* (*)();
-// Message of nml2_last_error() where memory lacked.
+// Message of nml2_last_error() if memory lacked.
 inline constexpr char lack_of_memory[] = "out of memory";
 //   void nml2_use_memory(memory::Allocate, memory::Release)
 //                                                     sets the caches of libneml2_capi, before the first package runs

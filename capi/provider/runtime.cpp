@@ -33,7 +33,7 @@ NML2_EXPORT bool nml2_torch_grad_mode_is_enabled() { return grad_mode; }
 
 NML2_EXPORT void nml2_torch_grad_mode_set_enabled(bool enabled) { grad_mode = enabled; }
 
-// Throws, as the only function, where the condition is false: it has no status, and kernels rely on not coming back.
+// Throws, as the only function, if the condition is false: it has no status, and kernels rely on not coming back.
 // The package catches the exception at its own boundary.
 NML2_EXPORT void nml2_torch_check(bool condition, const char* /*function*/, const char* /*file*/,
                                   std::uint32_t /*line*/, const char* message) {

@@ -1,4 +1,4 @@
-// Scratch memory of a kernel, on the stack where it is small.
+// Scratch memory of a kernel, on the stack if it is small.
 #pragma once
 
 #include "capi/tensor/tensor.h"

@@ -16,7 +16,7 @@ __asm__(".symver hypot, hypot@GLIBC_2.2.5");
 __asm__(".symver hypotf, hypotf@GLIBC_2.2.5");
 #endif
 // Functions on long vectors are compiled for processors that have them, and only called there: this library runs on any
-// x86-64. This file is compiled once for each length, since clang passes a vector in a register only where the whole
+// x86-64. This file is compiled once for each length, since clang passes a vector in a register only if the whole
 // file may use it, whatever attribute a function has.
 #if defined(__AVX512F__)
 #define NML2_VECTORS(APPLY)       \

@@ -19,7 +19,7 @@ static_assert(sizeof(Guard) == sizeof(std::uint64_t));
 
 }  // namespace
 
-// Returns 1 where the caller is to make the variable, and 0 once it is made.
+// Returns 1 if the caller is to make the variable, and 0 once it is made.
 NML2_EXPORT int nml2a_guard_acquire(Guard* guard) {
   const std::int32_t self = getpid();
   while (!guard->is_made.load(std::memory_order_acquire)) {

@@ -1,4 +1,4 @@
-// Destructors of a package's thread_local objects. The C library ends the process where it lacks the memory to remember
+// Destructors of a package's thread_local objects. The C library ends the process if it lacks the memory to remember
 // one; here there is always a place, or the object is not destroyed: its memory goes with the process.
 #include <pthread.h>
 

@@ -5,7 +5,7 @@
 
 namespace neml2_capi {
 
-// Returns the tensor, copied where its elements do not lie side by side in this order.
+// Returns the tensor, copied if its elements do not lie side by side in this order.
 Tensor laid_out(const Tensor& tensor, const Dims& order);
 
 // Returns a copy in this order.

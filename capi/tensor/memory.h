@@ -46,7 +46,7 @@ class ThreadCache {
   ThreadCache(const ThreadCache&) = delete;
   ThreadCache& operator=(const ThreadCache&) = delete;
 
-  // Returns a block, or null where none waits.
+  // Returns a block, or null if none waits.
   void* take(SizeClass wanted) noexcept {
     Waiting*& first = first_[wanted.number];
     if (!first) [[unlikely]]
@@ -54,7 +54,7 @@ class ThreadCache {
     room_ += static_cast<std::ptrdiff_t>(wanted.size);
     return std::exchange(first, first->next);
   }
-  // Keeps a block. Returns false where enough blocks wait already.
+  // Keeps a block. Returns false if enough blocks wait already.
   bool keep(void* block, SizeClass given) noexcept {
     room_ -= static_cast<std::ptrdiff_t>(given.size);
     if (room_ < 0) [[unlikely]] {
@@ -82,7 +82,7 @@ class ThreadCache {
 // kernels a call costs nothing measurable by that; on packages, which make thousands of tensors, 8 %.
 extern constinit thread_local ThreadCache* thread_cache;
 
-// The slow path, where no block waits in the thread, or enough do. `size` is that of a class.
+// The slow path, if no block waits in the thread, or enough do. `size` is the size of a class.
 void* allocate_elsewhere(std::size_t size);
 void release_elsewhere(void* block, std::size_t size) noexcept;
 

@@ -78,7 +78,7 @@ class Dims {
     copy(values.data());
   }
   // Copies sizes and strides of at most `capacity` axes. Returns the distance from the first element to the last, or a
-  // negative number where a size or stride is negative.
+  // negative number if a size or stride is negative.
   static std::int64_t copy_axes(std::int64_t n, const std::int64_t* sizes, const std::int64_t* strides, Dims& to_sizes,
                                 Dims& to_strides) noexcept {
     std::int64_t last = 0, signs = 0;
@@ -203,7 +203,7 @@ class Storage {
     storage.block_->confined = memory::thread_cache && memory::thread_cache->in_confined_run;
     return storage;
   }
-  // The same from a block that waits. Returns an empty storage where none does.
+  // The same from a block that waits. Returns an empty storage if none does.
   static Storage take_in_run(std::int64_t bytes) noexcept {
     const auto footprint = footprint_of(bytes);
     void* const memory = memory::take_waiting(footprint);
@@ -355,7 +355,7 @@ class Tensor {
     }
     return true;
   }
-  // Returns the tensor itself where it is row-major, else a copy.
+  // Returns the tensor itself if it is row-major, else a copy.
   Tensor row_major() const {
     Tensor out = *this;
     out.make_row_major();

@@ -9,9 +9,9 @@
 
 namespace neml2_capi {
 
-// Returns other axes over the same elements, or over a copy where they do not lie row-major.
+// Returns other axes over the same elements, or over a copy if they do not lie row-major.
 Tensor shaped(const Tensor& tensor, const Dims& sizes);
-// Repeats the tensor, without a copy, along leading axes and along those of size 1.
+// Repeats the tensor, without a copy, along leading axes and along axes of size 1.
 Tensor expanded(const Tensor& tensor, const Dims& sizes);
 // Returns elements [begin, begin + size) of an axis.
 Tensor part(const Tensor& tensor, std::int64_t axis, std::int64_t begin, std::int64_t size);

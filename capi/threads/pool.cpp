@@ -15,7 +15,7 @@ namespace {
 
 class Pool {
  public:
-  // Runs the job. Returns false at once where another caller has the workers.
+  // Runs the job. Returns false at once if another caller has the workers.
   bool try_run(Job& job, int helpers) {
     if (taken_.exchange(true, std::memory_order_acquire)) return false;
     {

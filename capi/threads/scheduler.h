@@ -37,7 +37,7 @@ class Scheduler {
 
   // Evaluates all points in sub-batches, and returns when none is under way. After a failure, which is whatever
   // `evaluate` throws, no more sub-batches begin. Returns the failures in the order of their points. A call from within
-  // `evaluate` has the device of that thread alone. Throws Error where the system refuses threads.
+  // `evaluate` has the device of that thread alone. Throws Error if the system refuses threads.
   std::vector<Failure> run(std::int64_t points, const std::function<void(const SubBatch&)>& evaluate);
 
  private:

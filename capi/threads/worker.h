@@ -20,7 +20,7 @@ void move_to(const cpu_set_t& wanted, cpu_set_t& mine);
 // Error of an evaluation in whose midst a function of the host forked: the child has none of the threads that took part.
 Error forked();
 
-// Starts a thread that blocks all signals. Throws std::system_error where the system refuses.
+// Starts a thread that blocks all signals. Throws std::system_error if the system refuses.
 std::thread start_thread(std::function<void()> live);
 
 }  // namespace neml2_capi::threads

@@ -22,8 +22,8 @@ struct Bindings {
   std::vector<bool> copies;                          // by input: see inputs_to_copy()
   Points report[5];                                  // by NEML2_REPORT_*
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
-  bool input_first = false;            // blocks have the components of the input before those of the output
-  Vector<Tensor>* unknowns = nullptr;  // if not null: filled, by unknown, when points fail
+  bool input_first = false;                          // blocks have the components of the input before the output's
+  Vector<Tensor>* unknowns = nullptr;                // if not null: filled, by unknown, when points fail
 };
 
 }  // namespace neml2_capi::model

@@ -13,7 +13,7 @@ namespace neml2_capi::model {
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 
 // Returns a tensor of shape (*B, *point shape), its batch B brought to `batch`, as an array of the points of `batch` in
-// row-major order. Replaces the tensor by a copy where no point stride says the same.
+// row-major order. Replaces the tensor by a copy if no point stride says the same.
 Points as_points(Tensor& tensor, const Dims& batch, const Dims& point_shape);
 
 }  // namespace neml2_capi::model

@@ -49,7 +49,7 @@ bool dense(const Points& array, const Variable& variable, std::int64_t points);
 // Tells whether it is one value for all points. A result is then the sum over them.
 inline bool is_one_value(const Points& array) { return array.data && array.stride == 0; }
 
-// Returns the values of points [begin, begin + points): a view where they are dense and may stay where they are, else a
+// Returns the values of points [begin, begin + points): a view if they are dense and may stay where they are, else a
 // copy.
 Tensor gather(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t points, bool copy);
 
@@ -68,7 +68,7 @@ void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t co
 bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
 // Writes as write_rows(), and tells in the same pass whether all of it is finite, which only floating-point values may
-// not be. Writes nothing where the array is not bound.
+// not be. Writes nothing if the array is not bound.
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                   std::int64_t points);
 
@@ -86,11 +86,11 @@ void fill_nan(char* out, DType dtype, std::int64_t count);
 // Returns the transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
-// Throws NEML2_ERROR_ARGUMENT where the points of an array would reach beyond any memory, or would if each had its own.
+// Throws NEML2_ERROR_ARGUMENT if the points of an array would reach beyond any memory, or would if each had its own.
 void check_extent(const Points& array, const Variable& variable, std::int64_t points);
 
 // Tells whether two arrays share an element. Arrays of one stride may lie beside each other within it, and so may one
-// value for all points; arrays of unequal strides are taken to overlap where their extents do.
+// value for all points; arrays of unequal strides are taken to overlap if their extents do.
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points);
 
 // Returns how many points from `begin` on, at most `limit`, have the same value, bit for bit.

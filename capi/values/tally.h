@@ -13,7 +13,7 @@
 namespace neml2_capi::model {
 
 struct Tally : Counts {
-  // Reason of a user's operator, at the first of the points where one failed.
+  // Reason of a user's operator, at the first point that failed by one.
   std::string reason;
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
@@ -82,7 +82,7 @@ struct Tally : Counts {
   struct Remarks {
     std::string failed, non_finite;
   };
-  // Returns the message, where the worst is not NEML2_OK.
+  // Returns the message, if the worst is not NEML2_OK.
   std::string message(std::int64_t points, const Remarks& remarks) const;
   std::string message(std::int64_t points) const { return message(points, {}); }
 

@@ -3,8 +3,8 @@
  *   example_c ELASTICITY_ROOT VISCOPLASTIC_ROOT
  *
  * The first has no state: strain in, stress out. The second integrates a viscoplastic law over one step, and shows what
- * a host does about it: state variables interleaved in one array, the values of the previous step (`x~1`) beside those
- * of this one (`x`), a status for each point, and a step that is cut where points did not converge.
+ * a host does about it: state variables interleaved in one array, the values of the previous step (`x~1`) beside the
+ * new ones (`x`), a status for each point, and a step that is cut if points did not converge.
  */
 #include <math.h>
 #include <stdint.h>
@@ -90,7 +90,7 @@ static int32_t bind(neml2_call *call, block *b) {
   return status;
 }
 
-/* Make the values of this step those of the previous one. */
+/* Make the values of this step the previous ones. */
 static void accept(block *b) {
   b->old_time = b->time;
   for (int p = 0; p < POINTS; ++p) {

@@ -19,7 +19,7 @@ struct Constraint {
 /// The linear system of one Newton iteration, for the displacements that are free, and what else the assembly shows.
 struct LinearSystem {
   Eigen::SparseMatrix<double> stiffness;
-  Eigen::VectorXd residual;   ///< forces out of balance, with those of the prescribed increment
+  Eigen::VectorXd residual;   ///< forces out of balance, with the forces of the prescribed increment
   Eigen::VectorXd reactions;  ///< forces where displacements are prescribed, 0 elsewhere
   double magnitude;           ///< of the forces of the elements, before they cancel: what a residual is small against
 };

@@ -10,9 +10,9 @@
 
 namespace fem {
 
-/// The least C with which the residuals of a step obey r_next <= C r^2, as those of Newton's method do near the
-/// solution, with one C for all steps; a tangent that is not that of the residuals makes them proportional,
-/// r_next = c r, so that C grows as 1 / r. Left out are residuals at `round_off`, and that of the first iteration,
+/// The least C with which the residuals of a step obey r_next <= C r^2, as Newton's method does near the
+/// solution, with one C for all steps; a tangent that does not belong to the residuals makes them proportional,
+/// r_next = c r, so that C grows as 1 / r. Left out are residuals at `round_off`, and the first iteration's residual,
 /// which is of another kind: it holds the forces of the prescribed displacements.
 inline double quadratic_constant(const std::vector<double>& residuals, double round_off) {
   double constant = 0;
@@ -34,7 +34,7 @@ inline Eigen::Matrix3d stress_integral(const Assembly& assembly, const Material&
   return sum;
 }
 
-/// How far the reactions are from balance, and from being those of the stresses, relative to the stress in the body. By
+/// How far the reactions are from balance, and from balance with the stresses, relative to the stress in the body. By
 /// Gauss' theorem the sum of f x^T over the nodes is the integral of the stress; since that is symmetric, no moment
 /// results. Of a bar between the planes y = 0 and y = h it says that the force on its end times h is the integral of
 /// stress_yy: of the force on each section, over the sections.
@@ -54,8 +54,8 @@ inline double imbalance(const Mesh& mesh, const Assembly& assembly, const Materi
   return std::max(resultant.norm() / sum, (moments - stress_integral(assembly, material)).norm() / stress);
 }
 
-/// The patch test, over a history with plastic flow: where the displacements on the faces of a body are a linear
-/// function of place, so they are everywhere, and the stress is that of a single point with that strain, however the
+/// The patch test, over a history with plastic flow: if the displacements on the faces of a body are a linear
+/// function of place, so they are everywhere, and the stress is the one of a single point with that strain, however the
 /// elements are distorted. Returns the largest relative difference of a stress in any step.
 inline double patch_test(const neml2::Model& model) {
   const Mesh mesh = distorted_cube(3);

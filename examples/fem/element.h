@@ -49,7 +49,7 @@ inline Gradients reference_gradients(const Point& xi) {
 ///
 /// Its rows give the strain as the model wants it, in Mandel notation: xx, yy, zz, sqrt(2) yz, sqrt(2) xz, sqrt(2)
 /// xy. A shear strain is (du_y/dz + du_z/dy) / 2, so that its row has the factor sqrt(2) / 2. In this notation the
-/// product of two vectors of 6 is that of the tensors: b^T * stress is the nodal force, and b^T * tangent * b the
+/// product of two vectors of 6 equals the tensors' product: b^T * stress is the nodal force, and b^T * tangent * b the
 /// stiffness, with what the model gives and no conversion on the way. (With engineering shear, as in Voigt notation,
 /// stress and strain need different factors, and the tangent both.)
 ///
@@ -75,7 +75,7 @@ inline Eigen::Matrix<double, 6, DOFS> strain_displacement(const Gradients& gradi
   return b;
 }
 
-/// @throws std::invalid_argument where the element is folded over, or its nodes are not in the order of a Hexahedron
+/// @throws std::invalid_argument if the element is folded over, or its nodes are not in the order of a Hexahedron
 inline Element integrate(const Mesh& mesh, const Hexahedron& nodes, Dilatation dilatation) {
   Gradients positions;
   for (int a = 0; a < NODES; ++a) positions.row(a) = mesh.nodes[std::size_t(nodes[std::size_t(a)])];

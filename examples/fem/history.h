@@ -1,4 +1,4 @@
-// A load history in time steps that shrink where they fail and grow where they are easy.
+// A load history in time steps that shrink if they fail and grow if they are easy.
 #pragma once
 
 #include <Eigen/Core>
@@ -41,7 +41,7 @@ class LoadPath {
 
 struct TimeControl {
   double first = 0.1, largest = 1, smallest = 1e-6;  ///< time steps, s
-  int easy = 6;                                      ///< the step grows where this many iterations were enough
+  int easy = 6;                                      ///< the step grows if this many iterations were enough
   double growth = 1.5;
 };
 
@@ -54,8 +54,8 @@ struct StepReport {
   const Eigen::VectorXd& displacements;
 };
 
-/// Follow the path to its end. `accepted` is called for each step before its state becomes that of the past, `cut` for
-/// each one that is tried again. @throws std::runtime_error where the smallest step does not converge
+/// Follow the path to its end. `accepted` is called for each step before its state becomes the past one, `cut` for
+/// each one that is tried again. @throws std::runtime_error if the smallest step does not converge
 template <typename Accepted, typename Cut>
 void follow(const LoadPath& path, const TimeControl& control, const Assembly& assembly,
             const std::vector<Constraint>& constraints, Material& material, Newton& newton, Accepted accepted,

@@ -46,7 +46,7 @@ class Material {
     call_.bind_parameter("yield_stress", yield_stress_, 0);
   }
 
-  /// From the accepted state to `time` and the current strains. False where points failed; all can be tried again.
+  /// From the accepted state to `time` and the current strains. False if points failed; all can be tried again.
   bool evaluate(double time) {
     time_ = time;
     const bool converged = call_.run(std::int64_t(points())) == NEML2_OK;

@@ -44,7 +44,7 @@ struct Plate {
   double radius = 5, half_width = 15, half_height = 20, half_thickness = 2;
 };
 
-/// One eighth of the plate, x, y, z >= 0; the planes through the origin are those of symmetry. `n`: elements from the
+/// One eighth of the plate, x, y, z >= 0; the planes through the origin are planes of symmetry. `n`: elements from the
 /// hole outwards, around the quarter of the hole (an even number, so that the corner of the plate is a node), and
 /// through the half thickness.
 inline Mesh plate_with_hole(const Plate& plate, const std::array<int, 3>& n) {

@@ -17,7 +17,7 @@ struct StepResult {
   Outcome outcome = Outcome::DIVERGED;
   std::vector<double> residuals;  ///< one per iteration, relative to the magnitude of the forces in the last
   int failed_points = 0;
-  double cut = 0.5;  ///< by what to multiply the time step where it did not converge
+  double cut = 0.5;  ///< by what to multiply the time step if it did not converge
 };
 
 class Newton {
@@ -26,7 +26,7 @@ class Newton {
   int max_iterations = 12;
 
   /// From the accepted state of `material` at displacements `u` to the time `time`, with `prescribed`, the increment of
-  /// the displacements at the constraints. Where the step converges, `u` and the current state of `material` are the
+  /// the displacements at the constraints. If the step converges, `u` and the current state of `material` are the
   /// new ones, to be committed by the caller; else `u` is as it was. `system` is left as of the last iteration.
   ///
   /// The first iteration finds the forces at unchanged displacements (stress relaxes with time), and moves the

@@ -12,7 +12,7 @@
 namespace fem {
 
 /// Displacements of the nodes; stress (xx, yy, zz, xy, yz, xz) and equivalent plastic strain of the elements, as means
-/// over their Gauss points. @throws std::runtime_error where the file cannot be written
+/// over their Gauss points. @throws std::runtime_error if the file cannot be written
 inline void write_vtk(const std::string& path, const Mesh& mesh, const Eigen::VectorXd& displacements,
                       const Material& material) {
   std::ofstream file(path);

@@ -3,8 +3,8 @@
 !   example_fortran ELASTICITY_ROOT VISCOPLASTIC_ROOT
 !
 ! The first has no state: strain in, stress out. The second integrates a viscoplastic law over one step, and shows what
-! a host does about it: state variables interleaved in one array, the values of the previous step (`x~1`) beside those
-! of this one (`x`), a status for each point, and a step that is cut where points did not converge.
+! a host does about it: state variables interleaved in one array, the values of the previous step (`x~1`) beside the
+! new ones (`x`), a status for each point, and a step that is cut if points did not converge.
 module material_block
   use, intrinsic :: iso_fortran_env, only: error_unit, int32, output_unit, real64
   use neml2_capi, only: neml2_call, neml2_model, neml2_ok

@@ -3,7 +3,7 @@
  *   mpiexec -n 4 example_mpi_c ARTIFACT FILE [DEVICE...]
  *
  * Each rank has a contiguous block of the elements, with their Gauss points, and a model of its own; of the devices,
- * "cpu" unless some are named, each of the ranks of a node keeps one. Where points of one rank fail, all cut the step.
+ * "cpu" unless some are named, each of the ranks of a node keeps one. If points of one rank fail, all cut the step.
  * Rank 0 gathers the states: it prints the bending moment, and writes the states of all points to FILE, as doubles.
  */
 #include <inttypes.h>
@@ -121,7 +121,7 @@ static int32_t bind(neml2_call *call, points *p) {
   return status;
 }
 
-/* Make the values of this step those of the previous one. */
+/* Make the values of this step the previous ones. */
 static void accept(points *p) {
   p->old_time = p->time;
   for (int64_t i = 0; i < 6 * p->n; ++i) p->old_strain[i] = p->strain[i];
@@ -171,7 +171,7 @@ static double bending_moment(const double *states) {
   return moment;
 }
 
-/* The elements before those of `rank`. */
+/* The number of elements before the first of `rank`. */
 static int first_element(int rank, int ranks) { return ELEMENTS * rank / ranks; }
 
 /* Gather the states of all points on rank 0, in their order. Collective. */

@@ -3,7 +3,7 @@
 !   mpiexec -n 4 example_mpi_fortran ARTIFACT FILE [DEVICE...]
 !
 ! Each rank has a contiguous block of the elements, with their Gauss points, and a model of its own; of the devices,
-! "cpu" unless some are named, each of the ranks of a node keeps one. Where points of one rank fail, all cut the step.
+! "cpu" unless some are named, each of the ranks of a node keeps one. If points of one rank fail, all cut the step.
 ! Rank 0 gathers the states: it prints the bending moment, and writes the states of all points to FILE.
 module beam
   use, intrinsic :: iso_fortran_env, only: int32, output_unit, real64
@@ -74,7 +74,7 @@ contains
     end do
   end function strain_at
 
-  ! The elements before those of `rank`.
+  ! The number of elements before the first of `rank`.
   elemental integer function first_element(rank, ranks)
     integer, intent(in) :: rank, ranks
     first_element = elements * rank / ranks

@@ -3,7 +3,7 @@
     mpiexec -n 4 python -m mpi4py beam.py ARTIFACT FILE [DEVICE...]
 
 Each rank has a contiguous block of the elements, with their Gauss points, and a model of its own;
-of the devices, "cpu" unless some are named, each of the ranks of a node keeps one. Where points of
+of the devices, "cpu" unless some are named, each of the ranks of a node keeps one. If points of
 one rank fail, all cut the step. Rank 0 gathers the states: it prints the bending moment, and writes
 the states of all points to FILE.
 """
@@ -76,7 +76,7 @@ def strains(elements: NDArray[np.int64]) -> Array:
 
 def tell_cut(time: Array, error: ConvergenceError) -> None:
     """Say on rank 0 how many points of all ranks failed. Collective."""
-    mask = error.converged_mask  # None where all points of this rank are well
+    mask = error.converged_mask  # None if all points of this rank are well
     failed = COMM.allreduce(0 if mask is None else int(np.count_nonzero(~mask)))
     if COMM.rank == 0:
         print(f"the step to {time:g} s is cut: {failed} points failed")

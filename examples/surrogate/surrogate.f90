@@ -3,7 +3,7 @@
 !     surrogate ARTIFACT [BARS [STEPS]]
 !
 ! Prints the stress of the first and of the last bar over time, its distance from the law that the network was trained
-! on, and the time of a step, beside that of the package alone.
+! on, and the time of a step, beside the time of the package alone.
 program surrogate
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use neml2_capi, only: neml2_call, neml2_graph, neml2_model, neml2_tensor

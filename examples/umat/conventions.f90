@@ -40,7 +40,7 @@ contains
     mandel = from_voigt(full, shear="tensor", order="abaqus")
   end function mandel_of_stress
 
-  ! All six components of stress; of which the first four are those of NTENS = 4.
+  ! All six components of stress; of which NTENS = 4 takes the first four.
   pure function stress_of_mandel(mandel) result(stress)
     real(real64), intent(in) :: mandel(6)
     real(real64) :: stress(6)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def run(command: Sequence[str], what: str, remedy: str, error: type[Exception]) -> str:
     """Run a compiler on `what`, and return what it prints.
 
-    Where it cannot be run or fails, `error` is raised; `remedy` says how one is had.
+    If it cannot be run or fails, `error` is raised; `remedy` says how one is had.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True)

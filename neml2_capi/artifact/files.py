@@ -21,14 +21,14 @@ DTYPES = ("float64", "float32")
 
 
 def describe(path: Path, dtype: str = "float64") -> Description:
-    """What the artifact holds, by the names inside; FatalError where it cannot be read."""
+    """What the artifact holds, by the names inside; FatalError if it cannot be read."""
     source = NativeSource(path, dtype=dtype)
     document: Description = json.loads(read_text(lib.neml2_source_describe, source.pointer))
     return document
 
 
 def describe_any(path: Path, dtype: str | None) -> Description:
-    """That of the element type, or of the first that there is."""
+    """The description for the element type, or for the first that there is."""
     if dtype:
         return describe(path, dtype)
     try:
@@ -86,7 +86,7 @@ def packages_named(value: Any, role: str = "package") -> Iterator[str]:
 
 
 def packages_of(description: Description) -> list[str]:
-    """The packages of a described artifact, each once; none where kernels are in their place."""
+    """The packages of a described artifact, each once; none if kernels are in their place."""
     if description["kernels_only"]:
         return []
     return list(dict.fromkeys(packages_named(description["segments"])))
@@ -99,13 +99,13 @@ def kernels_file(leaf: Path) -> Path:
 
 @dataclass(frozen=True)
 class Package:
-    """What a .pt2 file says of itself; "" where it does not."""
+    """What a .pt2 file says of itself; "" if it does not."""
 
     file: str
     bytes: int
     machine: str = ""
     instruction_sets: str = ""
-    #: The processor that the compiler was told, where debug information tells it.
+    #: The processor that the compiler was told, if debug information tells it.
     march: str = ""
 
     @property
@@ -131,7 +131,7 @@ def read_package(path: Path) -> Package:
 
 
 def arity(path: Path) -> tuple[int, int] | None:
-    """How many tensors a package takes and returns, as its source says; None where it does not."""
+    """How many tensors a package takes and returns, as its source says; None if it does not."""
     source = entry_of(path, ".wrapper.cpp") or b""
     found = re.search(rb": AOTInductorModelBase\(\s*(\d{1,9}),\s*(\d{1,9}),", source)
     return (int(found[1]), int(found[2])) if found else None

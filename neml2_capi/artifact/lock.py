@@ -33,7 +33,7 @@ _holders: dict[tuple[int, int, str], int] = {}
 def locked(file: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold the lock `file`, whose folder exists; it is removed at the end.
 
-    Busy where another one holds it, unless that is waited for. A file system without locks, or a
+    Busy if another one holds it, unless that is waited for. A file system without locks, or a
     folder that cannot be written, locks threads only.
     """
     folder = file.parent.stat()
@@ -66,7 +66,7 @@ def _is_first(key: tuple[int, int, str]) -> bool:
 
 
 def _taken(file: Path, wait: bool) -> IO[str] | None:
-    """The file, locked and still of this name; None where there are no locks."""
+    """The file, locked and still of this name; None if there are no locks."""
     while True:
         try:
             stream = file.open("a", encoding="utf-8")

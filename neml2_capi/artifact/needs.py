@@ -23,7 +23,7 @@ _SHIM = re.compile(r"(?!_Z)(\w+?)aoti_torch_\w+")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a package asks for, or what a machine has; "" where nobody says."""
+    """What a package asks for, or what a machine has; "" if nobody says."""
 
     #: The file, or "this machine".
     name: str
@@ -32,9 +32,9 @@ class Needs:
     instruction_sets: str = ""
     #: The newest version of the C library that a symbol has.
     glibc: str = ""
-    #: That of the C++ library: "3.4.30".
+    #: The newest version of the C++ library: "3.4.30".
     glibcxx: str = ""
-    #: Libraries that not every package opens; of a machine, those of these that it has.
+    #: Libraries that not every package opens; of a machine, the ones of these that it has.
     libraries: list[str] = field(default_factory=list)
     #: What stands before the names of torch's functions: torch's option shim_symbol_prefix.
     shim_prefix: str = ""

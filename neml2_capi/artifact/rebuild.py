@@ -70,7 +70,7 @@ class System:
         return "." in self.name
 
     def compiler(self, chosen: str = "", language: Literal["c", "c++"] = "c++") -> list[str]:
-        """The command of a compiler: `chosen`, else zig, else that of the distribution."""
+        """The command of a compiler: `chosen`, else zig, else the distribution's."""
         if chosen:
             return shlex.split(chosen)
         if importlib.util.find_spec("ziglang"):
@@ -158,7 +158,7 @@ def rebuild(package: Path, system: System, headers: Path, cxx: str = "") -> None
 
 
 def _require_portable(package: Path, entries: Mapping[str, bytes], system: System) -> None:
-    """RebuildError where the sources are not all, or not for this machine."""
+    """RebuildError if the sources are not all, or not for this machine."""
     wrapper = next((text for name, text in entries.items() if name.endswith(".wrapper.cpp")), b"")
     model = _MODEL.search(wrapper.decode())
     if not model or not _COMMAND.search(wrapper.decode()):
@@ -222,7 +222,7 @@ def _code(
 
 
 def _flags(source: str, same_machine: bool) -> Iterator[str]:
-    """Those of the compilation, without paths and the processor of another machine."""
+    """The flags of the compilation, without paths and the processor of another machine."""
     match = _COMMAND.search(source)
     words = iter(match[1].split() if match else ())
     for word in words:

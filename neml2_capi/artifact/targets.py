@@ -28,7 +28,7 @@ def portable_target() -> str:
 
 
 def level_here() -> str:
-    """The processor of this machine as compilers name it; "" where the system does not say."""
+    """The processor of this machine as compilers name it; "" if the system does not say."""
     if platform.machine() != "x86_64":
         return platform.machine()
     try:

@@ -28,7 +28,7 @@ def build_kernels_command(path: Path, cc: str, targets: tuple[str, ...], jobs: i
     """Compile the kernels of an artifact again, from their C sources.
 
     Needs a C compiler, and neither NEML2 nor torch: for another processor, an older C library, or
-    where the objects were deleted.
+    if the objects were deleted.
     """
     try:
         for folder in folders(path):

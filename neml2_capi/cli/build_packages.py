@@ -42,7 +42,7 @@ def build_packages_command(path: Path, target: str, output_dir: Path, cxx: str) 
     """Compile the packages of an artifact again, for another machine or an older system.
 
     From the C++ that they hold, by zig (pip install ziglang) or another C++ compiler for that
-    machine, with the headers of the torch of their compilation: that of this Python, or of the one
+    machine, with the headers of the torch of their compilation: from this Python, or from the one
     that the environment variable NEML2_CAPI_COMPILER names. NEML2 is not needed.
     """
     try:
@@ -78,7 +78,7 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
 
 
 def _keep_kernels(file: Path, root: Path, copy: Path) -> None:
-    """Let kernels fit the packages of the copy that fitted those of the artifact."""
+    """Let kernels that fitted the packages of the artifact fit the packages of the copy."""
     try:
         document = read_metadata(file.parent)
     except KernelError as error:

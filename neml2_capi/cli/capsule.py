@@ -77,7 +77,7 @@ class Capsule:
 
 
 def read_capsule(file: Path) -> Capsule:
-    """FatalError where it is no capsule, or one of a later library.
+    """FatalError if it is no capsule, or one of a later library.
 
     Nothing in it is trusted: sizes are compared before an array is read, and no more is read than
     the file holds.
@@ -117,7 +117,7 @@ def read_capsule(file: Path) -> Capsule:
 
 
 def _require_own_bytes(archive: zipfile.ZipFile, size: int) -> None:
-    """ValueError where entries share bytes, so that they are longer than the file."""
+    """ValueError if entries share bytes, so that they are longer than the file."""
     if sum(entry.compress_size for entry in archive.infolist()) > size:
         raise ValueError("its entries are longer than the file")
 
@@ -161,7 +161,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
             raise ValueError(f"{entry.filename} is not an array of numbers in C's order")
         data = content.read()
     if len(data) != math.prod(shape) * dtype.itemsize or len(shape) > _AXES:
-        raise ValueError(f"{entry.filename} holds {len(data)} bytes, not those of {shape}")
+        raise ValueError(f"{entry.filename} holds {len(data)} bytes; its shape is {shape}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 

@@ -35,7 +35,7 @@ _REPORTS = {"status": "i", "iterations": "i", "residual_norm": "f", "suggested_c
 
 
 def require_complete(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """ValueError where something is missing or of another kind, with its name."""
+    """ValueError if something is missing or of another kind, with its name."""
     if isinstance(document.get("format"), int) and document["format"] != 1:
         return  # which is told for itself
     _require(document, _DOCUMENT, "capsule.json")

@@ -64,7 +64,7 @@ class Columns(Mapping[str, Array]):
 
 
 def read_columns(file: Path) -> Columns:
-    """Those of an npz file of numpy, or of a csv file with names in its first line."""
+    """Return the columns of an npz file, or of a csv file with names in its first line."""
     if file.suffix == ".npz":
         return Columns(file, read_npz(file))
     with file.open(newline="", encoding="utf-8-sig") as lines:

@@ -13,7 +13,7 @@ from neml2_capi import Error, __version__
 
 _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
-    "doctor": "Whether an artifact will run on this machine, and what to do where not.",
+    "doctor": "Whether an artifact will run on this machine, and what to do if not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
     "build-kernels": "Compile the C sources of an artifact's kernels again, for any processor.",
     "build-packages": "Compile the packages of an artifact again, for another machine or system.",

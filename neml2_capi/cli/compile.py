@@ -241,7 +241,7 @@ def _require_own_folder(output: Path, model: str | None) -> None:
 
 
 def _system(targets: tuple[str, ...], kernels: str) -> System | None:
-    """The system that is asked for in the place of processors."""
+    """The system that is asked for instead of processors."""
     named = [target for target in targets if target not in (*TARGETS, *KERNEL_TARGETS)]
     if not named:
         return None
@@ -273,7 +273,7 @@ def _rebuild_packages(scratch: Path, system: System, python: str, cxx: str) -> N
 
 
 def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
-    """The first target. A usage error where AOTInductor does not know it."""
+    """The first target. A usage error if AOTInductor does not know it."""
     target = next(iter(targets), "x86-64-v3")
     if target in TARGETS:
         return target
@@ -288,7 +288,7 @@ def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
 def _write_kernels(
     scratch: Path, targets: list[str], cc: str, staging: Staging | None
 ) -> list[Path]:
-    """Write the sources of kernels, and their objects where there is a compiler."""
+    """Write the sources of kernels, and their objects if there is a compiler."""
     try:
         folders = collect(scratch)
     except KernelError as error:

@@ -35,13 +35,13 @@ from neml2_capi.cli.trial import attempt
 def doctor_command(
     context: click.Context, path: Path, dtype: str, run: bool, as_json: bool
 ) -> None:
-    """Whether an artifact will run on this machine, and what to do where not.
+    """Whether an artifact will run on this machine, and what to do if not.
 
     Tells what each package asks for beside what this machine has: instruction sets, C and C++
     library. Looks at the metadata, and at every function and operator that a package calls, which
     tells what it will run on: the built-in runtime, libtorch, or kernels in its place; and names
     operators whose compiled form is wrong. No compiled code is loaded, but with --run. The exit
-    status is 1 where anything is wrong.
+    status is 1 if anything is wrong.
     """
     found = examine(path, dtype)
     findings = found.findings

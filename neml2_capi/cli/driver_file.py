@@ -56,7 +56,7 @@ class Run:
     units: dict[str, str] = field(default_factory=dict)
 
     def drive(self, also: Iterable[str] = (), *, progress: bool | None = None) -> Results:
-        """The results, `also` those of other outputs and forces; FatalError with the file."""
+        """Return the results, with other outputs and forces `also`; FatalError with the file."""
         with Node(self.file, "", None).blamed(FatalError):
             return drive(
                 self.model,
@@ -232,7 +232,7 @@ def _forces(
 
 
 def _force(node: Node, variable: Variable, times: Array) -> Any:
-    """An array where it is constant, else a function of time."""
+    """An array if it is constant, else a function of time."""
     if not node.is_table:
         return _over_time(_values(node, variable), variable)
     kind = kind_of(node)
@@ -299,7 +299,7 @@ def _composed(
 
 
 def _over_time(value: Array, variable: Variable) -> Array:
-    """A constant as drive() takes it: with an axis of times, where there is one value per point."""
+    """A constant as drive() takes it: with an axis of times, if there is one value per point."""
     return value if value.shape == point_shape(variable) else value[np.newaxis]
 
 

@@ -39,7 +39,7 @@ class Finding:
     subject: str
     #: What is wrong, and what was expected.
     problem: str
-    #: What to do: a command, where one helps.
+    #: What to do: a command, if one helps.
     mend: str
 
 
@@ -47,9 +47,9 @@ class Finding:
 class Examination:
     """What was found."""
 
-    #: All that is wrong; empty where the artifact will run.
+    #: All that is wrong; empty if the artifact will run.
     findings: list[Finding]
-    #: Why packages do not run here, where the kernels run in their place.
+    #: Why packages do not run here, if the kernels run in their place.
     replaced: list[Finding]
 
 
@@ -66,7 +66,7 @@ def runtimes(path: Path, dtype: str = "float64") -> list[Choice]:
 
 
 def packages_there(path: Path, dtype: str = "float64") -> list[Path]:
-    """The packages of an artifact; none where the metadata cannot be read."""
+    """The packages of an artifact; none if the metadata cannot be read."""
     try:
         description = describe(path, dtype)
     except Error:
@@ -130,7 +130,7 @@ class _Examiner:
 
     def _mend_metadata(self, error: Error) -> str:
         if error.status == lib.NEML2_ERROR_NAME:
-            return "Name one of them in the place of the artifact."
+            return "Name one of them instead of the artifact."
         if not self.path.exists() or (self.path.is_file() and not self.file):
             return "Give the folder that neml2-compile wrote, with metadata.json in it."
         others = (
@@ -212,7 +212,7 @@ class _Examiner:
 
 
 def _json_object(file: Path) -> Mapping[str, Any]:
-    """What the file holds; nothing where it is broken, which the library says."""
+    """What the file holds; nothing if it is broken, which the library says."""
     try:
         value = json_of(file.read_bytes())
     except OSError:

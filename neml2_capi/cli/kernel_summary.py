@@ -12,7 +12,7 @@ from neml2_capi.kernels.folder import KernelError, directory_checksum, read_meta
 
 
 def kernels_of(leaf: Path) -> dict[str, str]:
-    """What there is for each package, by its file name; nothing where no kernels were made."""
+    """What there is for each package, by its file name; nothing if no kernels were made."""
     file = kernels_file(leaf)
     if not file.is_file():
         return {}

@@ -41,6 +41,5 @@ def dtype(function: _F) -> _F:
     return click.option(
         "--dtype",
         type=click.Choice(DTYPES),
-        help="The element type, where it was compiled for several; else what there is, float64 "
-        "first.",
+        help="The element type, if it was compiled for several; else what there is, float64 first.",
     )(function)

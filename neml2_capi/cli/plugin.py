@@ -28,7 +28,7 @@ from neml2_capi.umat import DraftError
     help="As `neml2-capi umat` drafts it, and you may change it; else as drafted.",
 )
 @click.option("--host", type=click.Choice(HOSTS), default=None, help="By default as it behaves.")
-@click.option("--packages", is_flag=True, help="The packages, too, where kernels do all.")
+@click.option("--packages", is_flag=True, help="The packages too, even if kernels do all.")
 def plugin_command(
     path: Path, output: Path, mapping: Path | None, host: str | None, packages: bool
 ) -> None:

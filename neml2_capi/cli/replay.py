@@ -21,7 +21,7 @@ from neml2_capi.cli.capsule import Capsule, read_capsule
 from neml2_capi.cli.rerun import STATUS, Fate, Rerun, chosen, rerun
 from neml2_capi.cli.screen import console, table
 
-_MOST_SHOWN = 8  # of points, where none is named
+_MOST_SHOWN = 8  # of points, if none is named
 
 
 @click.command("replay")
@@ -51,7 +51,7 @@ def replay_command(
     FILE is a capsule, which a model writes of a call that fails: into the folder that its option
     `capsule` names, or the environment variable NEML2_CAPI_CAPSULE. Same inputs, parameters and
     options; what of the library and the artifact is not the same is said. The exit status is 0
-    where each point failed as it did, else 1.
+    if each point failed as it did, else 1.
     """
     capsule = read_capsule(file)
     root = path or capsule.artifact

@@ -33,7 +33,7 @@ class Fate:
     iterations: tuple[int, int]
     residual_norm: tuple[float, float]
     suggested_cut: tuple[float, float]
-    #: The segment whose solve failed, now; "" where none did.
+    #: The segment whose solve failed, now; "" if none did.
     segment: str
     #: |r| at the initial guess and after each step of the last implicit segment.
     history: list[float]
@@ -75,7 +75,7 @@ class Rerun:
 def rerun(model: Model, capsule: Capsule) -> Rerun:
     """Evaluate what the capsule holds, with its parameters and options.
 
-    FatalError where its arrays are not those of the model.
+    FatalError if its arrays do not fit the model.
     """
     _require_fit(model, capsule)
     document = capsule.document
@@ -151,7 +151,7 @@ def _forward(
 
 
 def _operation(model: Model, capsule: Capsule, status: int) -> tuple[int, str]:
-    """The call itself, whose status can be another where derivatives were asked for."""
+    """The call itself, whose status can be another if derivatives were asked for."""
     asked = capsule.document["operation"]
     if not any(names for name, names in asked.items() if name != "outputs"):
         return status, ""
@@ -194,7 +194,7 @@ def _of_rows(array: NDArray[Any], shape: tuple[int, ...], rows: slice) -> NDArra
 def _segments(model: Model, capsule: Capsule, failed: NDArray[Any]) -> dict[int, str]:
     """The segment whose solve failed at each of these rows.
 
-    Where there are several, each point is evaluated alone: only of segments that fail there are
+    If there are several, each point is evaluated alone: only of segments that fail there are
     last iterates, and what comes after the first one fails, too.
     """
     description = model.describe()
@@ -232,5 +232,5 @@ def _trimmed(history: NDArray[Any]) -> list[float]:
 
 
 def chosen(fates: Sequence[Fate], points: Sequence[int]) -> list[Fate]:
-    """Those of these numbers; all where none is named."""
+    """Return the points of these numbers; all points if none is named."""
     return [fate for fate in fates if not points or fate.point in points]

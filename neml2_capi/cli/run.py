@@ -79,7 +79,7 @@ def run_command(
     The file names an artifact, times, and what the model is controlled by over time: strain,
     temperature, whatever its inputs are. --template writes one to start from, with all that it can
     hold. Results go to npz (arrays, as stored: tensors in Mandel notation) or csv (a column per
-    component of a tensor, stress.xy). Where a step fails however often it is cut, those before it
+    component of a tensor, stress.xy). If a step fails however often it is cut, those before it
     are written, and the exit status is 1.
     """
     if artifact is not None:
@@ -217,7 +217,7 @@ def _show(run: Run, results: Results, columns: Mapping[str, NDArray[Any]], secon
 
 
 def _extremes(values: NDArray[Any]) -> list[float]:
-    """Over time, and at its end; over the points in both. NaN where nothing is known."""
+    """Over time, and at its end; over the points in both. NaN if nothing is known."""
     finite = values[np.isfinite(values)]
     last = np.ravel(values[-1])
     return [

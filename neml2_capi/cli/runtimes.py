@@ -17,7 +17,7 @@ class Choice:
     """Which runtime is taken for a package."""
 
     package: str
-    #: "builtin" or "libtorch"; "" where none can run it.
+    #: "builtin" or "libtorch"; "" if none can run it.
     runtime: str
     why: str
 

@@ -29,7 +29,7 @@ _PER_POINT = "a number, or a list with one for each material point"
 
 
 def kind_of(node: Node) -> str:
-    """Which of KINDS a table is; "" where it is none."""
+    """Which of KINDS a table is; "" if it is none."""
     found = [kind for kind in KINDS if kind in node]
     if len(found) > 1:
         raise node.refuse(f"has {found[0]!r} and {found[1]!r}; expected one of them")
@@ -39,7 +39,7 @@ def kind_of(node: Node) -> str:
 def signal(node: Node, times: Array, *others: str) -> tuple[Signal, bool]:
     """A number over time, and whether it is constant.
 
-    `times` are those of the run; `others` are keys of the table that are not read here.
+    `times` are the times of the run; `others` are keys of the table that are not read here.
     """
     with equally_long(node):
         made, constant = _signal(node, times, *others)

@@ -25,9 +25,9 @@ _HISTORY = re.compile(r"(.+)~([1-9]\d*)")
 
 
 def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
-    """The names are those at the boundary; a shape is that of one point.
+    """Names are the names at the boundary; a shape is for one point.
 
-    Sub-batch axes of outputs are known only where the metadata says them: older schemas do not.
+    Sub-batch axes of outputs are known only if the metadata says them: older schemas do not.
     """
     description = describe_any(path, dtype)
     leaf = Path(description["leaf"])

@@ -38,8 +38,8 @@ _FORCES = """
 # A tensor has one for each component that is not zero, or one for all: strain.ramp = 0.01 with
 # strain.direction = { xx = 1.0, yy = -0.3, zz = -0.3 }. xy is the component of the tensor, half of
 # an engineering shear; a list of 6 numbers is as stored, in Mandel notation. For several material
-# points, give a list in the place of a number, as long as there are points.
-# Stresses in the place of strains: control.stress = "uniaxial" (all but xx vanish), "biaxial" (all
+# points, give a list instead of a number, as long as there are points.
+# Stresses instead of strains: control.stress = "uniaxial" (all but xx vanish), "biaxial" (all
 # but xx and yy) or "plane stress"; or components of it, [control.stress] with xx.ramp = 100.0.
 """
 
@@ -58,7 +58,7 @@ def _sections(model: Model) -> Iterator[str]:
     for variable in forces:
         yield _force(variable, model)
     initial = [v for v in model.outputs if any(h.output == v.name for h in model.histories)]
-    yield "\n# Values at the first time; 0 where nothing is said.\n[initial]\n"
+    yield "\n# Values at the first time; 0 if nothing is said.\n[initial]\n"
     for variable in initial:
         value = json.dumps(np.zeros(point_shape(variable)).tolist())
         yield f"# {_key(variable.name)} = {value}   # {_type(variable)}\n"
@@ -73,7 +73,7 @@ def _sections(model: Model) -> Iterator[str]:
     yield '# capsule = "failed"   # a folder for calls that fail, which neml2-capi replay reads\n'
     yield (
         "\n[step]\n"
-        "# A step where points do not converge is cut, down to this fraction; 1 never cuts.\n"
+        "# A step is cut if points do not converge, down to this fraction; 1 never cuts.\n"
         "# least = 0.001\n"
         "\n[output]\n"
         'file = "results.csv"   # or .npz, which holds derivatives, too\n'

@@ -43,7 +43,7 @@ def operations(model: Model) -> dict[str, Callable[[Arrays], Any]]:
 
 
 def available(model: Model, state: Arrays) -> list[str]:
-    """Those of the operations that this artifact can do: a lumped derivative has no adjoint."""
+    """Return the operations that this artifact can do: a lumped derivative has no adjoint."""
     return [name for name, call in operations(model).items() if _can(call, state)]
 
 
@@ -70,7 +70,7 @@ def measure(
     """Time each operation for each number of points and of threads.
 
     `state` is repeated to as many points. Each time is the least of five samples, which take
-    `seconds` together, or longer where one run does.
+    `seconds` together, or longer if one run does.
     """
     known = operations(model)
     for points in batches:

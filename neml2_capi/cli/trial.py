@@ -75,7 +75,7 @@ def _evaluate(path: str, dtype: str) -> str:
 
 
 def _route(path: Path, model: Model, inputs: Mapping[str, Any]) -> str:
-    """Whether it runs on its kernels, or why not; empty where it has none."""
+    """Whether it runs on its kernels, or why not; empty if it has none."""
     try:
         folders(path)
         model.options["kernels"] = "required"

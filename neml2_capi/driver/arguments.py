@@ -34,7 +34,7 @@ def check_fraction(name: str, value: Any) -> None:
 
 
 def check_switch(name: str, value: object, *, also_none: bool = False) -> None:
-    """FatalError unless it is True or False, or None where that is a choice."""
+    """FatalError unless it is True or False, or None if that is a choice."""
     if not isinstance(value, bool | np.bool_) and not (value is None and also_none):
         choices = "True, False or None" if also_none else "True or False"
         raise wrong(name, f"must be {choices}; got {value!r}")
@@ -47,7 +47,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def names_of(name: str, value: Any) -> set[str]:
-    """Names, or a single one, as a set; FatalError where they are anything else."""
+    """Names, or a single one, as a set; FatalError if they are anything else."""
     if isinstance(value, str):
         return {value}
     names = list(value) if isinstance(value, Iterable) else [value]
@@ -57,7 +57,7 @@ def names_of(name: str, value: Any) -> set[str]:
 
 
 def file_name(name: str, value: Any) -> str:
-    """The path of a file as a text; FatalError where it is none."""
+    """The path of a file as a text; FatalError if it is none."""
     try:
         text = os.fsdecode(value)
     except TypeError:

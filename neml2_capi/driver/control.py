@@ -1,4 +1,4 @@
-"""Stresses that are prescribed in the place of strains: components of an output and an input."""
+"""Stresses that are prescribed instead of strains: components of an output and an input."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ TOLERANCE, _UNITS = 1e-9, 64
 #: The strain that does not matter, of the tolerance, which times the tangent is a stress.
 _LEAST_STRAIN = 1e-3
 _ITERATIONS, _HALVINGS = 25, 6
-#: Of a difference of inputs, in the place of a tangent.
+#: Size of a difference of inputs, instead of a tangent.
 _DIFFERENCE = 1e-6
 
 
 class Control:
     """Which components of an output are prescribed, and what they shall be.
 
-    Those of an input at the same places are found by Newton's method, for each point: with the
-    derivative, where it was compiled; else with differences that are improved as Broyden does (A
+    Components of an input at the same places are found by Newton's method, for each point: with the
+    derivative, if it was compiled; else with differences that are improved as Broyden does (A
     class of methods for solving nonlinear simultaneous equations, 1965).
     """
 
@@ -71,8 +71,8 @@ class Control:
     def check_others(self, given: Any) -> None:
         """The components that are not found, of an input that is `given` as drive() takes it.
 
-        FatalError where one is prescribed that is found, too. A warning names those of which nobody
-        said anything: that they do not move is seldom meant.
+        FatalError if one is both prescribed and found. A warning names components that nobody
+        prescribes: it is seldom meant that they do not move.
         """
         if not isinstance(given, Mapping):
             return
@@ -88,14 +88,14 @@ class Control:
         held = [part for part in parts if part not in self.components and part not in given]
         if held:
             whole = (
-                f', or give control={{"{output}": {{"{UNIAXIAL}": stress}}}} where all other '
+                f', or give control={{"{output}": {{"{UNIAXIAL}": stress}}}} if all other '
                 "stresses vanish"
                 if self.components == [_ALONG]
                 else ""
             )
             warnings.warn(
                 f"the components {', '.join(held)} of {name!r} are held at zero: neither they nor "
-                f"those of {output!r} are prescribed. Name them in the forces or in the control"
+                f"those in {output!r} are prescribed. Name them in the forces or in the control"
                 f"{whole}",
                 stacklevel=3,
             )
@@ -108,8 +108,8 @@ class Control:
     def solve(self, call: Call, step: int, fraction: float) -> Array:
         """Find the free components at the end of an increment, whose forces are loaded.
 
-        Returns the iterations of the model, (*B,). ConvergenceError where it fails at a point, or
-        where components are not found; then nothing has changed but the arrays of the end.
+        Returns the iterations of the model, (*B,). ConvergenceError if it fails at a point, or
+        if components are not found; then nothing has changed but the arrays of the end.
         """
         points = _Points(self, call, self._targets(step, fraction, call.batch))
         points.begin(self._last)
@@ -166,7 +166,7 @@ class _Points:
         self._strain[:, free] = strain[:, free] + np.where(np.isfinite(step), step, 0.0)
 
     def evaluate(self) -> None:
-        """Call the model; where it fails, go back half way to where it last converged."""
+        """Call the model; if it fails, go back half way to where it last converged."""
         asked = ~self.done  # the others are what they were, and are not counted again
         for _ in range(_HALVINGS):
             try:
@@ -249,7 +249,7 @@ class _Points:
             self._tangent[rows] += update / square[moved, None, None]
 
     def _differences(self) -> Array:
-        """Forward differences in all components; the stress is then that of before."""
+        """Forward differences in all components; the stress is then as before."""
         strain, stress = self._strain.copy(), self._stress.copy()
         size = strain.shape[1]
         tangent = np.empty((len(strain), size, size))
@@ -270,7 +270,7 @@ def _square(tangent: Array, free: Array) -> Array:
 
 
 def _solved(matrices: Array, right: Array) -> Array:
-    """x of A x = b for each point; NaN where A is singular or not finite."""
+    """x of A x = b for each point; NaN if A is singular or not finite."""
     solution = np.full_like(right, np.nan)
     good = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(right).all(axis=1)
     try:
@@ -285,7 +285,7 @@ def _solved(matrices: Array, right: Array) -> Array:
 
 
 def with_named(name: str, parts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Components by name, where {"uniaxial": stress} is that of xx, and the others vanish."""
+    """Components by name, where {"uniaxial": stress} means xx, and the others vanish."""
     if UNIAXIAL not in parts:
         return parts
     if len(parts) > 1:

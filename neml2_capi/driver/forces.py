@@ -34,7 +34,7 @@ class Force(Protocol):
     label: Label
     #: The batch axes of its values.
     batch: Shape
-    #: True where its value is the same at all times.
+    #: True if its value is the same at all times.
     constant: bool
     #: Kind of array as it was given.
     kind: Kind | None
@@ -139,7 +139,7 @@ class Parts:
 def parts_of(
     label: Label, values: Mapping[str, Any], variable: Variable, clock: Table
 ) -> dict[str, tuple[int, float, Force]]:
-    """Numbers over time by the names of components: "xx" and "xy" are those of the tensor."""
+    """Numbers over time by the names of components: "xx" and "xy" are the tensor's."""
     known = {c.name: (number, c.factor) for number, c in enumerate(components(variable))}
     found = {}
     for name, value in values.items():
@@ -170,8 +170,8 @@ def clock(times: Any) -> Table:
     values = typed(as_array(times, label), label, "float64")
     if values.ndim == 0 or len(values) == 0:
         raise label.refuse(
-            f"have the shape {values.shape}; expected (n,), or (n, *batch) where each point has "
-            "its own, and the first are those of the initial state",
+            f"have the shape {values.shape}; expected (n,), or (n, *batch) if each point has "
+            "its own, and the first are the values of the initial state",
             lib.NEML2_ERROR_SHAPE,
         )
     increasing = np.diff(values, axis=0) > 0
@@ -189,7 +189,7 @@ def clock(times: Any) -> Table:
 def as_array(value: Any, label: Label) -> Array:
     """A numpy array over the memory of an array, or of numbers and lists.
 
-    FatalError where torch would lose the gradient of it.
+    FatalError if torch would lose the gradient of it.
     """
     if carries_gradient(value):
         raise label.refuse(
@@ -225,7 +225,7 @@ def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
 
 
 def write(target: Array, value: Array, label: Label) -> None:
-    """Put `value` into `target`, repeated where it has fewer batch axes."""
+    """Put `value` into `target`, repeated if it has fewer batch axes."""
     try:
         np.copyto(target, value, casting="same_kind")
     except TypeError:

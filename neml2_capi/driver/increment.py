@@ -94,7 +94,7 @@ class Increment:
     def evaluate(self, step: int, fraction: float) -> Array:
         """Go to the end of the increment; the iterations of the model, (*B,).
 
-        ConvergenceError tells those of its last try.
+        ConvergenceError has the iterations of its last try.
         """
         self.load(step, fraction)
         if self._control:
@@ -113,7 +113,7 @@ class Increment:
         return np.asarray(self.call.report["iterations"])
 
     def not_finite(self) -> str:
-        """Return the first input that is not finite at some point; "" where all are."""
+        """Return the first input that is not finite at some point; "" if all are."""
         given = self.call.inputs.items()
         return next((name for name, each in given if not np.isfinite(np.asarray(each)).all()), "")
 
@@ -145,7 +145,7 @@ class Increment:
         return np.full(self.batch + variable.point_shape, otherwise, variable.dtype)
 
     def _force(self, variable: Variable) -> Array:
-        """The value of a force at the first time; one for all points where that can be."""
+        """The value of a force at the first time; one for all points if that can be."""
         force = self._forces[variable.name]
         # History changes places with it, and may have an initial value for each point.
         is_found = self._control is not None and self._control.input.name == variable.name

@@ -67,7 +67,7 @@ class Npz:
             return array
 
     def check(self) -> None:
-        """Damage where an entry has another checksum than it was written with."""
+        """Damage if an entry has another checksum than it was written with."""
         assert self._archive is not None
         with _blamed():
             if damaged := self._archive.testzip():
@@ -105,7 +105,7 @@ def write_npz(stream: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def read_npz(file: str | os.PathLike[str], argument: str = "path") -> dict[str, Array]:
-    """All arrays of a file; FatalError, with the file, where it cannot be read."""
+    """All arrays of a file; FatalError, with the file, if it cannot be read."""
     try:
         with Npz(file) as npz:
             return {name: npz[name] for name in npz.forms}

@@ -26,7 +26,7 @@ class Pace:
             self._size, self._successes = min(2.0 * self._size, 1.0), 0
 
     def cut(self, length: float, factor: float) -> bool:
-        """The increment of this length failed; False where it was the least already."""
+        """The increment of this length failed; False if it was the least already."""
         # A length has round-off, and may hold what else would have been left.
         tried = min(length, self._size)
         self._size, self._successes = max(factor * tried, self.least), 0

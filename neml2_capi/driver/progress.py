@@ -1,4 +1,4 @@
-"""A progress bar, where somebody sees it."""
+"""A progress bar, if somebody sees it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Hidden:
 
 
 class _Hint(_Hidden):
-    """In the place of a bar that tqdm would show: says so once, where one would be welcome."""
+    """Stands for tqdm's bar if there is none: says once that tqdm would show one."""
 
     told = False
     patience = 5.0  # seconds
@@ -40,7 +40,7 @@ class _Hint(_Hidden):
 
 
 def bar(total: int, done: int, unit: str, progress: bool | None) -> AbstractContextManager[Bar]:
-    """A bar on stderr: True always, None where that is a terminal and tqdm is there."""
+    """A bar on stderr: True always, None if that is a terminal and tqdm is there."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if progress is False or (progress is None and not terminal):
         return nullcontext(_Hidden())

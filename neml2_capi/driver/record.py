@@ -17,7 +17,7 @@ REPORTED = ("status", "iterations", "residual_norm")
 
 
 class Record:
-    """Arrays over time, made once and filled step by step from those of a call."""
+    """Arrays over time, made once and filled step by step from the arrays of a call."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Record:
         steps: int,
         report: bool,
     ) -> None:
-        """`names` are those of outputs and, else, of inputs; derivatives are by output."""
+        """`names` are names of outputs or, if there is no such output, of inputs."""
         self._call, self._derivatives = call, derivatives
         self._iterations = np.zeros((steps, *call.batch), np.int32)
         self._substeps = np.zeros(steps, np.int64)
@@ -51,7 +51,7 @@ class Record:
     def complete(self, step: int, names: set[str]) -> bool:
         """Record some of what is in the arrays of the call where the row of a step has NaN.
 
-        True where nothing is missing any more.
+        True if nothing is missing any more.
         """
         current = self._current()
         for name in names:

@@ -38,16 +38,16 @@ _TYPES = "variables.json"
 class Results(Mapping[str, Any]):
     """The history of a driven model, a mapping of names to arrays; the first axis is time.
 
-    They are, where n is the number of times, B the batch of points, and "point shape" that of a
-    variable at one point, (*sub_batch_shape, *base_shape):
+    They are, where n is the number of times, B the batch of points, and "point shape" the shape of
+    a variable at one point, (*sub_batch_shape, *base_shape):
 
-    - `t`: the times, (n,), or (n, *B) where each point has its own;
-    - prescribed inputs, `strain` for example: (n, *B, *point shape), without B where one value
+    - `t`: the times, (n,), or (n, *B) if each point has its own;
+    - prescribed inputs, `strain` for example: (n, *B, *point shape), without B if one value
       serves all points;
     - outputs, `stress` for example: (n, *B, *point shape);
     - `stress:strain`, a derivative: (n, *B, *shape of stress, *shape of strain);
     - `report.iterations` and so on: (n, *B);
-    - `substeps`: (n,), in how many increments a step was made: 1 where it was not cut, 0 for the
+    - `substeps`: (n,), in how many increments a step was made: 1 if it was not cut, 0 for the
       initial state.
     """
 
@@ -59,7 +59,7 @@ class Results(Mapping[str, Any]):
         arrays
             The arrays by name; they are not copied.
         variables
-            Those of the model, which tell the components of the arrays of their names.
+            The model's variables, which tell the components of the arrays of their names.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Results(Mapping[str, Any]):
         variables = tuple(variables) if isinstance(variables, Iterable) else (variables,)
         for each in variables:
             if not isinstance(each, Variable):
-                raise wrong("variables", f"must be those of a model; got {each!r}")
+                raise wrong("variables", f"must be the variables of a model; got {each!r}")
         names_of("arrays", arrays)
         self._arrays = dict(arrays)
         self._variables = {v.name: v for v in variables if v.name in self._arrays}
@@ -96,7 +96,7 @@ class Results(Mapping[str, Any]):
         Returns
         -------
         dict of str to array
-            (n, *B) each; (n,) where one value serves all points.
+            (n, *B) each; (n,) if one value serves all points.
         """
         return columns_of(self._numpy(), self._variables)
 
@@ -111,7 +111,7 @@ class Results(Mapping[str, Any]):
         Returns
         -------
         DataFrame
-            With "t", "point", which counts from 0 where there are several, "strain.xx" and so on.
+            With "t", "point", which counts from 0 if there are several, "strain.xx" and so on.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Results(Mapping[str, Any]):
         -------
         xarray.Dataset
             Over "time", and "point" or "point_0", "point_1" and so on of a batch. "t" is a
-            coordinate of time where all points have the same.
+            coordinate of time if all points have the same.
         """
         columns = self._over_time()
         axes = max(values.ndim for values in columns.values()) - 1
@@ -147,7 +147,7 @@ class Results(Mapping[str, Any]):
         curves
             "strain.xx:stress.xx" and so on, a diagram for each.
         axes
-            Where one curve is drawn; by default a new figure.
+            If one curve is drawn; by default a new figure.
         units : mapping of str to str, optional
             What stands beside a name on its axis, {"stress": "MPa", "t": "s"}, by columns or by
             variables with all their components. An artifact does not know its units.
@@ -186,7 +186,7 @@ class Results(Mapping[str, Any]):
         return diagrams[0][0].figure
 
     def _over_time(self) -> dict[str, NDArray[Any]]:
-        """The columns; FatalError where they are not of some times."""
+        """The columns; FatalError if they are not of some times."""
         arrays = self._numpy()
         lengths = {name: values.shape[:1] for name, values in arrays.items()}
         if "t" not in arrays or set(lengths.values()) != {lengths["t"]} or not lengths["t"]:
@@ -230,7 +230,7 @@ class Results(Mapping[str, Any]):
         ----------
         path
             A name that ends in .csv is one of text, with a row for each time and point. Any other
-            is a file of numpy, which numpy.load() and load() read; .npz is appended where it is
+            is a file of numpy, which numpy.load() and load() read; .npz is appended if it is
             missing. "variables.json" has the types of the variables there.
 
         Raises
@@ -338,7 +338,7 @@ def _imported(library: str, extra: str = "") -> Any:
 
 
 def giver(model: Model, given: Kind | None) -> Callable[[Array], Any]:
-    """Return what hands an array out as the model does, where arrays of the kind `given` were."""
+    """Return what hands an array out as the model does, if arrays of the kind `given` were."""
     kind = kind_of_results(model._engine.kind, given)
 
     def give(array: Array) -> Any:

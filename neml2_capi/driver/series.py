@@ -38,7 +38,7 @@ class Roles:
 
     #: The variables with history.
     series: tuple[Series, ...]
-    #: Inputs that are prescribed, the time among them where the model has it.
+    #: Inputs that are prescribed, the time among them if the model has it.
     forces: tuple[str, ...]
     #: Inputs of an output's name that are not prescribed: where the solve of it begins.
     guesses: tuple[str, ...]

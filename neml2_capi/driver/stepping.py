@@ -1,4 +1,4 @@
-"""The steps of a driven model, with increments that are cut where points do not converge."""
+"""The steps of a driven model, with increments that are cut if points do not converge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The most points that a message names.
 _NAMED = 8
-#: Of the first step: what passes where a law has no value at rest.
+#: Of the first step: what passes if a law has no value at rest.
 _MOMENT = 1e-9
 _log = CHANNELS["driver"]
 
@@ -29,12 +29,12 @@ _log = CHANNELS["driver"]
 class StepError(ConvergenceError):
     """A step failed, however small its increments.
 
-    What a ConvergenceError tells is that of the last try.
+    A ConvergenceError tells of the last try.
     """
 
     #: The number of the step, from times[step - 1] to times[step]; 0 is the initial state.
     step: int
-    #: The time at the end of the last try, (), or (*B,) where each point has its own.
+    #: The time at the end of the last try, (), or (*B,) if each point has its own.
     time: Any
     #: Records from before that step.
     results: Results
@@ -52,7 +52,7 @@ class Stepping:
         give: Callable[[Array], Any],
         variables: Iterable[Variable],
     ) -> None:
-        """`give` makes of an array what is handed out; `variables` are those of the model."""
+        """`give` makes of an array what is handed out; `variables` are the model's."""
         self._variables = tuple(variables)
         self._increment, self._record, self._clock = increment, record, clock
         self._pace, self._give = pace, give
@@ -61,7 +61,7 @@ class Stepping:
         """Record the initial state, and evaluate there what it does not tell.
 
         Without history, `is_solved`, the model is evaluated as in any step. Else derivatives, and
-        outputs that are not known, are evaluated with no time passed, where they have a value then.
+        outputs that are not known, are evaluated with no time passed, if they have a value then.
         """
         self._record.put(0, substeps=0)
         if is_solved:

@@ -59,14 +59,14 @@ def drive(
     has an `x~1` for one step before it. An input of an output's name, from where the solve of it
     begins, is the last value unless it is prescribed. The first row of what becomes history, and of
     what `initial` has, are these values. Other outputs and derivatives are evaluated there, with no
-    time passed, or 1e-9 of the first step where a law divides by it.
+    time passed, or 1e-9 of the first step if a law divides by it.
 
-    Components of an output can be prescribed in the place of those of an input. They are found by
+    Components of an output can be prescribed instead of components of an input. They are found by
     Newton's method, with the compiled derivative if there is one, for each point:
 
         neml2_capi.drive(model, times, {"strain": {"xx": strain}}, control={"stress": "uniaxial"})
 
-    Where points do not converge, the increment of all points is cut as the report suggests; after
+    If points do not converge, the increment of all points is cut as the report suggests; after
     two that succeed it is doubled again, up to a whole step. The next step begins with the fraction
     that was reached. A step that is not cut gives what model.forward() gives, bit for bit.
 
@@ -75,7 +75,7 @@ def drive(
     model
         The model, whose options hold. Units are its artifact's.
     times : array (n,) or (n, *B)
-        Increasing times, for all points or for each; the first is that of the initial state.
+        Increasing times, for all points or for each; the first is the time of the initial state.
     forces : mapping of str to array or function
         Every input that is not history, but the time. An array has a value for each time, (n, *B,
         *point shape), linear in between, or a constant, (1, *B, *point shape) or (*point shape). A
@@ -85,31 +85,31 @@ def drive(
         A history `x~1` of an `x` that the model does not have is zero, if it is left out.
     initial : mapping of str to array, optional
         Outputs at the first time, (*B, *point shape), and histories `x~1` before it. An output that
-        becomes history is zero, and is recorded so, where none is given. A value without sub-batch
+        becomes history is zero, and is recorded so, if none is given. A value without sub-batch
         sites, or with axes of size 1 in their place, holds at all of them.
     control : mapping, optional
         One output, "stress", and components of it by name, with numbers over time as in `forces`;
         or a name in their place: "uniaxial" (all but xx vanish), "biaxial" (all but xx and yy),
         "plane stress" (zz, yz and xz). {"uniaxial": stress} prescribes xx, too. The same components
         of the input of the output's type, "strain", are found, to 1e-9 of the greatest stress of a
-        point (1e-5 in float32); "stress:strain" names it where there are several. A component of
+        point (1e-5 in float32); "stress:strain" names it if there are several. A component of
         which neither the stress nor the strain is said has no strain, and a UserWarning tells so.
     parameters : mapping of str to array, optional
         Values, (*B, *base_shape), that replace stored ones in this run.
     record
         The names of the outputs and forces that are recorded; by default all but constant forces.
     derivatives : mapping or bool, optional
-        Derivatives as in Model.bind(), recorded as `stress:strain`. Where a step was cut they are
-        those of its last increment; see `substeps` of Results.
+        Derivatives as in Model.bind(), recorded as `stress:strain`. If a step was cut they belong
+        to its last increment; see `substeps` of Results.
     report
         Whether `report.iterations`, summed over all tries of a step, and `report.status` and
         `report.residual_norm` of its last increment are recorded.
     least_step
         The least increment, as a fraction of its step, above 0 and at most 1; 1 never cuts.
     progress
-        Whether a bar is shown on stderr; by default where that is a terminal and tqdm is installed.
+        Whether a bar is shown on stderr; by default if that is a terminal and tqdm is installed.
     time
-        The input that `times` are, where the model has one of this name.
+        The input that `times` are, if the model has one of this name.
 
     Returns
     -------

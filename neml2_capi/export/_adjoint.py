@@ -18,7 +18,7 @@ from neml2_capi.export._points import BATCH, require_same, trace
 def export_adjoint(module: Any, inputs: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """An ExportedProgram: inputs, cotangents of the real outputs -> gradients of the real inputs.
 
-    `inputs` and `axes` are those of the module itself. FatalError where it cannot be traced, or no
+    `inputs` and `axes` are the module's own. FatalError if it cannot be traced, or no
     input or output has a derivative.
     """
     differentiable = [index for index, value in enumerate(inputs) if value.is_floating_point()]

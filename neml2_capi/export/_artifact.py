@@ -74,7 +74,7 @@ class Artifact:
     def add(self, part: str, function: PointFunction, shapes: Sequence[Shape]) -> str:
         """Compile a function of one point for any number of points; return the package's name.
 
-        `shapes` are those of its arguments at one point; `part` is a suffix of the name.
+        `shapes` are the shapes of its arguments at one point; `part` is a suffix of the name.
         """
         return self._compile(part, batched(function, shapes, self.dtype), shapes, True)
 
@@ -105,7 +105,7 @@ class Artifact:
         return name
 
     def _checked(self, program: Program, module: Any, shapes: Sequence[Shape]) -> Program:
-        """NoKernel where the program gives other results than the graph that it was read from."""
+        """NoKernel if the program gives other results than the graph that it was read from."""
         points = 5
         values = [torch.rand((points, *shape), dtype=self.dtype) + 0.5 for shape in shapes]
         made = evaluate(program, [v.reshape(points, -1).T.numpy() for v in values])

@@ -22,7 +22,7 @@ from neml2_capi.kernels.lowered import DECOMPOSITIONS
 #: The most points of one run of a package; its source states it.
 MOST_POINTS = 1 << 20
 #: The batch that is traced. torch makes a case of its own of 0 and of 1, and Inductor writes loops
-#: for several threads where the example is large.
+#: for several threads if the example is large.
 TRACED_POINTS = 2
 
 
@@ -43,7 +43,7 @@ def traced(
 ) -> Any:
     """A module or function as an ExportedProgram whose batch is axis `axes[i]` of input i.
 
-    FatalError with torch's reason where it cannot be exported, with a fixed batch for example.
+    FatalError with torch's reason if it cannot be exported, with a fixed batch for example.
     """
     size = batch()
     shapes = tuple({} if axis is None else {axis: size} for axis in axes)
@@ -123,14 +123,14 @@ def _without_deprecations() -> Iterator[None]:
 
 
 def _require_any_batch(program: Any) -> None:
-    """FatalError where Inductor has restricted the batch: it notes that in the graph's symbols."""
+    """FatalError if Inductor has restricted the batch: it notes that in the graph's symbols."""
     for node in program.graph.nodes:
         for size in node.meta["val"].shape if node.op == "placeholder" else ():
             if isinstance(size, torch.SymInt):
                 known = size.node.shape_env.var_to_range[size.node.expr]
                 if (known.lower, known.upper) != (TRACED_POINTS, MOST_POINTS):
                     raise FatalError(
-                        f"torch compiled for {known.lower} to {known.upper} points only, where "
+                        f"torch compiled for {known.lower} to {known.upper} points only, but "
                         "any batch was wanted; write the function otherwise, or compile it with "
                         "a fixed batch",
                         lib.NEML2_ERROR_UNSUPPORTED,

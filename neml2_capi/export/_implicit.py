@@ -131,7 +131,7 @@ class ImplicitSegment:
     # The first guess
 
     def _history_predictor(self) -> Json:
-        """An unknown `x` begins at `x~1`, where this is given."""
+        """An unknown `x` begins at `x~1`, if this is given."""
         given = {variable.name for variable in self._givens}
         kept = [unknown for unknown in self._unknowns if f"{unknown.name}~1" in given]
         if not kept:

@@ -139,7 +139,7 @@ def _chosen(wanted: list[str], names: list[str], values: Sequence[Any]) -> dict[
 
 
 def _arguments(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Those that have names; None where it takes any number, or nobody knows."""
+    """Those that have names; None if it takes any number, or nobody knows."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:

@@ -70,7 +70,7 @@ def _scale(matrix: Any) -> Any:
 
 
 def determinant(A: Any, *, out: Any = None) -> Any:
-    """By minors, each of which is made once: a polynomial, also where A is singular."""
+    """By minors, each of which is made once: a polynomial, also if A is singular."""
     rows = _entries(A)
     minors: dict[tuple[int, ...], Any] = {(j,): entry for j, entry in enumerate(rows[-1])}
     for row in reversed(rows[:-1]):
@@ -90,7 +90,7 @@ def _expanded(row: list[Any], columns: tuple[int, ...], minors: dict[tuple[int, 
 
 
 def sign_and_logarithm(A: Any, *, out: Any = None) -> Any:
-    """Those of a scaled determinant, which neither overflows nor vanishes."""
+    """Both from a scaled determinant, which neither overflows nor vanishes."""
     scale = _scale(A)
     scaled = determinant(A / scale)
     logarithm = scaled.abs().log() + A.shape[-1] * scale[..., 0, 0].log()
@@ -203,7 +203,7 @@ def _as_lower(A: Any, upper: bool = False) -> Any:
 
 
 def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:
-    """The lower factor; NaN where A is not positive definite."""
+    """The lower factor; NaN if A is not positive definite."""
     a = _entries(_as_lower(A, upper))
     n = len(a)
     L = [[torch.zeros_like(a[0][0]) for _ in range(n)] for _ in range(n)]

@@ -97,7 +97,7 @@ def model(
         Whether derivatives of all pairs are compiled; or those, such as ["stress:strain", ":E"]. A
         nonlinear solve needs none.
     predictor
-        Where the solve begins: "history" at `x~1` where it is given, and at zero otherwise; None at
+        Where the solve begins: "history" at `x~1` if it is given, and at zero otherwise; None at
         zero.
     atol
         The norm of its residual below which a point has converged; this, `rtol` and `miters` can be
@@ -111,7 +111,7 @@ def model(
     target
         As in export.package().
     kernels
-        Point kernels in C beside the packages: "auto" writes them, and builds them where there is a
+        Point kernels in C beside the packages: "auto" writes them, and builds them if there is a
         C compiler, and warns of what has none, by the line of the law; "only" leaves the packages
         out (some seconds instead of one to three minutes of processor time), and refuses what has
         none; "no" writes none.

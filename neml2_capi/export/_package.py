@@ -36,7 +36,7 @@ def package(
         export.package(network, (torch.zeros(8, 6, dtype=torch.float64),), "network.pt2")
         (stress,) = neml2_capi.Graph("network.pt2")(strain)
 
-    The package runs without torch, from Python, C, C++ and Fortran, where the built-in provider has
+    The package runs without torch, from Python, C, C++ and Fortran, if the built-in provider has
     all that it calls; a warning names what is missing. Parameters and buffers become constants of
     the package, with the values that they have now, which Graph.set_constants replaces under names
     such as "function.0.weight".
@@ -107,7 +107,7 @@ def _compile(module: Any, program: Any, path: Path, target: str) -> None:
 
 
 def _notes(module: Any, program: Any) -> dict[str, list[str]]:
-    """The names of the inputs, "" where there is none, and the element types of the outputs."""
+    """The names of the inputs, "" if there is none, and the element types of the outputs."""
     signature, values = program.graph_signature, {n.name: n.meta for n in program.graph.nodes}
     names = _argument_names(module)[: len(signature.user_inputs)]
     names += [""] * (len(signature.user_inputs) - len(names))
@@ -118,7 +118,7 @@ def _notes(module: Any, program: Any) -> dict[str, list[str]]:
 
 
 def _argument_names(module: Any) -> list[str]:
-    """Those of the positional arguments of a module or function, as far as they have names."""
+    """Return the names of the positional arguments of a module or function, if they have some."""
     function = module.forward if isinstance(module, torch.nn.Module) else module
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -142,7 +142,7 @@ def _batch_axes(inputs: Sequence[Any], dynamic: bool | Sequence[int | None]) -> 
     if len(axes) != len(inputs):
         raise FatalError(
             f"dynamic_batch has {len(axes)} axes for {len(inputs)} example inputs; "
-            "give one for each, or None where there is no batch",
+            "give one for each, or None if there is no batch",
             lib.NEML2_ERROR_ARGUMENT,
         )
     return axes

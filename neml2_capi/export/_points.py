@@ -36,7 +36,7 @@ BATCH = 1000003
 def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any:
     """A torch.fx.GraphModule that maps `function` over the first axis of all its arguments.
 
-    `shapes` are those of one point. FatalError where the function cannot be traced, because its
+    `shapes` are the shapes at one point. FatalError if the function cannot be traced, because its
     Python branches on values for example.
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -110,7 +110,7 @@ def _without_loops() -> Iterator[None]:
 
 
 def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """FatalError where the graph and the function differ for `inputs`, of another batch.
+    """FatalError if the graph and the function differ for `inputs`, of another batch.
 
     A number that follows from the size of the batch, not a size itself, is left as it was traced.
     """

@@ -9,7 +9,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.export._lines import line_of_error
 
-#: What torch says where all points would write into one tensor.
+#: What torch says if all points would write into one tensor.
 WRITES = (
     "inplace arithmetic",
     "in-place operation",

@@ -22,7 +22,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "R2": (3, 3),
     "SSR4": (6, 6),
 }
-#: What a shape is called where no type was given.
+#: What a shape is called if no type was given.
 _TYPES = {(): "Scalar", (3,): "Vec", (6,): "SR2", (3, 3): "R2", (6, 6): "SSR4"}
 
 Declarations = Mapping[str, str | Sequence[int]]
@@ -59,7 +59,7 @@ class Parameter:
 
 
 def declared(kind: str, declarations: Declarations | None) -> list[Variable]:
-    """The variables of a mapping from names to types or shapes; FatalError where it is none."""
+    """The variables of a mapping from names to types or shapes; FatalError if it is none."""
     if not declarations:
         raise FatalError(
             f"{kind} are missing: give a mapping from names to types or shapes, such as "
@@ -92,7 +92,7 @@ def promoted(parameters: Mapping[str, Any] | None) -> list[Parameter]:
 
 
 def require_different_names(*groups: Sequence[Variable | Parameter]) -> None:
-    """FatalError where two inputs, unknowns, outputs or parameters have one name."""
+    """FatalError if two inputs, unknowns, outputs or parameters have one name."""
     names = [entry.name for group in groups for entry in group]
     for name in names:
         if names.count(name) > 1:
@@ -114,7 +114,7 @@ def requested(
 ) -> tuple[Pairs, Pairs]:
     """The pairs (output, input) and (output, parameter) to compile.
 
-    True is all of them. "OUT:IN" is one, as `neml2-compile -d` has it: where OUT or IN is missing
+    True is all of them. "OUT:IN" is one, as `neml2-compile -d` has it: if OUT or IN is missing
     it is all, but for ":", which is without the parameters.
     """
     wanted = [":", *(f":{p.name}" for p in parameters)] if derivatives is True else derivatives

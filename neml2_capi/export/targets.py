@@ -15,7 +15,7 @@ _VECTORS = {"default": 1, "avx2": 256, "avx512": 512}
 def inductor_options(target: str) -> dict[str, Any]:
     """What tells Inductor to compile for `target`, as `neml2-capi compile --target` does.
 
-    FatalError for another name than those of `TARGETS`.
+    FatalError for a name that is not in `TARGETS`.
     """
     if target not in TARGETS:
         raise FatalError(

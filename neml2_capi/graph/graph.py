@@ -41,9 +41,9 @@ class GraphInput:
     dtype: str
     #: The least size of each axis.
     least: tuple[int, ...]
-    #: The greatest, equal to the least where it is fixed.
+    #: The greatest, equal to the least if it is fixed.
     greatest: tuple[int, ...]
-    #: What the author of the package called it, where the package tells; else torch's "arg0_1".
+    #: What the author of the package called it, if the package tells; else torch's "arg0_1".
     name: str = ""
     #: The axes from the outermost to the innermost one in memory: 0, 1, ... if row-major.
     order: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class GraphInput:
 
     @property
     def strides(self) -> tuple[int | None, ...]:
-        """The strides that an array gets, in elements; None where one follows from other sizes."""
+        """The strides that an array gets, in elements; None if one follows from other sizes."""
         strides: dict[int, int | None] = {}
         stride: int | None = 1
         for axis in reversed(self.order):
@@ -74,7 +74,7 @@ class GraphOutput:
     name: str
     #: The element type; None for what an operator outside of the package returns.
     dtype: str | None
-    #: The size of each axis, None where it depends on the inputs; None for what an operator
+    #: The size of each axis, None if it depends on the inputs; None for what an operator
     #: outside of the package returns.
     shape: tuple[int | None, ...] | None
 
@@ -87,7 +87,7 @@ class Graph(Handle):
 
     Any number of threads may call it.
 
-    A pickle and a copy hold where the package is, or its content where it came from memory, and the
+    A pickle and a copy hold where the package is, or its content if it came from memory, and the
     constants that were replaced: to unpickle opens it again.
     """
 
@@ -116,7 +116,7 @@ class Graph(Handle):
             takes and returns tensors there, on torch's current stream and without waiting for it;
             this is untested.
         guards
-            False to have inputs not checked, and not copied where they do not lie in memory as the
+            False to have inputs not checked, and not copied if they do not lie in memory as the
             package wants it: for inputs that are known to fit. Others give wrong results, or end
             the process.
 
@@ -170,7 +170,7 @@ class Graph(Handle):
     def call_spec(self) -> tuple[str, str]:
         """How arguments and results are made of tensors: torch's pytree specifications, in JSON.
 
-        Empty where the package has none.
+        Empty if the package has none.
         """
         info = self._inspected()
         return text(info.in_spec), text(info.out_spec)
@@ -202,14 +202,14 @@ class Graph(Handle):
         ----------
         *inputs : array
             Inputs by position, of the element types and shapes that the package was compiled for;
-            an input is copied where its elements lie in memory in another order.
+            an input is copied if its elements lie in memory in another order.
         **named : array
             The other inputs, by the names of `inputs`.
 
         Returns
         -------
         tuple, list or dict of array
-            The outputs, put together as the module returned them, where that was a dict, list or
+            The outputs, put together as the module returned them, if that was a dict, list or
             tuple, or several of them in one another; else, and for a lone tensor, a tuple. They are
             arrays of the kind of the inputs, as in Model, and never share memory with them; they
             may with one another.
@@ -371,7 +371,7 @@ def _variable(graph: Any, kind: int, index: int) -> Any:
 
 
 def _independent(owner: Any, borrowed: list[range], kind: Kind) -> Any:
-    """The output of `owner`, copied where it lies in the memory of an input."""
+    """The output of `owner`, copied if it lies in the memory of an input."""
     covered = layout(owner).memory
     if not any(covered.start < r.stop and r.start < covered.stop for r in borrowed):
         return kind.hand_out(owner)

@@ -13,7 +13,7 @@ Build = Callable[[Iterator[Any]], Any]
 def structure(spec: str, count: int) -> Build | None:
     """Return what makes a tuple, list or dict of `count` tensors, by torch's pytree specification.
 
-    None where it has other types or another number of tensors, or is a lone tensor: its results
+    None if it has other types or another number of tensors, or is a lone tensor: its results
     stay a tuple.
     """
     try:

@@ -175,7 +175,7 @@ class Arrays:
     # Choosing by numbers
 
     def integers(self, x: Nodes) -> NDArray[np.int64]:
-        """The values of constants. NoKernel where one depends on data."""
+        """The values of constants. NoKernel if one depends on data."""
         values = [constant_of(node) for node in x.ravel()]
         if any(value is None for value in values):
             raise NoKernel("an index depends on data")
@@ -183,7 +183,7 @@ class Arrays:
         return found.reshape(x.shape)
 
     def gather(self, x: Nodes, axis: int, index: Nodes) -> Nodes:
-        """x[index] along an axis, chosen by comparisons where the index depends on data."""
+        """x[index] along an axis, chosen by comparisons if the index depends on data."""
         if all(constant_of(node) is not None for node in index.ravel()):
             cut = tuple(slice(n) for n in index.shape)
             trimmed = x[tuple(slice(None) if a == axis % x.ndim else c for a, c in enumerate(cut))]
@@ -199,7 +199,7 @@ class Arrays:
         return result
 
     def count_below(self, sorted_values: Nodes, x: Nodes, right: bool) -> Nodes:
-        """torch.searchsorted: how many values are less than x, or not greater where `right`."""
+        """torch.searchsorted: how many values are less than x, or not greater if `right`."""
         if sorted_values.ndim == 1:
             table = sorted_values.reshape((1,) * x.ndim + (-1,))
         else:

@@ -54,7 +54,7 @@ TARGETS = {
     "x86-64-v4": Target("x86-64-v4", "x86_64", 8),
     "aarch64": Target("armv8-a", "aarch64", 4, "aarch64-linux-gnu-gcc"),
 }
-#: What is built where nothing is asked for, on this kind of machine.
+#: What is built if nothing is asked for, on this kind of machine.
 DEFAULT_TARGETS = tuple(n for n, t in TARGETS.items() if t.machine == platform.machine())
 
 
@@ -70,7 +70,7 @@ def build(
     folder : Path
         A folder with kernels.json.
     targets : Sequence[str]
-        Names of TARGETS; those of this machine if none is given.
+        Names of TARGETS; this machine's if none is given.
     cc : str
         The compiler, with options if need be; $CC, else cc.
     lanes : int
@@ -165,7 +165,7 @@ def _run(command: Sequence[str], what: str) -> str:
 
 
 def _require_sources(folder: Path, document: dict[str, Any]) -> None:
-    """KernelError where a file is missing, or is not the one that was written."""
+    """KernelError if a file is missing, or is not the one that was written."""
     known = {kernel["source"]: kernel["source_checksum"] for kernel in document["kernels"]}
     for name, expected in {**document["headers"], **known}.items():
         path = folder / name

@@ -7,7 +7,7 @@ package: its path, and its program or the reason why it has none; without DIR no
 With NEML2_CAPI_KERNELS_ONLY, packages are not compiled.
 
 The interpreter is the one that has NEML2 and torch, and may lack what neml2_capi needs. So this
-file is run by its path, and puts a bare package in the place of neml2_capi. The processes that
+file is run by its path, and replaces neml2_capi by a bare package. The processes that
 neml2-compile starts run it once more, as __mp_main__.
 """
 

@@ -3,7 +3,7 @@
 0 x is 0 for a finite x alone; for all others it is NaN. Products with the zeros of identities, of
 projections and of tangents are left out of a kernel all the same, since they are half of its
 operations. A node `lacking` holds a value and what was left out of it, until an output is made:
-there the value itself is not finite where something left out is not, or else the product with zero
+there the value itself is not finite if something left out is not, or else the product with zero
 is added after all.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from neml2_capi.kernels.scalar import Node, Scalars
 
-#: Their results are not finite where an argument is not.
+#: Their results are not finite if an argument is not.
 _PASS_ON = frozenset(
     {"add", "sub", "mul", "neg", "sqrt", "abs", "log", "log1p", "sinh", "cosh", "sin", "cos", "tan"}
 )
@@ -58,7 +58,7 @@ def chosen(s: Scalars, mask: Node, x: Node | None, y: Node | None) -> Node | Non
 
 
 def settled(s: Scalars, x: Node) -> Node:
-    """The value itself, NaN where what it lacks is not finite; or infinite, if it is so already."""
+    """The value itself, NaN if what it lacks is not finite; or infinite, if it is so already."""
     value, dropped = parts(x)
     if dropped is None:
         return x
@@ -69,7 +69,7 @@ def settled(s: Scalars, x: Node) -> Node:
 def settled_output(s: Scalars, nodes: Sequence[Node]) -> list[Node]:
     """The entries of an output without nodes that lack something.
 
-    Where an entry lacks something that is not finite, an entry of the same output is not finite.
+    If an entry lacks something that is not finite, an entry of the same output is not finite.
     A zero stays a zero if another entry lacks the same.
     """
     pairs = [parts(node) for node in nodes]
@@ -114,7 +114,7 @@ def _is_finite(x: Node) -> bool:
 
 
 class _Carried:
-    """What makes some of these values not finite where it is not finite itself."""
+    """What makes some of these values not finite if it is not finite itself."""
 
     def __init__(self, values: Iterable[Node]) -> None:
         self.numbers: set[int] = set()

@@ -121,7 +121,7 @@ def clamp(a: Arrays, x: Nodes, low: Any = None, high: Any = None, **more: Any) -
 
 
 def of_numbers(name: str) -> Callable[..., Nodes]:
-    """fmax and fmin: the other one where one is NaN."""
+    """fmax and fmin: the other one if one is NaN."""
 
     def chosen(a: Arrays, x: Nodes, y: Nodes) -> Nodes:
         extreme = getattr(a, name)(x, y)
@@ -339,7 +339,7 @@ def _binary(name: str) -> Callable[..., Nodes]:
     return lambda a, x, y: a.binary(name, x, y)
 
 
-#: What torch calls a function of one number, where a kernel has it under another name.
+#: What torch calls a function of one number, if a kernel has it under another name.
 _OF_ONE = {
     **{n: n for n in ("sqrt", "exp", "expm1", "log", "log1p", "sinh", "cosh", "tanh", "abs")},
     **{n: n for n in ("sin", "cos", "tan", "asin", "acos", "atan", "sign", "floor", "trunc")},

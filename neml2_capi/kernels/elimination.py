@@ -1,10 +1,10 @@
 """The Newton step of a residual, from its Jacobian, as a straight line of operations.
 
-Columns are first added to each other where that makes entries vanish: the derivatives with respect
+Columns are first added to each other if that makes entries vanish: the derivatives with respect
 to the stress and to a back stress differ in few rows. Then comes Gaussian elimination with pivots
 that are chosen once, so that few entries come into being (Markowitz, Management Science 3, 1957).
 Whether the pivots were good for a point is an output: the caller solves again, with row pivoting,
-where they were not.
+if they were not.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
     jacobian : Program
         It returns blocks of dr/du, group by group, and then the groups of -r.
     groups : Sequence[int]
-        The sizes of the groups of unknowns, which are those of the residual.
+        The sizes of the groups of unknowns, which the residual has too.
 
     Returns
     -------
     Program | None
         It takes what the Jacobian returns, and returns the groups of the step and `trusted`: 1
-        where the pivots were good. None where the Jacobian is of another form, or too large.
+        if the pivots were good. None if the Jacobian is of another form, or too large.
     """
     count, total = len(groups), sum(groups)
     sizes = [m * n for m in groups for n in groups] + list(groups)
@@ -66,7 +66,7 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
     return made
 
 
-#: A sum of numbers: of each, by its step, how often; that of 1 is at _ONE. Zero where it is empty.
+#: A sum of numbers: of each, by its step, how often; 1 itself is at _ONE. Zero if it is empty.
 _Form = dict[int, float]
 _ONE = -1
 _MOST_TERMS = 60
@@ -131,7 +131,7 @@ class _Matrix:
         return made
 
     def constant(self, row: int, column: int) -> float:
-        """The constant part of an entry, which does not vanish where nothing flows."""
+        """The constant part of an entry, which does not vanish if nothing flows."""
         return abs(self._forms[row][column].get(_ONE, 0.0))
 
     def _best(self) -> tuple[int, int, int] | None:

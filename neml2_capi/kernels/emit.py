@@ -71,7 +71,7 @@ class _Text:
 
     text: str
     tightness: int
-    #: The same as lanes, where it is a plain number.
+    #: The same as lanes, if it is a plain number.
     number: bool = False
 
     def within(self, least: int) -> str:

@@ -104,11 +104,11 @@ def write_sources(
     programs : Mapping[str, Program | str]
         By the file names of packages: what was read from their graphs, or why there is no kernel.
     metadata : dict
-        That of the artifact, which names inputs and outputs.
+        The metadata of the artifact, which names inputs and outputs.
     versions : Mapping[str, str]
         What the graphs were made with, by name: neml2, torch.
     metadata_checksum : int, optional
-        CRC-32 of metadata.json where it is written later; else that of the file.
+        CRC-32 of metadata.json if it is written later; else the file's checksum.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def _write_sources(
 
 
 def _newton_steps(programs: Mapping[str, Program | str], metadata: Json) -> dict[str, Program]:
-    """In the place of packages that solve a linear system for a Newton step."""
+    """Return kernels instead of packages that solve a linear system for a Newton step."""
     found = {}
     for segment in metadata.get("segments", ()):
         package, jacobian = segment.get("solve_package"), segment.get("jacobian_package")
@@ -227,7 +227,7 @@ def _constants(program: Program, output: int) -> Json:
 def folders(artifact: Path) -> list[Path]:
     """The folders of kernels of an artifact, by its folder or metadata file.
 
-    KernelError where there are none.
+    KernelError if there are none.
     """
     root = artifact if artifact.is_dir() else artifact.parent
     if (root / METADATA).is_file():
@@ -242,7 +242,7 @@ def folders(artifact: Path) -> list[Path]:
 
 
 def read_metadata(folder: Path) -> Json:
-    """kernels.json. KernelError, with the key, where it is not as it is written."""
+    """kernels.json. KernelError, with the key, if it is not as it is written."""
     path = folder / METADATA
     try:
         node = read_json(path)
@@ -279,7 +279,7 @@ def directory_checksum(package: Path) -> int:
 
 
 def checksum_of_metadata(folder: Path) -> int | None:
-    """CRC-32 of the metadata that the kernels of a folder belong to; None where there is none."""
+    """CRC-32 of the metadata that the kernels of a folder belong to; None if there is none."""
     file = folder.parent.parent / "metadata.json"
     return zlib.crc32(file.read_bytes()) if file.is_file() else None
 

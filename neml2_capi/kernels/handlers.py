@@ -1,4 +1,4 @@
-"""What operators of torch do with arrays of nodes, where that takes more than a line.
+"""What operators of torch do with arrays of nodes, if that takes more than a line.
 
 `a` is the arrays of the graph. What torch returns as a view is a view here.
 """

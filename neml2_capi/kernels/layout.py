@@ -24,7 +24,7 @@ _OF_THE_SYSTEM = (
 def named(program: Program, package: str, metadata: _Json) -> Program:
     """The same program with the names that the metadata has for the arrays of a package.
 
-    Arrays keep the names of the graph where the metadata says nothing. The input of a predictor
+    Arrays keep the names of the graph if the metadata says nothing. The input of a predictor
     that is fed back, and the direction of a product with the Jacobian, are marked as changing: half
     of the crystal's predictor is then computed once. (The unknowns of a residual are not: what does
     not depend on them is a twentieth, and no faster to keep than to compute.)
@@ -87,7 +87,7 @@ def _predictor(segment: _Json) -> tuple[list[Array], list[Array]]:
 
 
 def _groups(groups: Sequence[_Json], name: str) -> list[Array]:
-    """An array for each group, in which the variables lie side by side where it is dense."""
+    """An array for each group, in which the variables lie side by side if it is dense."""
     found = []
     for number, group in enumerate(groups):
         offset, parts = 0, []
@@ -102,7 +102,7 @@ def _groups(groups: Sequence[_Json], name: str) -> list[Array]:
 
 
 def _renamed(arrays: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
-    """The arrays by other names, where there are as many; repeated names are numbered."""
+    """The arrays by other names, if there are as many; repeated names are numbered."""
     if len(arrays) != len(wanted):
         return list(arrays)
     names: set[str] = set()

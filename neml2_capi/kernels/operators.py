@@ -2,7 +2,7 @@
 
 Each line maps the name of an operator to a function of the arrays of the graph, here `a`, and of
 the operator's own arguments. Tensors are arrays of nodes; a view of torch is a view here.
-Elementwise operators have a table of their own, and so have those of torch's derivatives.
+Elementwise operators have a table of their own, and so have torch's derivatives.
 """
 
 from __future__ import annotations

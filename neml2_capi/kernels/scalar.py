@@ -3,7 +3,7 @@
 `Scalars` makes nodes, and returns the same node for the same expression. What is folded is what
 IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
 product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
-that x and -x share what is made of them: where both x - y and y - x are used, a difference that
+that x and -x share what is made of them: if both x - y and y - x are used, a difference that
 vanishes may be -0.
 """
 
@@ -68,7 +68,7 @@ class Scalars:
         self._notes = notes
 
     def node(self, operation: str, *arguments: Node, data: Hashable = None) -> Node:
-        """The node of an operation, made where there is none; nothing is simplified."""
+        """The node of an operation, made if there is none; nothing is simplified."""
         key = (operation, *(a.index for a in arguments), data, is_negative_zero(data))
         found = self._known.get(key)
         if found is None:
@@ -216,7 +216,7 @@ class Scalars:
         return self.div(x, y) if a is None else self.node("div", x, y)
 
     def pow(self, x: Node, y: Node) -> Node:
-        if constant_of(y) in (None, 0):  # 1 to the power of NaN is 1, and NaN to that of 0
+        if constant_of(y) in (None, 0):  # 1 to the power of NaN is 1, and so is NaN to 0
             x, y = dropped.settled(self, x), dropped.settled(self, y)
         return self._pow(x, y)
 

@@ -90,7 +90,7 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> Program:
         return made[term]
 
     def new(terms: Counter[_Term]) -> int:
-        # Positive terms first, so that none begins with a sign where one can.
+        # Positive terms first, so that none begins with a sign if one can.
         ordered = sorted(terms.elements(), key=lambda t: (t[0] < 0, t[1]))
         places = [(sign, place_of(term)) for sign, term in ordered]
         places.sort(key=lambda t: (t[0] < 0, t[1]))
@@ -209,7 +209,7 @@ def _normal(a: _Term, b: _Term, signed: bool) -> _Pair:
 
 
 def _sign_in(terms: Counter[_Term], pair: _Pair, signed: bool) -> int:
-    """The sign with which the pair is among the terms; 0 where it is not."""
+    """The sign with which the pair is among the terms; 0 if it is not."""
     (s, a), (t, b) = pair
     for sign in (1, -1) if signed else (1,):
         enough = 2 if pair[0] == pair[1] else 1

@@ -86,7 +86,7 @@ def _declare_all(export: Any) -> None:
 
 
 def _shape_what_is_made(export: Any) -> None:
-    """Add the shapes of what segments make to those of the inputs."""
+    """Add the shapes of what segments make to the shapes of the inputs."""
     original = export._seed_implicit_subbatch
 
     @functools.wraps(original)
@@ -137,7 +137,7 @@ def _add_made(export: Any, model: Any, shapes: dict[str, Shape], device: str) ->
 
 
 def _require_square(system: Any, made: Mapping[str, Any], shapes: Mapping[str, Shape]) -> None:
-    """SiteError where a system has more or fewer equations than unknowns."""
+    """SiteError if a system has more or fewer equations than unknowns."""
     if not all(name in made for name in system.residual_names):
         return
     kinds = system.model.input_spec

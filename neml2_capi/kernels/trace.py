@@ -192,7 +192,7 @@ class _Reader:
         return self._rounded(node, name, result)
 
     def _check(self, node: Any, name: str, result: Any) -> None:
-        """NoKernel where an operator mixed points, or gave another shape than torch has."""
+        """NoKernel if an operator mixed points, or gave another shape than torch has."""
         meta = node.meta.get("val")
         if not isinstance(meta, torch.Tensor):
             return
@@ -212,7 +212,7 @@ class _Reader:
             raise NoKernel(f"{name} ({node.name}) picks or adds up points")
 
     def _rounded(self, node: Any, name: str, result: Nodes) -> Nodes:
-        """Constants of less accuracy than the graph. NoKernel where such numbers are computed."""
+        """Constants of less accuracy than the graph. NoKernel if such numbers are computed."""
         meta = node.meta.get("val")
         low = isinstance(meta, torch.Tensor) and meta.dtype in _LESS_ACCURATE
         if not low or self._types != {"float64"}:
@@ -229,7 +229,7 @@ class _Reader:
         return rounded
 
     def _rounded_constant(self, x: Any, dtype: Any) -> Any:
-        """None where it is neither a constant nor a choice of two that need no rounding."""
+        """None if it is neither a constant nor a choice of two that need no rounding."""
         value = constant_of(x)
         if value is not None:
             return self._arrays.scalars.constant(torch.tensor(value, dtype=dtype).double().item())
@@ -240,7 +240,7 @@ class _Reader:
         return x if exact else None
 
     def _require_uniform(self, nodes: Sequence[Any]) -> None:
-        """NoKernel where an output of one value for all points depends on a point."""
+        """NoKernel if an output of one value for all points depends on a point."""
         waiting, seen = list(nodes), set()
         while waiting:
             node = waiting.pop()

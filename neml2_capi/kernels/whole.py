@@ -67,9 +67,9 @@ def without_kernels(metadata: Any, document: Any) -> dict[str, str]:
     Parameters
     ----------
     metadata : dict
-        That of the artifact.
+        The metadata of the artifact.
     document : dict
-        That of its kernels: read_metadata().
+        The metadata of its kernels: read_metadata().
     """
     reasons = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
     needed = [

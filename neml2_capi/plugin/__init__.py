@@ -49,7 +49,7 @@ def make(
     artifact
         Its folder.
     output
-        The library to write, lib<name>.so; its name is that of the material.
+        The library to write, lib<name>.so; its name is the material's.
     mapping
         The mapping file, which `neml2-capi umat` drafts; by default it is as drafted.
     host
@@ -127,7 +127,7 @@ def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def _kernels(root: Path) -> bytes | None:
-    """The artifact without its packages; None where it has no kernels."""
+    """The artifact without its packages; None if it has no kernels."""
     files = _files(root, ("metadata.json", "kernels/float64/kernels.json", "kernels/float64/*.so"))
     if "kernels/float64/kernels.json" not in files:
         return None

@@ -158,7 +158,7 @@ def _read(file: Path, model: Model) -> HostMapping:
     ):
         getattr(mapping, kind).extend(_places(groups.pop(group, []), place, variables))
     for option in groups.pop("option", []):
-        name = option.required("name", "that of an option of a model").text("a text in quotes")
+        name = option.required("name", "the name of an option of a model").text("a text in quotes")
         mapping.options[name] = option.required("value", "a number").number()
     return mapping
 
@@ -221,7 +221,7 @@ def _groups(file: Path) -> dict[str, list[Node]]:
 def _places(groups: Iterable[Node], key: str, variables: Variables) -> Iterator[Place]:
     seen: set[str] = set()
     for group in groups:
-        name = group.required("name", f"that of a {variables.kind}").text("a text in quotes")
+        name = group.required("name", f"the name of a {variables.kind}").text("a text in quotes")
         if name not in variables.names:
             raise PluginError(
                 f"The artifact has no {variables.kind} {name!r}; it has "
@@ -248,7 +248,7 @@ def _places(groups: Iterable[Node], key: str, variables: Variables) -> Iterator[
 
 def _constant(group: Node, inputs: Variables) -> Constant:
     """An input with a value in the mapping: one number, or as many as it has at a point."""
-    name = group.required("name", "that of an input").text("a text in quotes")
+    name = group.required("name", "the name of an input").text("a text in quotes")
     if name not in inputs.names:
         raise PluginError(
             f"The artifact has no input {name!r}; it has {', '.join(inputs.names) or 'none'}."
@@ -274,7 +274,7 @@ def _constant(group: Node, inputs: Variables) -> Constant:
 
 
 def check(mapping: HostMapping, model: Model) -> None:
-    """Raise PluginError where an input has no argument, or two states share one."""
+    """Raise PluginError if an input has no argument, or two states share one."""
     if mapping.host and mapping.host not in HOSTS:
         raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
     pair = (mapping.stress, mapping.strain)

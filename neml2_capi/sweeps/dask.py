@@ -32,7 +32,7 @@ class DaskExecutor(Executor):
 
 
 def _pass_on(future: Future[Any], task: Any) -> None:
-    """Take a task's result where it is; else ask again, after those of others."""
+    """Take a task's result where it is; else ask again, after other results."""
     with suppress(InvalidStateError):  # cancelled
         try:
             future.set_result(task.result(timeout=_LOST))

@@ -66,14 +66,14 @@ class Dispatch:
                 future.cancel()
 
     def ended(self) -> Iterator[dict[int, Outcome]]:
-        """What came back already, where the iteration was left."""
+        """What came back already, if the iteration was left."""
         while not self._ended.empty():
             future = self._ended.get()
             if not future.cancelled() and future.exception() is None:
                 yield self._outcomes(future)
 
     def _submit(self) -> bool:
-        """Hand out as much as there is room for; False where nothing is left."""
+        """Hand out as much as there is room for; False if nothing is left."""
         if self._broken and not self._flying:
             self._renew(self._broken)
         while not self._broken and len(self._flying) < self._workers.window and not self._alone:

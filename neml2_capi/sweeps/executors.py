@@ -15,12 +15,12 @@ _WAITING = 1000
 
 
 class Workers:
-    """An executor, and how to make another one where it breaks."""
+    """An executor, and how to make another one if it breaks."""
 
     def __init__(self, given: Any) -> None:
         """`given` has submit(), is a client of Dask, makes an executor, or is None: this process.
 
-        FatalError where it is nothing of that.
+        FatalError if it is nothing of that.
         """
         self._make: Callable[[], Executor] | None = None
         if given is None:
@@ -59,7 +59,7 @@ class Workers:
         return future
 
     def renew(self) -> bool:
-        """Make another executor; False where this one was given as it is."""
+        """Make another executor; False if this one was given as it is."""
         if self._make is None:
             return False
         self.close()

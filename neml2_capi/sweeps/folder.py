@@ -57,7 +57,7 @@ class Folder:
                 raise self._refused(f"keeps its results as {kept}; go on with that store")
             try:
                 self.parameters()
-            except FatalError as error:  # they are those of the call
+            except FatalError as error:  # the call's own parameters are wrong
                 if os.path.lexists(self.path / "parameters.npz"):
                     put_aside(self.path / "parameters.npz", error)
                 write(self.path / "parameters.npz", sets)
@@ -77,7 +77,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the directory if need be; FatalError where another process, or thread, is at it."""
+        """Make the directory if need be; FatalError if another process, or thread, is at it."""
         require_outside(self.path)
         with contextlib.ExitStack() as stack:
             with told_of(self.path, "be made the directory of a sweep"):
@@ -92,7 +92,7 @@ class Folder:
             yield
 
     def parameters(self) -> dict[str, Array]:
-        """The parameter sets, as columns; FatalError where there are none, or damaged ones."""
+        """The parameter sets, as columns; FatalError if there are none, or damaged ones."""
         _, digests = self._description()
         file = self.path / "parameters.npz"
         try:
@@ -171,7 +171,7 @@ def _described(document: Node) -> tuple[str, dict[str, str]]:
 
 
 def _failures_in(line: bytes, count: int) -> Iterator[tuple[int, Failure]]:
-    """The failure of a line; none where it was cut short, or is damaged: its set is run again."""
+    """The failure of a line; none if it was cut short, or is damaged: its set is run again."""
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
         told = json.loads(line)
         item, failure = told.pop("item"), Failure(**told)
@@ -181,7 +181,7 @@ def _failures_in(line: bytes, count: int) -> Iterator[tuple[int, Failure]]:
 
 
 class Unkept:
-    """In place of a folder, where results stay in memory."""
+    """In place of a folder, if results stay in memory."""
 
     def begin(self, sets: Mapping[str, Array], run: Run, store: str) -> None:
         pass

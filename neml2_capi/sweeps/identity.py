@@ -47,7 +47,7 @@ def identity(run: Callable[..., Any]) -> dict[str, str]:
 def digest(value: Any) -> str:
     """Equal for equal content, in every process.
 
-    FatalError where the content cannot be found.
+    FatalError if the content cannot be found.
     """
     state = hashlib.sha256()
     for part in _parts(value, ()):
@@ -113,7 +113,7 @@ def _pickled(value: Any) -> tuple[bytes, Any]:
         reduced = registered(value) if registered else value.__reduce_ex__(4)
     except Exception as error:
         raise FatalError(
-            f"a sweep cannot be told from another one, nor go on, where the run holds a "
+            f"a sweep cannot be told from another one, nor go on, if the run holds a "
             f"{type(value).__name__}, which cannot be pickled ({error}); make it inside the run",
             lib.NEML2_ERROR_ARGUMENT,
             "run",

@@ -20,7 +20,7 @@ class RayExecutor(Executor):
         Parameters
         ----------
         **options
-            Those of ray.remote(): num_cpus, max_retries and so on.
+            Options of ray.remote(): num_cpus, max_retries and so on.
 
         Raises
         ------

@@ -25,7 +25,7 @@ class SweepResults(Mapping[str, Any]):
         stress = results["stress"]  # (sets, *shape of one), of drive (sets, times, *B, 6)
         results.parameters["E"]     # (sets,)
 
-    Where a set failed or was not made yet (see `done`) there is NaN, -1 in arrays of signed
+    If a set failed or was not made yet (see `done`) there is NaN, -1 in arrays of signed
     integers, and zero in others. An array is read when it is asked for; at() reads one set.
     """
 
@@ -64,8 +64,8 @@ class SweepResults(Mapping[str, Any]):
         Raises
         ------
         FatalError
-            The directory is not that of a sweep, or a file in it is damaged without which nothing
-            can be told. Sets whose files are damaged count as not done, with a warning in the log.
+            The directory does not hold a sweep, or a file in it is damaged without which nothing
+            can be read. Sets whose files are damaged count as not done, with a warning in the log.
         """
         folder = Folder(directory)
         parameters = folder.parameters()

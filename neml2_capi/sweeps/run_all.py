@@ -54,8 +54,8 @@ def sweep(
         results = neml2_capi.sweep(run, {"E": np.linspace(150e3, 250e3, 20)}, directory="night")
         results["stress"]  # (20, 101, *B, 6)
 
-    The run is sent by pickle, or by cloudpickle where that is installed. Each worker process opens
-    it, and the artifact, once, and its threads share it. Where workers share a machine, let each
+    The run is sent by pickle, or by cloudpickle if that is installed. Each worker process opens
+    it, and the artifact, once, and its threads share it. If workers share a machine, let each
     use one thread: `model.options["threads"] = 1`.
 
     A set whose run raises is a failure, `results.failures[17].message`, and no other set is
@@ -70,22 +70,22 @@ def sweep(
         `functools.partial` of drive() or of an experiment, or a function of yours.
     parameters : mapping of str to array, table, or iterable of mappings
         The sets: columns by name, each (sets, *shape of a value), a table of pandas for example; or
-        a mapping for each set. Of drive(), names and units are those of the model's parameters.
+        a mapping for each set. Of drive(), names and units are the model's parameters'.
     executor : executor, function, or None
         Where it runs: anything with submit() that returns futures, of concurrent.futures,
         mpi4py.futures or loky; a client of Dask; `neml2_capi.sweeps.RayExecutor()`; or None, one
         set after another in this thread. It stays open. A function that makes one,
-        `partial(ProcessPoolExecutor, 8)`, is called again where the executor breaks; what it made
-        is shut down at the end, and its processes are ended where you interrupt the sweep.
+        `partial(ProcessPoolExecutor, 8)`, is called again if the executor breaks; what it made
+        is shut down at the end, and its processes are ended if you interrupt the sweep.
     directory
-        Where results are kept, in memory only by default. Those of a set are there as a whole
+        Where results are kept, in memory only by default. The results of a set are there as a whole
         before it counts as done. The same call made again goes on where it was interrupted; sets
         whose files are damaged are run again.
     batch
         How many sets are one task. Of drive() and of the experiments they are evaluated together,
         as points of one batch, which is many times faster; no bit of a result depends on that. A
-        UserWarning tells where the sets of a task run one after another. What a task has made so
-        far is lost where the sweep is interrupted.
+        UserWarning tells if the sets of a task run one after another. What a task has made so
+        far is lost if the sweep is interrupted.
     retries
         How often a set is run again whose worker died, before it is a failure.
     again
@@ -97,7 +97,7 @@ def sweep(
         What keeps results in the directory: "npz", a file of numpy for each set or batch, or
         "zarr", an array of all sets for each result.
     progress
-        Whether a bar is shown on stderr; by default where that is a terminal and tqdm is installed.
+        Whether a bar is shown on stderr; by default if that is a terminal and tqdm is installed.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _check_options(batch: int, retries: int, failures: str, store: str) -> None:
 
 
 def _checked(run: Run, sets: Sets) -> Run:
-    """`run` as the workers call it; FatalError where a driver would refuse the sets."""
+    """`run` as the workers call it; FatalError if a driver would refuse the sets."""
     if not callable(run):
         raise wrong("run", f"must be a function of `parameters`; got a {type(run).__name__}")
     model = model_driven(run)
@@ -185,7 +185,7 @@ def _checked(run: Run, sets: Sets) -> Run:
     if run.keywords.get("parameters"):
         raise wrong(
             "run",
-            "has parameters of its own, which those of the sets would replace; set them in the "
+            "has parameters of its own, which the sets' parameters would replace; set them in the "
             "model, or put them into each set",
         )
     parameter_values(model, sets[0])

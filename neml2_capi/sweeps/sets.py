@@ -42,7 +42,7 @@ class Sets(Sequence[dict[str, Any]]):
             raise _refused("are empty; expected a column for each parameter, with a value per set")
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-            raise _refused(f"must have one length, that of the sweep; {told}")
+            raise _refused(f"must have one length, the sweep's; {told}")
         self._length = next(iter(lengths.values()))
 
     def __len__(self) -> int:

@@ -131,7 +131,7 @@ class Files:
                 yield block
 
     def _checked(self, file: Path) -> tuple[list[int], list[str]]:
-        """What a file holds; Damage where it is not as put() wrote it."""
+        """What a file holds; Damage if it is not as put() wrote it."""
         with Npz(file, compressed=False) as npz:
             npz.check()
             items = self._items(npz)
@@ -156,7 +156,7 @@ class Files:
 
     @contextlib.contextmanager
     def _opened(self, file: Path) -> Iterator[Npz]:
-        """A file of results; FatalError where it has come to harm since it was checked."""
+        """A file of results; FatalError if it has come to harm since it was checked."""
         expected = [item for item, (place, _) in self._places.items() if place == file]
         try:
             with Npz(file, compressed=False) as npz:

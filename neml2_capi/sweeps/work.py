@@ -23,7 +23,7 @@ Arrays = dict[str, Array]
 
 #: In a file of results: the numbers of its items.
 ITEMS = "__items__"
-# Runs that a worker keeps open: those of sweeps that share an executor.
+# Runs that a worker keeps open, for sweeps that share an executor.
 _KEPT = 8
 _opening = locks.new()
 
@@ -35,7 +35,7 @@ class Failure(NamedTuple):
     type: str
     #: The text of the exception, or what became of the worker.
     message: str
-    #: As Python prints it; "" where the worker died.
+    #: As Python prints it; "" if the worker died.
     traceback: str = ""
 
 
@@ -50,7 +50,7 @@ class Work:
         self._packed: bytes | None = None
 
     def pack(self) -> bytes:
-        """What is sent; FatalError where it cannot be."""
+        """What is sent; FatalError if it cannot be."""
         if self._packed is None:
             try:
                 # It sends functions of a script as they are, and lambdas.
@@ -88,7 +88,7 @@ def _opened(packed: bytes) -> Run:
 
 
 def evaluate(work: Work, sets: Sequence[Set]) -> list[Outcome] | Failure:
-    """What becomes of each set; a Failure where the run cannot be opened here."""
+    """What becomes of each set; a Failure if the run cannot be opened here."""
     try:
         run = work.open()
     except Exception as error:
@@ -113,7 +113,7 @@ def _alone(run: Run, values: Set) -> Outcome:
 
 
 def why_alone(run: Run, values: Set) -> str:
-    """Why sets like this one cannot be points of one batch; "" where they can."""
+    """Why sets like this one cannot be points of one batch; "" if they can."""
     model = model_driven(run)
     if model is None:
         return (
@@ -130,7 +130,7 @@ def why_alone(run: Run, values: Set) -> str:
 
 
 def _together(run: Run, sets: Sequence[Set]) -> list[Outcome] | None:
-    """Sets as points of one batch, where nothing changes by that; else None."""
+    """Sets as points of one batch, if nothing changes by that; else None."""
     model = model_driven(run)
     if len(sets) < 3 or model is None or why_alone(run, sets[0]):
         return None
@@ -143,7 +143,7 @@ def _together(run: Run, sets: Sequence[Set]) -> list[Outcome] | None:
 
 
 def _halved(run: Run, sets: Sequence[Set], first: Arrays, axes: int) -> list[Outcome]:
-    """Those of which a point fails are divided: it would cut the steps of the others."""
+    """Divide sets of which a point fails: it would cut the steps of the others."""
     if len(sets) == 1:
         return [_alone(run, sets[0])]
     columns = {}

@@ -100,7 +100,7 @@ class Zarr:
             yield items, block
 
     def _require_alike(self, item: int, arrays: Arrays) -> None:
-        """FatalError where a set gives other arrays than those before; the first makes them."""
+        """FatalError if a set gives other arrays than those before; the first makes them."""
         if not self._made and not self._arrays:
             for name, value in arrays.items():
                 self._arrays[name] = self._array(self._results, name, value, 1)
@@ -139,7 +139,7 @@ class Zarr:
         return self._checked(group[name], (self._count, *like.shape), like.dtype, chunk)
 
     def _forms(self) -> dict[str, Any]:
-        """The forms by name; those of a sweep of before are what its arrays have."""
+        """The forms by name; for an earlier sweep, its arrays have them."""
         with self._blamed(self._folder):
             forms = self._root.attrs.get("forms")
             if forms is None:
@@ -163,7 +163,7 @@ class Zarr:
         return array
 
     def _readable(self, items: list[int]) -> Iterator[int]:
-        """Those of which all chunks are there, and whole."""
+        """Yield the items of which all chunks are there, and whole."""
         for begin in range(0, len(items), _BLOCK):
             block = items[begin : begin + _BLOCK]
             if self._damage(block) is None:
@@ -187,7 +187,7 @@ class Zarr:
         return None
 
     def _require_chunk(self, name: str, array: Any, item: int) -> None:
-        """Damage where Zarr would read what is absent."""
+        """Damage if Zarr would read what is absent."""
         place = (item, *[0] * (array.ndim - 1))
         file = self._folder / "results" / name / array.metadata.encode_chunk_key(place)
         if not file.is_file() and array[item : item + 1].size:

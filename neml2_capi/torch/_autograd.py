@@ -3,7 +3,7 @@
 The Jacobian is computed in forward, and kept: backward multiplies with it. To evaluate again in
 backward would take less memory, but solve every nonlinear system twice, and jacrev and jacfwd once
 for each row or column; the Jacobian takes about one more Newton step. It also makes backward
-independent of what became of the inputs, and it cannot fail. Where memory is short,
+independent of what became of the inputs, and it cannot fail. If memory is short,
 torch.utils.checkpoint evaluates again.
 
 A model of several segments is the exception: its Jacobian takes a product with the blocks of all
@@ -32,10 +32,10 @@ _is_batched = torch._C._functorch.is_legacy_batchedtensor  # by is_grads_batched
 
 
 def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
-    """The outputs, and more behind them. Gradients run through them where one may be asked."""
+    """The outputs, and more behind them. Gradients run through them if one may be asked."""
     shapes = tuple([tensor.shape for tensor in tensors])
     if _transforms_are_active() or getattr(forward_ad, "_current_level", 0) >= 0:
-        model.batch_of(shapes)  # where they do not fit, it is told in the shapes that were given
+        model.batch_of(shapes)  # if they do not fit, it is told in the shapes that were given
         wanted = _wanted(tensors)
         run: Any = Evaluation.apply if any(wanted) else Evaluation.forward
         results: Sequence[Any] = run(model, wanted, *tensors)
@@ -141,7 +141,7 @@ class Evaluation(Function):  # type: ignore[misc]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> _Tensors:
-        """The tangents of the results. Those of the Jacobians are not known: see Product."""
+        """The tangents of the results. The Jacobians' tangents are not known: see Product."""
         plan, jacobians = ctx.plan, ctx.saved_tensors
         model = plan.model
         batch = jacobians[0].shape[:-2]
@@ -232,7 +232,7 @@ class Product(Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> _Tensors:
         (jacobian,) = ctx.saved_tensors
-        # Any number: Evaluation refuses it, where torch asks further for that.
+        # Any number: Evaluation refuses it, if torch asks further for that.
         unknown = _zeros(jacobian) if ctx.needs_input_grad[0] else None
         return unknown, Product.apply(jacobian, gradient, not ctx.transposed), None
 

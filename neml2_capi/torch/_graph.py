@@ -29,7 +29,7 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Load NAME.pt2, and NAME.vjp.pt2 where there is one.
+        """Load NAME.pt2, and NAME.vjp.pt2 if there is one.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         Raises
         ------
         FatalError
-            An input does not fit, or requires a gradient where there is no vjp package.
+            An input does not fit, or requires a gradient if there is no vjp package.
         """
         given = self._graph._in_order(inputs, named)
         made = self._run(given)

@@ -30,7 +30,7 @@ class Linearization(Slots):
     """A model whose arguments are all inputs and then all parameters, given by position.
 
     The Jacobian of an output is transposed: (*B, columns, rows), where the rows are the components
-    of the output, and the columns those of the arguments with respect to which it is wanted, one
+    of the output, and the columns the components of the arguments that it is wanted for, one
     after another. So the library writes each block to its place, and one product applies them all.
     """
 
@@ -43,9 +43,9 @@ class Linearization(Slots):
     def plan(
         self, shapes: tuple[Shape, ...], wanted: tuple[bool, ...], linearizes: bool | None = None
     ) -> Plan:
-        """Return how to evaluate tensors of those shapes; FatalError where they do not fit.
+        """Return how to evaluate tensors of those shapes; FatalError if they do not fit.
 
-        With Jacobians where the plan `linearizes`; by default, where that is what takes less time.
+        With Jacobians if the plan `linearizes`; by default, if that is what takes less time.
         """
         key = shapes, wanted, linearizes
         plan = self._plans.get(key)
@@ -61,7 +61,7 @@ class Linearization(Slots):
         return plan
 
     def evaluate(self, tensors: Sequence[Any], wanted: Sequence[bool]) -> _Tensors:
-        """The outputs, each (*B, *shape), and where anything is wanted a Jacobian for each.
+        """The outputs, each (*B, *shape), and if anything is wanted a Jacobian for each.
 
         Tensors are used where they are; those that are not contiguous, or of another batch than
         the others and not one value, are copied. ConvergenceError as in Model.forward().
@@ -80,11 +80,11 @@ class Part(NamedTuple):
 
     argument: int
     columns: slice
-    #: The shape of the tensor, or where it broadcasts otherwise than one value, in the whole batch.
+    #: The shape of the tensor, or if it broadcasts otherwise than one value, in the whole batch.
     shape: Shape
-    #: True where it is one value, and so the sum over the points.
+    #: True if it is one value, and so the sum over the points.
     summed: bool
-    #: The shape of the tensor where that is another.
+    #: The shape of the tensor if that is another.
     reduced: Shape | None
 
     def of(self, rows: Any) -> Any:
@@ -138,7 +138,7 @@ class Plan:
     # --------------------------------------------------------------------------------------------
 
     def evaluate(self, tensors: Sequence[Any]) -> list[Any]:
-        """The outputs, and then the Jacobians, where the plan has some."""
+        """The outputs, and then the Jacobians, if the plan has some."""
         read = self._fitted(tensors)
         status, results = _run(self._calls, read)
         if status > lib.NEML2_NON_FINITE:
@@ -249,7 +249,7 @@ class Plan:
         return parts
 
     def _list_jacobians(self) -> Sequence[tuple[slice, Shape, Shape]]:
-        """Return the slice of each output's Jacobian, its shape, and that of what it multiplies."""
+        """Return each output's slice in the Jacobian, its shape, and its multiplier's shape."""
         jacobians, first, points = [], 0, self.points
         for size in (output.size for output in self.model.outputs):
             last = first + points * self.width * size

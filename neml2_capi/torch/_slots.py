@@ -38,7 +38,7 @@ class Slot(NamedTuple):
         return self.place.label
 
     def batch_of(self, shape: Sequence[int]) -> Shape:
-        """The batch axes of a tensor of that shape; FatalError where it does not fit."""
+        """The batch axes of a tensor of that shape; FatalError if it does not fit."""
         return self.place.label.batch_of(shape, self.shape)
 
 
@@ -69,7 +69,7 @@ class Slots:
         return Slot(name, place, place.shape, math.prod(place.shape), dtype)
 
     def columns(self, wanted: Sequence[bool]) -> list[int]:
-        """The columns of each argument in a Jacobian: none where nothing is known, or wanted."""
+        """The columns of each argument in a Jacobian: none if nothing is known, or wanted."""
         known = {name for _, name in self.compiled}
         return [
             argument.size if wants and argument.name in known else 0
@@ -77,7 +77,7 @@ class Slots:
         ]
 
     def batch_of(self, shapes: Sequence[Sequence[int]]) -> Shape:
-        """The common batch axes of arguments; FatalError where there are none."""
+        """The common batch axes of arguments; FatalError if there are none."""
         return common_batch(
             (argument.label, argument.batch_of(shape))
             for argument, shape in zip(self.arguments, shapes, strict=True)
@@ -99,7 +99,7 @@ class Slots:
         return Binding(place._replace(dtype=output.place.dtype), output.size)
 
     def adjoint(self, argument: Slot, stride: int) -> Binding:
-        """The binding of an adjoint; where the stride is 0, summed over the points."""
+        """The binding of an adjoint; if the stride is 0, summed over the points."""
         return Binding(self._places.at("adjoints", argument.name), stride)
 
     def block(self, output: Slot, argument: Slot, stride: int, offset: int) -> Binding:

@@ -51,7 +51,7 @@ class Model(_Model):
 
     @property
     def device(self) -> Any:
-        """Where the model runs, a torch.device; that of the CPU with a scheduler."""
+        """Where the model runs, a torch.device; the CPU with a scheduler."""
         return torch.device(super().device)
 
     @property

@@ -31,11 +31,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         loss.backward()
 
     The promoted parameters are torch.nn.Parameters. Their attributes have the artifact's names with
-    `_` for what no attribute can have: material.elasticity_E; material["elasticity.E"] and, where
+    `_` for what no attribute can have: material.elasticity_E; material["elasticity.E"] and, if
     the last component is unique, material["E"] are the same. material["E"] = values replaces one,
     by one value or one for each point. Units are the artifact's.
 
-    Gradients are those of the derivatives that were compiled (neml2-compile -d OUTPUT:INPUT), with
+    Gradients come from the derivatives that were compiled (neml2-compile -d OUTPUT:INPUT), with
     respect to inputs and parameters, in reverse and forward mode and under the transforms of
     torch.func. A FatalError names what was not compiled when its gradient is asked for. Second
     derivatives are a FatalError; so are, for models with sub-batch axes, gradients along these.
@@ -44,7 +44,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     respect to what requires a gradient, and keeps it until then: per point
     8 * sum(output sizes) * sum(sizes of what requires a gradient) bytes. In a long history of many
     points torch.utils.checkpoint.checkpoint(material, forces, use_reentrant=False) evaluates again
-    instead. Under torch.func the Jacobian is that of all inputs and parameters. A model of several
+    instead. Under torch.func the Jacobian is for all inputs and parameters. A model of several
     segments, of which gradients by more than 8 components are asked, is evaluated again by
     backward, because that is faster: what it reads must not change in place until then.
 
@@ -116,7 +116,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     def model(self) -> _Model:
         """The model: its inputs, outputs and solver options, for example.
 
-        Its parameters are not those of the module.
+        Its parameters are not the module's.
         """
         return self._model
 

@@ -11,7 +11,7 @@ top=$(cd "$here/../.." && pwd)
 out=$(mkdir -p "${1:?a folder for the packages}" && cd "$1" && pwd)
 shift
 
-# The version is that of pyproject.toml; a release candidate comes before its release. The ABI's is that of the library.
+# The version is pyproject.toml's; a release candidate comes before its release. The ABI's version is the library's.
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$top/pyproject.toml" | sed 's/\(a\|b\|rc\)\([0-9]*\)$/~\1\2/')
 soversion=$(sed -n 's/^_FILE = "libneml2_capi\.so\.\([0-9]*\)"/\1/p' "$top/neml2_capi/_ffi/library.py")
 nmhit=$(sed -n 's/^nmhit==//p' "$top/constraints.txt")

@@ -1,7 +1,7 @@
 /* From neml2_call_run to the code of a package it is a short way, the first time and every time after.
  *
  * A package takes memory for a list of its inputs whenever it runs. malloc is this program's, and looks at the stack from
- * there: between the frames of this program and those of the package lie those of the library, which are counted by the
+ * there: between the frames of this program and of the package lie the library's frames, which are counted by the
  * files that they are in. Nothing but unwind tables is needed for that, which all code has, however it is optimized.
  */
 #define _GNU_SOURCE
@@ -76,7 +76,7 @@ int main(void) {
   neml2_call *call = NULL;
   some_strains(7, strain);
   some_strains(7, direction);
-  CHECK_OK(neml2_model_option_set_text(model, "kernels", "off")); /* where there are some, no package runs */
+  CHECK_OK(neml2_model_option_set_text(model, "kernels", "off")); /* if there are some, no package runs */
   look();                                                         /* which takes memory when it is first called */
 
   REQUIRE_OK(neml2_call_create(&call, model));

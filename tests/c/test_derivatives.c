@@ -1,4 +1,4 @@
-/* The derivatives of elasticity, through tensors and through calls, are those of Hooke's law. */
+/* The derivatives of elasticity, through tensors and through calls, agree with Hooke's law. */
 #include "materials.h"
 
 enum { N = 7 };

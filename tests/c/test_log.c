@@ -16,7 +16,7 @@ typedef struct {
   char message[NEML2_LOG_LENGTH];
 } record;
 
-/* The oldest record; false where none waits. */
+/* The oldest record; false if none waits. */
 static int next(record *r) {
   CHECK_OK(neml2_log_next(&r->level, &r->channel, r->message, sizeof r->message, NULL));
   return r->level != NEML2_LOG_SILENT;

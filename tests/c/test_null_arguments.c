@@ -1,4 +1,4 @@
-/* NULL where a pointer is needed is an error in every function, never a crash. */
+/* NULL if a pointer is needed is an error in every function, never a crash. */
 #include "materials.h"
 
 #define REFUSED(call) CHECK_STATUS(NEML2_ERROR_ARGUMENT, call)

@@ -1,4 +1,4 @@
-/* A package calls a function of the host. NEML2_TEST_OPERATORS is the folder that tests/models/operators.py fills; where
+/* A package calls a function of the host. NEML2_TEST_OPERATORS is the folder that tests/models/operators.py fills; if
  * it is not set, only what needs no package is tested. */
 #include "check.h"
 
@@ -69,7 +69,7 @@ static int32_t saturate(void *context, neml2_operator_call *call) {
 
 static const double values[8] = {0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4};
 
-/* The status of a run; where it is NEML2_OK, the result is right. */
+/* The status of a run; if it is NEML2_OK, the result is right. */
 static int32_t run(const neml2_graph *graph) {
   const int64_t shape[2] = {2, 4};
   double given[8], expected[8];

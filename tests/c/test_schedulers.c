@@ -1,4 +1,4 @@
-/* A model with a scheduler gives what it gives without one. Where NEML2_CAPI_LIBTORCH is set, the built-in provider and
+/* A model with a scheduler gives what it gives without one. If NEML2_CAPI_LIBTORCH is set, the built-in provider and
  * libtorch share the points, too.
  *   test_schedulers [DISPATCHES] */
 #define _POSIX_C_SOURCE 200809L

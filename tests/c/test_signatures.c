@@ -6,7 +6,7 @@
 
 enum { N = 3 };
 
-/* Those of named.pt2: strain, old, temperature, count. */
+/* The inputs of named.pt2: strain, old, temperature, count. */
 static void some_inputs(neml2_tensor **inputs) {
   static double strain[N][3], old[N][3], temperature[N];
   static int32_t count[2] = {3, 4};

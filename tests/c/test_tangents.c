@@ -271,7 +271,7 @@ static void products_are_those_of_the_blocks(const points *p) {
   arrays_free(&expected);
 }
 
-/* What is written of `size` numbers per point: those of point BAD stay as they were, the others equal `good`. */
+/* What is written of `size` numbers per point: the numbers of point BAD stay as they were, the others equal `good`. */
 enum { BAD = 2 };
 static void check_untouched(const double *values, const double *good, int64_t size) {
   for (int64_t q = 0; q < N; ++q)
@@ -511,7 +511,7 @@ static void histories_may_be_older(const neml2_model *model) {
   CHECK(older == 1);
 }
 
-/* The blocks of a solve, of sizes (rows, columns) in its package, have no axes of one where a variable has none. */
+/* The blocks of a solve, of sizes (rows, columns) in its package, have no axes of one if a variable has none. */
 static void blocks_have_the_axes_of_their_variables(const neml2_model *model) {
   int64_t count = 0;
   CHECK_OK(neml2_model_derivative_count(&count, model, NEML2_INPUT));

@@ -28,7 +28,7 @@ PAGE = ROOT / "docs" / "conformance.md"
 MOST_ULP = 4.0
 INTRODUCTION = """\
 Written by `python tests/conformance/conformance.py --write`. A number is the most units in the last
-place that a result is off: by mpmath, or by torch where its result is exact. A result is wrong if
+place that a result is off: by mpmath, or by torch if its result is exact. A result is wrong if
 it is NaN, infinite, zero or finite, or has a sign, and neither torch's result, in its own type or
 in double, nor the exact value is so. Zeros of both signs, subnormal, tiny and huge numbers, knots,
 infinities and NaN are among the arguments. Packages run whole vectors, and three points at a time,

@@ -19,7 +19,7 @@ class Operator:
 
     #: law(torch, x, y)
     law: Callable[..., Any]
-    #: exact(m, x, y) of finite numbers; None where the result of torch is exact, or is told apart.
+    #: exact(m, x, y) of finite numbers; None if the result of torch is exact, or is told apart.
     exact: Callable[..., Any] | None = None
     #: Why more than 4 ulp are allowed.
     reason: str = ""

@@ -103,7 +103,7 @@ void a_mounted_archive_is_read(const Scratch& scratch) {
 
   write_file(scratch / "small.pt2", package);
   const std::uint32_t checksum = archive::directory_checksum(scratch / "small.pt2");
-  expect(checksum == crc32(std::string_view(package).substr(package.find("PK\x01\x02"))), "that of the directory");
+  expect(checksum == crc32(std::string_view(package).substr(package.find("PK\x01\x02"))), "of the directory");
   expect(archive::directory_checksum(path) == checksum, "of an entry as of a file");
 }
 

@@ -136,7 +136,7 @@ Tally evaluate(const std::shared_ptr<const Dispatch>& dispatch, const Asked& ask
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Some points fail where `failing` is set: those of the first and the last sub-batch, and one between.
+// Some points fail if `failing` is set: all of the first and the last sub-batch, and one between.
 void two_devices_equal_one(const char* name, bool failing) {
   constexpr std::int64_t points = 23;
   const auto alone = load(name);
@@ -177,7 +177,7 @@ void each_sub_batch_with_failed_points_is_told() {
          "and counts them as the caller does: " + first);
 }
 
-// A parameter that varies within a batch that converges as a whole is refused, where a sub-batch has such points.
+// A parameter that varies within a batch that converges as a whole is refused, if a sub-batch has such points.
 void a_failure_is_told_as_it_is_and_several_together() {
   const auto dispatch = spread("combined_hardening", 4, 4);
   Model& primary = *dispatch->primary();

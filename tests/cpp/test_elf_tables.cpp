@@ -69,7 +69,7 @@ void needed_versions_are_counted() {
   refused("its version table has no end", with_needed_versions(library, limits::symbol_versions + 1, object).bytes());
 }
 
-// The dynamic loader takes a version whose hash is 0 for that of symbols that have none, and reads a name that is not there.
+// The dynamic loader takes a version with the hash 0 for the one of no version, and reads a name that is not there.
 void versions_have_the_hash_of_their_name() {
   for (const auto& [name, told] : {std::pair("", 0u), {"VERSION_1", 0u}, {"VERSION_1", 1u}}) {
     SmallObject object;

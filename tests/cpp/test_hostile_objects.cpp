@@ -215,7 +215,7 @@ void tables_that_share_bytes_are_refused() {
     object.add_entry(tag, name);
     std::string bytes = object.bytes();
     const std::size_t entry = entry_at(bytes, DT_SYMENT) + sizeof(Elf64_Dyn);  // the next one
-    // The name of the symbol is that of the entry.
+    // The symbol has the name of the entry.
     write_to(bytes, entry_at(bytes, DT_SYMTAB) + 8, entry + 8 - sizeof(Elf64_Sym));
     expect_error(NEML2_ERROR_ARTIFACT, "outside of its string table",
                  [&] { aoti::bind_to_addresses(bytes, provider, [](const std::string&) { return 4096; }); });

@@ -232,7 +232,7 @@ void the_scale_of_a_system_does_not_matter() {
       solve_linear(problem.matvec(), {}, problem.b, x, accurate(method));
       solve_linear(scaled.matvec(), {}, scaled.b, y, accurate(method));
       for (std::int64_t i = 0; i < x.numel(); ++i)
-        expect(at(y, i) == std::ldexp(at(x, i), exponent), "the solution is bitwise that of the scaled system");
+        expect(at(y, i) == std::ldexp(at(x, i), exponent), "the solution is bitwise the scaled system's");
     }
 }
 

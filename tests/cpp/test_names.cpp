@@ -27,7 +27,7 @@ std::string dictionary(const std::string& keys, const std::vector<std::string>& 
   return node("dict", '"' + quoted + '"', children);
 }
 
-// Returns the names of as many inputs, each of which is "-" where none was told.
+// Returns the names of as many inputs, each of which is "-" if none was told.
 Names names_by(const std::string& tree, std::size_t count, const std::string& notes = "") {
   Signature signature;
   signature.inputs.resize(count);

@@ -94,7 +94,7 @@ void code_of_clang_gets_its_variables() {
   find<void(void*, Int)>("nml2pc_end_single")(nullptr, 0);
 }
 
-// Bounds are those of the loop, and the stride leads beyond them.
+// Bounds are the loop's, and the stride leads beyond them.
 template <class Number, class Signed>
 void a_loop_stays_whole(const char* name, Number first, Number last, Signed step, Signed stride_expected) {
   Int is_last = 0;

@@ -72,7 +72,7 @@ void special_values_are_those_of_the_standard(Power<T> power) {
   const std::vector<T> result = power(x, y);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const T expected = std::pow(x[i], y[i]);
-    // A unit in the last place where it is not one of the exact values.
+    // A unit in the last place if it is not one of the exact values.
     const bool near = std::nextafter(expected, result[i]) == result[i] && std::isnormal(expected);
     if (same(result[i], expected) || near) continue;
     if (std::fpclassify(expected) == FP_SUBNORMAL && std::abs(result[i] - expected) <= Limits::denorm_min()) continue;

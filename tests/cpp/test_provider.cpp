@@ -203,7 +203,7 @@ void only_cpu_tensors_of_known_types_are_made() {
   EXPECT(last_error().find("scalar type 9") != std::string::npos);
 }
 
-// Where a block waits for the handle, it is made without a call; what is unusual must be found all the same.
+// If a block waits for the handle, it is made without a call; what is unusual must be found all the same.
 void handles_from_memory_that_waits_are_checked() {
   using View = Status(Tensor*, std::int64_t, const std::int64_t*, const std::int64_t*, std::int64_t, Tensor**);
   using Create = Status(std::int64_t, const std::int64_t*, const std::int64_t*, std::int32_t, std::int32_t,

@@ -245,7 +245,7 @@ void reads_schema_7() {
   expect(
       implicit.given_sensitivity->pairs.at(0).output == "back_stress" && !implicit.given_sensitivity->pairs[0].matrix,
       "its pairs");
-  expect(implicit.parameter_sensitivity->block_package == "pi.pt2", "that of parameters");
+  expect(implicit.parameter_sensitivity->block_package == "pi.pt2", "the sensitivity to parameters");
   expect(implicit.parameter_sensitivity->pairs.at(0).input == "E", "its pairs");
 
   json plain = sample7();

@@ -61,7 +61,7 @@ void integer_kernels_are_noticed() {
   expect(read_signature(source).has_integer_kernels, "a kernel reads integers");
 }
 
-// The source of elasticity, where one text is another.
+// The source of elasticity, with one text replaced.
 std::string with(std::string_view from, std::string_view to) {
   std::string source = source_of("elasticity");
   expect(source.find(from) != std::string::npos, join("the source has ", from));

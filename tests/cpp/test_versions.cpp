@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* of_string = "_ZNOSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv";
 
-// Returns what replaces a symbol, and "-" where nothing does. The version is of the library.
+// Returns what replaces a symbol, and "-" if nothing does. The version is of the library.
 std::string replacement(Versions& versions, const char* library, const char* version, const char* symbol,
                         bool required = true) {
   versions.add(7, library, version);

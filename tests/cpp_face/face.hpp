@@ -94,7 +94,7 @@ struct Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // The same inputs as tensors: those of states are strided, and the times have no batch.
+  // The same inputs as tensors: states are strided, and the times have no batch.
   std::vector<neml2::Tensor> tensors;
   neml2::Arguments arguments() {
     using neml2::Tensor;

@@ -1,4 +1,4 @@
-// What is fatal is thrown and says what it is about; what is recoverable is returned, or thrown where that is asked for.
+// What is fatal is thrown and says what it is about; what is recoverable is returned, or thrown if that is asked for.
 #include <cstring>
 #include <thread>
 
@@ -65,7 +65,7 @@ static void what_is_well_is_passed_on(const neml2::Model& model) {
   CHECK(refuses(NEML2_ERROR_MISSING, "unknown", [&] { result.report.unknown(0); }));
 }
 
-// The message is that of the thread, and stays with the exception.
+// The message belongs to the thread, and stays with the exception.
 static void an_error_travels() {
   std::exception_ptr thrown;
   std::thread([&] {

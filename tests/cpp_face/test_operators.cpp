@@ -1,4 +1,4 @@
-// A package calls a function of the host. NEML2_TEST_OPERATORS is the folder that tests/models/operators.py fills; where
+// A package calls a function of the host. NEML2_TEST_OPERATORS is the folder that tests/models/operators.py fills; if
 // it is not set, only what needs no package is tested.
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// What packages run on. Where NEML2_CAPI_LIBTORCH is set, libtorch runs them, too.
+// What packages run on. If NEML2_CAPI_LIBTORCH is set, libtorch runs them, too.
 #include "face.hpp"
 
 using face::refuses;

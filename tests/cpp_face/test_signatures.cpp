@@ -32,7 +32,7 @@ static void guards_can_be_left_out(const std::string& folder) {
   CHECK(graph.input(0).order == neml2::Shape({1, 0}));
   const auto made = graph.run({rows, one});
   CHECK(made.size() == 4 && made[2].shape()[1] == 3);
-  // Nobody lays the rows out as columns: the package reads 1 in the place of 4.
+  // Nobody lays the rows out as columns: the package reads 1 instead of 4.
   const auto unguarded = graph.run({rows, one}, false);
   const auto second = [](const neml2::Tensor& tensor) { return static_cast<const double*>(tensor.data())[1]; };
   CHECK(std::abs(second(made[0]) - std::sin(4.0)) < 1e-14);

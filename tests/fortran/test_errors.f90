@@ -158,7 +158,7 @@ contains
     call check(short == "nonsense    ", "the subject, too")
   end subroutine messages_of_fixed_length
 
-  ! Where this file is compiled without OpenMP there is one thread.
+  ! If this file is compiled without OpenMP there is one thread.
   subroutine each_thread_has_its_own()
     integer :: i, wrong
     wrong = 0

@@ -1,4 +1,4 @@
-! What packages run on. Where NEML2_CAPI_LIBTORCH is set, libtorch runs them, too.
+! What packages run on. If NEML2_CAPI_LIBTORCH is set, libtorch runs them, too.
 program test_runtimes
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, near, says, some_strains, young

@@ -1,4 +1,4 @@
-! A model of float32: its arrays are real32, in calls and as tensors, and real64 is refused. The artifact is that of
+! A model of float32: its arrays are real32, in calls and as tensors, and real64 is refused. The artifact comes from
 ! tests/python/test_float32.py, u^2 = a with u as a warm start:
 !   test_single_precision ROOT
 ! Without the argument there is nothing to test.

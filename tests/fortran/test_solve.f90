@@ -1,4 +1,4 @@
-! The Newton loop is the program's, and agrees with that of the library.
+! The Newton loop is the program's, and agrees with the library's.
 program test_solve
   use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
@@ -160,7 +160,7 @@ contains
     call check(all(abs(state + 1) <= 0), "nothing is written before the end")
     call solve%finish(stat, errmsg)
     call check_ok(stat, errmsg)
-    call check(all(abs(state - expected) <= 1e-12_real64 * maxval(abs(expected))), "the state is that of the library")
+    call check(all(abs(state - expected) <= 1e-12_real64 * maxval(abs(expected))), "the state is the library's")
     call check(all(iterations == expected_iterations), "after as many steps")
   end subroutine a_loop_of_its_own_agrees_with_the_library
 

@@ -26,7 +26,7 @@ int main(int count, char** arguments) {
     const std::string bytes(std::istreambuf_iterator<char>(stream), {});
     // Of exactly its size, so that a sanitizer sees a byte too far.
     const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
-    std::fprintf(stderr, "%s\n", file.c_str());  // the last one where this breaks
+    std::fprintf(stderr, "%s\n", file.c_str());  // the last one if this breaks
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
   std::printf("%zu files read\n", files.size());

@@ -3,7 +3,7 @@
 python history.py ARTIFACTS [--before MODULE] [--after MODULE] [--global LIBRARY]
 
 `--before` and `--after` import a module before and after neml2_capi. `--global` opens a library in
-the global scope first, where its symbols come before those of everything that is loaded later.
+the global scope first, where its symbols come before the symbols of all that is loaded later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// A host that is linked with libtorch: its symbols come before those of everything that is loaded later.
+// A host that is linked with libtorch: its symbols come before the symbols of all that is loaded later.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 /* What neml2_capi_mpi.h says over several communicators. Rank 0 prints a line per rank: its rank and the number of
- * ranks in the world, among those of its parity, in the world reversed, and alone; and the device of three that it
+ * ranks in the world, among the ranks of its parity, in the world reversed, and alone; and the device of three that it
  * keeps by its rank in the world reversed. */
 #include "../c/check.h"
 #include "neml2_capi_mpi.h"
@@ -48,7 +48,7 @@ static int64_t kept_of(int devices, MPI_Comm comm) {
   return number;
 }
 
-/* All have the status of the last rank, or of the first where that is worse. */
+/* All have the status of the last rank, or of the first if that is worse. */
 static void agree(int rank, int ranks) {
   const int last = rank == ranks - 1;
   CHECK_OK(neml2_mpi_worst_status(NEML2_OK, MPI_COMM_WORLD));

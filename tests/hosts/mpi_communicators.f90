@@ -114,7 +114,7 @@ contains
     call check_devices(two, 2)
   end subroutine keep
 
-  ! All have the status of the last rank, or of the first where that is worse.
+  ! All have the status of the last rank, or of the first if that is worse.
   subroutine agree
     integer(int32) :: own_status
     logical :: last

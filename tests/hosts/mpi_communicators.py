@@ -31,7 +31,7 @@ def keep() -> None:
 
 
 def agree() -> None:
-    """All raise, each its own error where it has one that is as bad."""
+    """All raise, each its own error if it has one that is as bad."""
     with mpi.together():
         pass
     with pytest.raises(ConvergenceError) as points, mpi.together():

@@ -1,5 +1,5 @@
-/* An MPI host: every rank loads the model and takes an equal part of the points; rank 0 gathers their states, which are
- * those of one call over all points. */
+/* An MPI host: every rank loads the model and takes an equal part of the points; rank 0 gathers their states: the same
+ * as one call over all points. */
 #define _GNU_SOURCE
 #include <mpi.h>
 

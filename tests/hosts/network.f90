@@ -1,5 +1,5 @@
 ! A network on libtorch, from Fortran: network PACKAGE FILE SIZE... Prints its output for the float32 numbers in the
-! file. The sizes are those of torch, the first one that of the batch.
+! file. The sizes are in the order of torch, the batch first.
 program network
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32
   use checks, only: check_ok, finish

@@ -1,4 +1,4 @@
-! A finite-element host: 8 OpenMP threads take elements as they come, and share one model. The results are those of one
+! A finite-element host: 8 OpenMP threads take elements as they come, and share one model. The results equal one
 ! call over all points.
 program openmp_elements
   use, intrinsic :: iso_fortran_env, only: int32

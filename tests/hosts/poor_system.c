@@ -1,4 +1,4 @@
-/* To be linked with a host: where NEML2_TEST_NO_TMPFILE is set, its file system has no files without a name; where
+/* To be linked with a host: if NEML2_TEST_NO_TMPFILE is set, its file system has no files without a name; if
  * NEML2_TEST_NO_PROC is set, there is no /proc/self/fd. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""Use two copies of the library at once: each loads models, and evaluates those of its own.
+"""Use two copies of the library at once: each loads models of its own, and evaluates them.
 
 python two_copies.py ARTIFACTS SECOND_LIBRARY
 """

@@ -43,7 +43,7 @@ def manifest(kind: str = MODELS) -> Mapping[str, Any]:
 
 
 def archived(name: str, recipe: Any, kind: str = MODELS) -> Path | None:
-    """The unpacked folder of a name; None where it is not in the archive, or of another recipe."""
+    """The unpacked folder of a name; None if it is not in the archive, or of another recipe."""
     entry = manifest(kind).get(name)
     if entry is None or entry["recipe"] != digest(recipe):
         return None

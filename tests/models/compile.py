@@ -10,7 +10,7 @@
 The archive has what was compiled from these recipes. An artifact that it lacks is cached by content
 (the input, the options, the versions of neml2, torch and the compiler, the instruction set) under
 $XDG_CACHE_HOME/neml2_capi/artifacts, for every checkout. NEML2_CAPI_COMPILER names the Python
-interpreter that has neml2 and torch, where this one has not.
+interpreter that has neml2 and torch, if this one has not.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Making:
 
 
 def made(name: str, archive: bool = True, device: str = "") -> Path:
-    """The folder of a name: from the archive, or compiled where that has another or none."""
+    """The folder of a name: from the archive, or compiled if that has another or none."""
     making = _making_of(name, device)
     found = archived(name, _recipe(making)) if archive and not device else None
     return found or _cached(name, making)
@@ -219,7 +219,7 @@ def _text(path: Path) -> str:
 
 
 def old_neml2(version: str) -> Path:
-    """The folder of another version of neml2. What it depends on is that of the installed one."""
+    """The folder of another version of neml2. It depends on the packages of the installed one."""
     packages = [f"neml2=={version}", "pyzag==1.1.4"]
     tag = [compiler_python(), "-c", "import sys; print(sys.implementation.cache_tag)"]
     python = subprocess.run(tag, capture_output=True, text=True, check=True).stdout
@@ -265,7 +265,7 @@ def _cached(name: str, making: Making) -> Path:
     """The folder that is made once for each content, in the cache of all checkouts."""
     if os.environ.get("NEML2_CAPI_COMPILE") == "0":
         raise NotCompiledError(
-            "a model would have to be compiled, and NEML2_CAPI_COMPILE is 0; where its recipe has "
+            "a model would have to be compiled, and NEML2_CAPI_COMPILE is 0; if its recipe has "
             "changed, renew the archive: python3 build.py models"
         )
     known = json.dumps([*_recipe(making), toolchain()])

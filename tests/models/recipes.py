@@ -17,7 +17,7 @@ class Recipe:
     input: Path
     model: str
     options: tuple[str, ...] = ()
-    version: str = ""  # of neml2, where it is not the installed one
+    version: str = ""  # of neml2, if it is not the installed one
     driver: str = ""  # of that model, which the stub keeps
 
 

@@ -1,7 +1,7 @@
 """NEML2's models without its compiled extension: Newton's method of its solvers, in torch.
 
-The published wheel of NEML2 3.1 does not run with torch 2.13. install() puts a function in the
-place of the one that its eager solvers ask the extension for.
+The published wheel of NEML2 3.1 does not run with torch 2.13. install() replaces the function
+that its eager solvers ask the extension for.
 """
 
 from __future__ import annotations

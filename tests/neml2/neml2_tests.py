@@ -34,15 +34,15 @@ _REFUSED = (
 )
 _BARE = (
     "another",
-    "NEML2's error has the mask and the unknowns where NEML2_CAPTURE_SOLVE_FAILURE is set; the "
+    "NEML2's error has the mask and the unknowns if NEML2_CAPTURE_SOLVE_FAILURE is set; the "
     "error here has them always.",
 )
 _WORDS = (
     "another",
     "All holds but the words of one message: what was compiled is told as Present.",
 )
-#: Why a test does not pass, by a part of its name: "another", where this library does something
-#: else and means to, or "not applicable", where the test is of NEML2's insides.
+#: Why a test does not pass, by a part of its name: "another", if this library does something
+#: else and means to, or "not applicable", if the test is of NEML2's insides.
 REASONS: dict[str, tuple[str, str]] = {
     "test_the_runtime_really_iterates": _LOG,
     "test_newton_trace_logs": _LOG,
@@ -57,7 +57,7 @@ REASONS: dict[str, tuple[str, str]] = {
 _HEAD = """# NEML2's own tests on this library
 
 NEML2's tests of compiled models (`tests/aoti` of NEML2 3.1, at commit 2f6d7d2a), which compile each
-model, run with `neml2_capi.neml2` in the place of NEML2's runtime. The command that did it, and
+model, run with `neml2_capi.neml2` instead of NEML2's runtime. The command that did it, and
 wrote this page, is `python tests/neml2/neml2_tests.py CHECKOUT_OF_NEML2`.
 
 """

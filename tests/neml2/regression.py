@@ -211,7 +211,7 @@ def _part(checkout: Path, file: Path, *words: str) -> str:
 
 
 def compiled(checkout: Path, file: Path) -> Path:
-    """The artifact of a scenario; RuntimeError with the reason where there is none."""
+    """The artifact of a scenario; RuntimeError with the reason if there is none."""
     about = json.loads(_part(checkout, file, "describe"))
     key = _key(file, *_sources(), _versions(), json.dumps(about))
     folder = CACHE / key / str(about["model"])

@@ -1,6 +1,6 @@
 """Run the driver of examples/umat, and evaluate the same increments without it.
 
-The conversions between Abaqus' notation and that of the model are written here a second time, with
+The conversions between Abaqus' notation and the model's are written here a second time, with
 full tensors of second and fourth order.
 """
 
@@ -48,7 +48,7 @@ CHECKS = (
 
 #: Abaqus' components.
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-#: Those of Mandel's notation.
+#: The pairs of Mandel's notation.
 MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 
 
@@ -197,7 +197,7 @@ def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedPro
 
 
 def tensor(components: Array, shear: float = 1.0) -> Array:
-    """The matrix of 4 or 6 components, whose shear is `shear` times that of the matrix."""
+    """The matrix of 4 or 6 components, whose shear is `shear` times the matrix's."""
     matrix = np.zeros((3, 3))
     for (i, j), value in zip(PAIRS, components, strict=False):
         matrix[i, j] = matrix[j, i] = value if i == j else value / shear

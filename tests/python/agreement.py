@@ -81,7 +81,7 @@ def assert_agreement(
     uncertainty: Mapping[str, float] | None = None,
 ) -> None:
     """All evaluations are equal, to 1e-12 of the greatest value, or to the `uncertainty` of each
-    where that is more, but to 1e-9 at least; in float32 to 1e-6."""
+    if that is more, but to 1e-9 at least; in float32 to 1e-6."""
     expected = dict(evaluations(native, name, x))
     found = dict(evaluations(other, name, x))
     assert found.keys() == expected.keys()
@@ -101,7 +101,7 @@ def uncertainties(model: Model, name: str, x: Mapping[str, Array]) -> dict[str, 
     """How far each floating-point evaluation moves when all inputs move by their last digit.
 
     No more of it is determined, whoever computes it: a derivative that is the difference of great
-    terms, as those of the plastic strain by back stresses are, is not known to 1e-12.
+    terms, as plastic strain by back stresses is, is not known to 1e-12.
     """
     exact, random = dict(evaluations(model, name, x)), np.random.default_rng(11)
     moved: dict[str, float] = {}

@@ -33,7 +33,7 @@ def library() -> Path:
 
 
 def plug_in(folder: Path, material: str) -> Path | None:
-    """Make the plug-in of a deck's material alone in a folder, where one is wanted."""
+    """Make the plug-in of a deck's material alone in a folder, if one is wanted."""
     name = re.search(r"NEML2@(\w+)", material)
     if not (folder / PLUGIN).exists() or not name:
         return None

@@ -1,6 +1,6 @@
-"""Tests on a machine that is not that of the archive's packages: models run on their kernels.
+"""Tests on another machine than the archive's packages fit: models run on their kernels.
 
-`python3 build.py test --platform TAG` is one, where an emulator runs a Python of another processor.
+`python3 build.py test --platform TAG` is one, if an emulator runs a Python of another processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEFT_OUT = {
         "test_derivatives_that_lead_nowhere_are_refused",
         "test_a_sensitivity_that_is_not_found_is_nan",
     ],
-    "its compiler is that of this machine": [
+    "its compiler is this machine's": [
         "test_the_program_of_the_benchmark_binds_what_it_reads",
         "test_a_umat_writes_capsules",
         "test_the_package_tells_the_flags",
@@ -46,7 +46,7 @@ _LEFT_OUT = {
         "test_doctor_says_the_same_to_people",
         "test_packages_of_another_compilation_are_found",
     ],
-    "iterates are those of packages": ["test_newton_iterates_as_neml2_does[viscoplastic]"],
+    "iterates are the packages'": ["test_newton_iterates_as_neml2_does[viscoplastic]"],
 }
 
 
@@ -72,7 +72,7 @@ def pytest_fixture_setup() -> Generator[None, object, object]:
 
 
 def _skipped_without_packages() -> Generator[None, object, object]:
-    """Skip where a package is refused for its machine, or its instructions."""
+    """Skip if a package is refused for its machine, or its instructions."""
     try:
         return (yield)
     except Exception as error:

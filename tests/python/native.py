@@ -37,7 +37,7 @@ FORTRAN = os.environ.get("FC") or shutil.which("gfortran")
 MPICC, MPIFORT, MPIEXEC = (shutil.which(name) for name in ("mpicc", "mpifort", "mpiexec"))
 
 WARNINGS = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
-# What gfortran can find at run time; signaling NaN is found where traps are on.
+# What gfortran can find at run time; signaling NaN is found if traps are on.
 CHECKS = ("-fcheck=all", "-finit-real=snan", "-finit-derived")
 LINK = (f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lneml2_capi", "-lm", "-pthread")
 
@@ -160,7 +160,7 @@ def _bits(word: str) -> str:
 
 
 def installed(*modules: str) -> None:
-    """Skip the test where one of the modules is not there; a program that it runs imports them."""
+    """Skip the test if one of the modules is not there; a program that it runs imports them."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed: python3 build.py test --full")

@@ -1,7 +1,7 @@
 """Pages of documentation that run: what their blocks of code are, and how each kind is run.
 
 A page is markdown. Each block of code in it is fenced, and says its language; its examples run in
-order in a folder of their own, where `aoti` has the artifacts and `examples` those of the project.
+order in a folder of their own, where `aoti` has the artifacts and `examples` the project's.
 
 - python: in one namespace per page.
 - c, cpp, fortran: compiled and run. A block without a main program is a fragment: it is the body of
@@ -55,12 +55,12 @@ class Block:
     file: str = ""
     #: Why it is not run.
     reason: str = ""
-    #: What it prints, where that stands behind it.
+    #: What it prints, if that stands behind it.
     printed: str | None = None
 
 
 def blocks_of(text: str, place: str) -> list[Block]:
-    """The blocks of code in a page, each with its language; those of text go to the one before."""
+    """The blocks of code in a page, each with its language; blocks of text go to the one before."""
     blocks: list[Block] = []
     reason, follows = "", False
     for token in MarkdownIt().parse(text):
@@ -112,7 +112,7 @@ class Reader:
         self._python = ProcessPoolExecutor(1, spawn, initializer=_begin, initargs=(folder, given))
 
     def read(self, blocks: Sequence[Block], silent: bool = True) -> None:
-        """Run the blocks; what is printed but not shown is wrong where pages are `silent`."""
+        """Run the blocks; what is printed but not shown is wrong if pages are `silent`."""
         for block in blocks:
             if block.reason or not _can_run(block):
                 continue

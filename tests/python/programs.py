@@ -47,9 +47,9 @@ def registered() -> list[str]:
 
 
 def built(name: str, why_not: str = "no Fortran compiler was found") -> Path:
-    """A program by its name in CMake; skips the test where CMake leaves it out, and says why.
+    """A program by its name in CMake; skips the test if CMake leaves it out, and says why.
 
-    Builds it first where `build.py test` was asked for a few tests only.
+    Builds it first if `build.py test` was asked for a few tests only.
     """
     place = {"example": "bin", "cpp": "lib"}.get(name.partition("_")[0], "tests")
     if name.startswith("cpp_face"):

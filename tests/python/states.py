@@ -88,7 +88,7 @@ def load(
     runtime: str = "auto",
     scheduler: Scheduler | None = None,
 ) -> Model:
-    """The model with the tolerances of the record, where a solve ends at round-off."""
+    """The model with the tolerances of the record, if a solve ends at round-off."""
     dtype = "float32" if "float32" in RECIPES[name].options else "float64"
     if scheduler is None:
         model = Model(artifacts[name], dtype=dtype, engine=engine, runtime=runtime)

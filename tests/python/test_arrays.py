@@ -43,7 +43,7 @@ ByClass.from_dlpack = ByClass
 
 
 class ByModule(Plain):
-    """A module above that of its class makes arrays of it, as in cupy."""
+    """A module above its class's module makes arrays of it, as in cupy."""
 
 
 class Deceiver(Plain):

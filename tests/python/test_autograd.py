@@ -52,7 +52,7 @@ def hardening(artifacts: Artifacts) -> Any:
 
 @pytest.fixture
 def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], ...]]:
-    """The shapes of the Jacobians of every evaluation from now on, those of an adjoint too."""
+    """The shapes of the Jacobians of every evaluation from now on, an adjoint's too."""
     made: list[tuple[tuple[int, ...], ...]] = []
     run, evaluate = calls.Calls.run, linearization.Plan.evaluate
 

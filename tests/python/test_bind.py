@@ -317,7 +317,7 @@ def test_history_and_result_can_be_exchanged(artifacts: Artifacts) -> None:
 def test_arrays_that_change_places_again_and_again_are_where_they_were_told(
     artifacts: Artifacts, kind: str
 ) -> None:
-    """Three arrays go round, one is replaced on the way: values are those of a loop that copies."""
+    """Three arrays go round, one is replaced on the way: values equal a loop that copies."""
     model = load(artifacts, "isotropic_hardening")
     inputs: dict[str, Any] = {
         k: np.array(v) for k, v in recorded("isotropic_hardening", "in").items()

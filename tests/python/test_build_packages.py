@@ -48,7 +48,7 @@ def test_a_system_is_a_machine_and_the_age_of_its_c_library() -> None:
 
 
 def test_a_package_without_sources_is_told(artifacts: Artifacts, tmp_path: Path) -> None:
-    """Those of the examples lack the C++ of their kernels."""
+    """The examples' packages lack the C++ of their kernels."""
     package = copied(next(artifacts["elasticity"].rglob("*.pt2")), tmp_path)
     before = package.read_bytes()
     with pytest.raises(RebuildError, match="does not hold its sources; compile the model again"):

@@ -195,7 +195,7 @@ def motion(angle: float) -> dict[str, str]:
 
 
 def test_a_stretched_and_turned_element_has_the_turned_stress(job: Path) -> None:
-    """Back stresses stay with the material: the result is that of a rest, turned."""
+    """Back stresses stay with the material: the result is the one of a rest, turned."""
     law = material("hardening", "200000, 150", 13, interface="ABAQUSNL")
     results = []
     for angle in (0.0, np.pi / 2):

@@ -40,7 +40,7 @@ def command(*arguments: str | Path, **variables: str) -> subprocess.CompletedPro
 
 
 def answer(*arguments: str | Path) -> str:
-    """What it prints where all is well."""
+    """What it prints if all is well."""
     done = command(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr

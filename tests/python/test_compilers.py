@@ -35,7 +35,7 @@ from tools.process import CACHE
 pytestmark = pytest.mark.native
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")
-# Containers of another layout than those of the library, and programs that end where they err.
+# Containers of another layout than the library's, and programs that end where they err.
 CHECKED = ("-D_GLIBCXX_DEBUG", "-D_GLIBCXX_DEBUG_PEDANTIC")
 UNDEFINED = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
 MODULE = INCLUDE / "neml2_capi.f90"
@@ -109,7 +109,7 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def require(standard: str, *words: str | Path) -> None:
-    """Skip the test where the compiler does not know the standard."""
+    """Skip the test if the compiler does not know the standard."""
     known = [*words, f"-std={standard}", "-fsyntax-only", "/dev/null"]
     if subprocess.run(known, capture_output=True).returncode:
         pytest.skip(f"it does not know {standard}")
@@ -241,7 +241,7 @@ compile_graph(Path("parallel.pt2"), law, (points,), (batch,))
 def test_parallel_regions_by(
     compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code of clang calls another OpenMP than that of g++; neither is loaded."""
+    """Code of clang calls another OpenMP than g++'s; neither is loaded."""
     pytest.importorskip("torch")
     own = Path(f"/usr/lib/llvm-{compiler.name.rpartition('-')[2]}/lib")
     headers = sorted(own.glob("clang/*/include/omp.h"))

@@ -1,4 +1,4 @@
-"""Stresses that are prescribed in the place of strains, by drive(), by name and in a file."""
+"""Stresses that are prescribed instead of strains, by drive(), by name and in a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 TIMES = np.linspace(0, 10, 11)
 RAMP = TIMES / 10
 COMPONENTS = ("xx", "yy", "zz", "yz", "xz", "xy")
-#: By experiment: strains and stresses over time, those of the tensor.
+#: By experiment: strains and stresses over time, the tensor's.
 EXPERIMENTS: dict[str, tuple[dict[str, Array], dict[str, Array]]] = {
     "tension": ({"xx": 0.01 * RAMP}, dict.fromkeys(COMPONENTS[1:], 0 * RAMP)),
     "biaxial": (
@@ -55,7 +55,7 @@ def mandel(parts: dict[str, Array]) -> tuple[list[int], Array]:
 
 
 def independent(strains: dict[str, Array], stresses: dict[str, Array]) -> tuple[Array, Array]:
-    """Strain and stress over time: the oracle's equations and those of the stress, by scipy."""
+    """Strain and stress over time: the oracle's equations and the ones of the stress, by scipy."""
     held, strain_at = mandel(strains)
     free, stress_at = mandel(stresses)
     state, strain = np.zeros(VISCOPLASTIC.unknown_count), np.zeros(6)
@@ -72,7 +72,7 @@ def independent(strains: dict[str, Array], stresses: dict[str, Array]) -> tuple[
 def one_step(
     old_state: Array, old_strain: Array, strain: Array, free: list[int], stress: Array
 ) -> tuple[Array, Array]:
-    """State and strain at its end, where the components `free` of the stress are given."""
+    """State and strain at its end, if the components `free` of the stress are given."""
     count = len(free)
 
     def equations(unknown: Array) -> Array:

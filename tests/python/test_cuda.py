@@ -1,4 +1,4 @@
-"""Graphs and models on CUDA, where there is a GPU: equal to the CPU, without a copy or a wait."""
+"""Graphs and models on CUDA, if there is a GPU: equal to the CPU, without a copy or a wait."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Case(NamedTuple):
     jacobian: Mapping[str, Arrays]
 
     def scale(self, name: str) -> float:
-        """The magnitude of an input; of `x~1` also that of x."""
+        """The magnitude of an input; of `x~1` also the magnitude of x."""
         current = name.split("~")[0]
         values = (self.inputs.get(name), self.inputs.get(current), self.outputs.get(current))
         return max(float(np.abs(value).max()) for value in values if value is not None)
@@ -82,7 +82,7 @@ def test_a_block_is_what_differences_say(case: Case) -> None:
         differences = central_differences(forward, value, 1e-3 * scale, value.ndim - 1)
         block = case.jacobian[output][name]
         assert block.shape == differences.shape
-        # Round-off counts where a derivative is zero, that by an initial guess for example.
+        # Round-off counts if a derivative is zero, that by an initial guess for example.
         round_off = 1e-11 * float(np.abs(case.outputs[output]).max()) / scale
         tolerance = 1e-6 * float(np.abs(differences).max()) + round_off
         error = np.abs(block - differences).max()

@@ -52,7 +52,7 @@ strain, stress = path[-1].copy(), np.zeros((1, 6))
 model = Model("aoti/elasticity")
 inputs = {"strain": strain}
 """
-# What those of one page or module take as read besides.
+# What the examples of one page or module take as read besides.
 GIVEN_TO = {
     "docs/overview.md": """
 path = np.linspace(0, 1e-3, 101)[:, None, None] * np.array([[1.0, -0.3, -0.3, 0, 0, 0]])

@@ -286,7 +286,7 @@ def test_results_are_torch_tensors_where_the_model_is_one_of_torch(artifacts: Ar
 
 
 class GraphsAlone:
-    """The library, without what evaluates a model: that of graphs is left."""
+    """The library, without what evaluates a model: graphs are left."""
 
     def __init__(self, lib: Any) -> None:
         self._lib = lib

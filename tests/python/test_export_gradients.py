@@ -1,4 +1,4 @@
-"""Gradients through a package: those of its vjp package are those of autograd."""
+"""Gradients through a package: its vjp package agrees with autograd."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from patience import PATIENCE
 import neml2_capi
 from neml2_capi import examples
 
-# Blocks that need one of these are left out where it is not there; test_docs.py runs them.
+# Blocks that need one of these are left out if it is not there; test_docs.py runs them.
 OTHERS = ("torch", "neml2", "jax", "dask", "mpi4py", "matplotlib")
 
 _PROGRAM = """

@@ -42,7 +42,7 @@ def run(program: Path, library: Path, *arguments: str | Path) -> subprocess.Comp
 def later() -> Path:
     """The folder of the later library; tests/abi/later.py has what it adds."""
     for target in ("neml2_capi_later", "abi_later_function", "abi_later_field"):
-        build(target)  # left out where everything is built
+        build(target)  # left out if everything is built
     return folder() / "tests" / "abi_later"
 
 

@@ -35,7 +35,7 @@ def capsule(artifacts: Artifacts, tmp_path: Path) -> Iterator[Path]:
 
 
 def with_entry(file: Path, name: str, content: bytes, method: int = zipfile.ZIP_STORED) -> Path:
-    """A copy with one entry in the place of another, or beside them."""
+    """A copy with one entry instead of another, or beside them."""
     copy = file.parent.parent / "changed.npz"
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(copy, "w") as new:
         for entry in old.namelist():

@@ -121,7 +121,7 @@ def test_a_description_lists_the_segments(artifacts: Artifacts) -> None:
         "implicit",
         "forward",
     ]
-    # It has the names inside the model, with those of the boundary beside them.
+    # It has the names inside the model, with the names of the boundary beside them.
     assert document["inputs"][0]["name"] == "strain"
     assert "total_strain" in str(document["aliases"])
 

@@ -1,4 +1,4 @@
-"""Nothing is written into the installed package, also where a link of the user leads there."""
+"""Nothing is written into the installed package, also if a link of the user leads there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages on libtorch: as on the built-in runtime where that has all, else as in torch."""
+"""Packages on libtorch: as on the built-in runtime if that has all, else as in torch."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def python(code: str, **environment: str | Path) -> str:
 
 
 def with_exact_steps(artifact: Path, folder: Path) -> Path:
-    """The artifact, or, where a Krylov solver makes the Newton steps, a copy that solves them to
+    """The artifact, or, if a Krylov solver makes the Newton steps, a copy that solves them to
     round-off.
 
     As compiled, the solver leaves an error in the last step, and round-off decides after which

@@ -226,7 +226,7 @@ def test_a_process_has_one_copy_of_the_code_and_shares_the_rest(tmp_path: Path) 
     for smaps in mapped:
         assert ".pt2" not in smaps
         assert kib(smaps, "Size", "memfd:neml2") * 1024 <= code + 5 * 5 * os.sysconf("SC_PAGESIZE")
-        # The library, the provider and those of the system are there once.
+        # The library, the provider and the system's libraries are there once.
         assert kib(smaps, "Pss", "libneml2_capi") < kib(smaps, "Rss", "libneml2_capi") / 8
         assert kib(smaps, "Pss") * 1024 < code + 3_000_000
 

@@ -1,4 +1,4 @@
-"""Metadata that were changed since an artifact was compiled are noticed, where its kernels tell."""
+"""Metadata that were changed since an artifact was compiled are noticed, if its kernels tell."""
 
 from __future__ import annotations
 

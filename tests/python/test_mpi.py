@@ -79,7 +79,7 @@ def communicators(language: str) -> tuple[str | Path, ...]:
 
 
 def on_ranks(ranks: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command on ranks; without MPI's launcher where they are 0."""
+    """Run a command on ranks; without MPI's launcher if they are 0."""
     launcher = [str(MPIEXEC), "-n", str(ranks)] if ranks else []
     return subprocess.run(
         [*launcher, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""What a user may pass in the place of an artifact: a folder above or below it, a file of it."""
+"""What a user may pass instead of an artifact: a folder above or below it, a file of it."""
 
 from __future__ import annotations
 

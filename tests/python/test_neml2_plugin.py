@@ -117,7 +117,7 @@ def test_sub_batch_axes_stay_apart_from_the_batch(neml2: Any, grains: Any) -> No
     strain = torch.tensor(np.random.default_rng(2).standard_normal((3, 5, 6)))
     (stress,) = grains(neml2.types.SR2(strain, sub_batch_ndim=1))
     assert tuple(stress.sub_batch_shape) == (5,) and tuple(stress.data.shape) == (3, 5, 6)
-    # What has no such axis is that of every grain.
+    # What has no such axis holds for every grain.
     (same,) = grains(neml2.types.SR2(strain[:, 0]))
     assert tuple(same.data.shape) == (3, 5, 6)
     for grain in range(5):

@@ -22,7 +22,7 @@ BAD = 1777
 
 @pytest.fixture(params=["off", "auto"])
 def elasticity(request: pytest.FixtureRequest, artifacts: Mapping[str, Path]) -> Model:
-    """Its stress is finite where strain and modulus are huge and tiny, and no slope by E is."""
+    """Its stress is finite if strain and modulus are huge and tiny, and no slope by E is."""
     model = Model(artifacts["elasticity_parameters"])
     model.options["kernels"] = request.param
     model.set_parameter("E", 1e-300)

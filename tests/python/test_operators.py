@@ -185,7 +185,7 @@ def test_a_recoverable_failure_is_a_convergence_error(
         Graph(packages / "saturate.pt2")(*recorded(packages, "saturate", "in"))
     assert told.value.recoverable
     assert str(told.value.__cause__) == "the table ends at 1"
-    assert capfd.readouterr().err == ""  # where packages print what fails in them
+    assert capfd.readouterr().err == ""  # if packages print what fails in them
 
 
 def test_an_interrupt_goes_through(packages: Path, register: Any) -> None:

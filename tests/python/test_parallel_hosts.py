@@ -1,4 +1,4 @@
-"""Hosts with threads or processes of their own: their results are those of a serial one."""
+"""Hosts with threads or processes of their own: their results equal a serial one's."""
 
 from __future__ import annotations
 

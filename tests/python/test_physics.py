@@ -125,7 +125,7 @@ def test_a_float32_artifact_takes_what_its_packages_take(artifacts: Artifacts) -
 
 
 def test_a_static_batch_runs_in_blocks_of_its_size(artifacts: Artifacts) -> None:
-    """Compiled for two points: NEML2's own runtime returns two where it is asked for ten."""
+    """Compiled for two points: NEML2's own runtime returns two if it is asked for ten."""
     model = Model(artifacts["elasticity_static"])
     for points in (2, 10):
         strain = random_strain(points)

@@ -1,4 +1,4 @@
-"""Wheels for other machines and C libraries: their symbols, and their numbers where they can run.
+"""Wheels for other machines and C libraries: their symbols, and their numbers if they can run.
 
 Programs for aarch64 run under qemu, those for musl with Debian's own musl.
 """
@@ -164,7 +164,7 @@ def test_a_wheel_needs_no_run_time_of_a_compiler(tag: str, package: Path) -> Non
 
 
 def test_a_wheel_for_musl_asks_for_no_more_than_debians_musl(tag: str, package: Path) -> None:
-    """musl's symbols have no versions, and zig's musl is newer than that of Debian 12, 1.2.3."""
+    """musl's symbols have no versions, and zig's musl is newer than Debian 12's, 1.2.3."""
     if "musl" not in tag:
         pytest.skip("the symbols of glibc have versions, which auditwheel reads")
     loader = system(tag) / LOADERS[tag]
@@ -218,7 +218,7 @@ def test_the_sources_install_with_a_plain_compiler(tmp_path: Path) -> None:
 
 @pytest.mark.full("builds the wheel of this machine")
 def test_a_wheel_that_breaks_its_tag_is_not_written(tmp_path: Path) -> None:
-    """That of this machine's compiler needs a newer C library than 2.17."""
+    """The wheel by this machine's compiler needs a newer C library than 2.17."""
     with pytest.raises(Failure, match="needs more than manylinux_2_17_x86_64 promises"):
         repaired(built_wheel(), "manylinux_2_17_x86_64", tmp_path)
     assert not list(tmp_path.iterdir())

@@ -113,7 +113,7 @@ def test_packages_give_the_same(alone: Path, tmp_path: Path) -> None:
 
 
 def test_a_program_loads_a_library_for_each_material(alone: Path, tmp_path: Path) -> None:
-    """The packages of one run on the provider of another, where both are of one build."""
+    """The packages of one run on the provider of another, if both are of one build."""
     artifact = tmp_path / "packages"
     shutil.copytree(HARDENING, artifact, ignore=shutil.ignore_patterns("kernels"))
     libraries = [alone / f"lib{name}.so" for name in ("steel", "iron", "copper", "tin")]
@@ -143,7 +143,7 @@ def test_forty_libraries_load_beside_each_other(alone: Path) -> None:
 
 
 def test_each_of_several_libraries_has_tables_of_its_own(alone: Path) -> None:
-    """Also where the host lets all see the symbols of all."""
+    """Also if the host lets all see the symbols of all."""
     for name in ("steel", "iron"):
         make(HARDENING, alone / f"lib{name}.so")
     done = subprocess.run(

@@ -139,7 +139,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def plug_in(artifact: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
-    """The library of a law; of a mapping, where edits change the draft."""
+    """The library of a law; of a mapping, if edits change the draft."""
 
     def made(name: str, *edits: tuple[str, str]) -> Path:
         stem = f"{name}{len(list(tmp_path.glob('*.so')))}"  # an open library is not made anew

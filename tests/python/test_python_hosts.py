@@ -1,6 +1,6 @@
 """The programs of examples/hosts: libraries of other people, whose material is a compiled model.
 
-Their equations are the same: where the mesh and the elements are, too, so must the forces be.
+Their equations are the same: if the mesh and the elements are, too, so must the forces be.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_newton_iterates_as_neml2_does(artifacts: Mapping[str, Path], name: str)
         history = report["norms"].T  # [iteration, point]
         made = np.isfinite(norms).all(axis=-1)
         np.testing.assert_array_equal(np.isfinite(history[: len(norms)]).all(axis=-1), made)
-        # The greatest terms of a residual are those of the first one: their round-off remains.
+        # The first residual has the greatest terms: their round-off remains.
         tolerance = 1e-10 * norms[made] + 2e-13 * norms[0]
         assert np.all(np.abs(history[: len(norms)][made] - norms[made]) <= tolerance), step
 

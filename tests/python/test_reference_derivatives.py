@@ -28,7 +28,7 @@ def assert_blocks(jacobian: Mapping[str, Mapping[str, Array]], name: str, kind: 
     for pair, value in expected.items():
         output, variable = pair.split("/")
         block = jacobian[output][variable]
-        # The runtime keeps axes of length one where a block is the same for all points.
+        # The runtime keeps axes of length one if a block is the same for all points.
         assert block.shape == value.shape or (1, *block.shape) == value.shape
         assert_recorded(block.reshape(value.shape), value, round_off(name, output, variable))
 
@@ -121,7 +121,7 @@ def test_residual_norms(artifacts: Artifacts, name: str) -> None:
     norms, expected = history(artifacts, name), RECORDED[f"{name}/norms"]
     made = len(expected)
     assert np.isnan(norms[made:]).all()
-    # The greatest terms of a residual are those of the first one: their round-off remains.
+    # The first residual has the greatest terms: their round-off remains.
     tolerance = 1e-10 * expected + 2e-13 * expected[0].max()
     assert np.all(np.abs(norms[:made] - expected) <= tolerance)
 
@@ -153,7 +153,7 @@ def test_residual_norms_of_substeps(artifacts: Artifacts) -> None:
             old, new = inputs[f"{name}~1"][rows], inputs[name][rows]
             span |= {f"{name}~1": old + start * (new - old), name: old + end * (new - old)}
         outputs, report = model.evaluate(span)
-        history = report["residual_history"]  # of the whole span, also where it was bisected then
+        history = report["residual_history"]  # of the whole span, also if it was bisected then
         made = np.isfinite(history[:, 1:]).sum(axis=1)
         steps[rows] += made
         greatest = np.nanmax(history[:, 1 : made.max() + 1], axis=0)

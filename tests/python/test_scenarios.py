@@ -18,7 +18,7 @@ from programs import built
 pytestmark = pytest.mark.native
 
 FOLDER = TESTS / "scenarios"
-# Those of the table: a scenario that is missing in one language fails.
+# The names in the table: a scenario that is missing in one language fails.
 NAMES = re.findall(r"^\| `(\w+)` \|", (FOLDER / "README.md").read_text(), re.MULTILINE)
 
 VALGRIND = shutil.which("valgrind")

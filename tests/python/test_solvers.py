@@ -77,7 +77,7 @@ def test_newton_is_the_iteration_of_the_library(
     norms = np.array(seen)
     assert len(norms) == made.any(axis=1).sum()
     norms = np.pad(norms, ((0, len(made) - len(norms)), (0, 0)), constant_values=np.nan)
-    # The greatest terms of a residual are those of the first one: their round-off remains.
+    # The first residual has the greatest terms: their round-off remains.
     tolerance = 1e-12 * np.broadcast_to(history[0], history.shape)
     assert np.all(np.abs(norms - history)[made] <= tolerance[made])
 

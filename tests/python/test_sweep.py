@@ -362,7 +362,7 @@ def test_only_the_set_that_kills_every_worker_fails(
     assert results.failures[17].type == "BrokenProcessPool"
     assert "its worker was lost" in results.failures[17].message
     assert np.isnan(results["stress"][17]).all() and (results["substeps"][17] == -1).all()
-    # It is tried again where that is asked for.
+    # It is tried again if that is asked for.
     equal(
         sweep(fatal, few(40), processes, directory=tmp_path / "s", retries=9, again=True),
         in_order(artifact, 40),

@@ -26,7 +26,7 @@ Edit = Callable[[bytes], bytes]
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="packages are for x86-64")
 
-# Versions that Debian 12 has and Debian 10 lacks: they stand for those of tomorrow, which all
+# Versions that Debian 12 has and Debian 10 lacks: they stand for tomorrow's, which all
 # systems of today lack.
 NEWER = ["GLIBC_2.29", "GLIBC_2.32", "GLIBC_2.34", "GLIBCXX_3.4.29", "GLIBCXX_3.4.30"]
 

@@ -32,7 +32,7 @@ def mypy_cache() -> Path:
 
 
 def mypy(script: Path, cache: Path) -> tuple[int, str]:
-    """The exit status and what was printed, by the rules of a user and not those of the project."""
+    """The exit status and what was printed, by the rules of a user and not of the project."""
     options = ["--strict", "--config-file=", "--no-error-summary", f"--cache-dir={cache}"]
     command = [sys.executable, "-m", "mypy", *options, "--show-error-codes", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=cache)

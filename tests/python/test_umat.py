@@ -40,7 +40,7 @@ pytestmark = pytest.mark.native
 
 SHEAR = (4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3)  # six distinct components
 BACK = (-3e-3, 4e-3, 1e-3, -6e-3, 2e-3, 5e-3)  # another direction: the tangent is not symmetric
-# Where histories are turned, round-off in turning them is not the same twice.
+# If histories are turned, round-off in turning them is not the same twice.
 TURNED = 1e-12
 PATH = (Step(SHEAR, increments=4), Step(BACK, increments=4))
 
@@ -161,7 +161,7 @@ def test_a_turned_material_gives_the_turned_result(maps: Path) -> None:
     result = drive(turning, maps)
     assert_equals_the_direct_call(turning, result, Model(PREBUILT / "combined_hardening"), TURNED)
     mine, other = result.points[0][-1], drive(still, maps).points[0][-1]
-    tolerance = 1e-9  # that of the Newton solve, and the step of its last iteration
+    tolerance = 1e-9  # the tolerance of the Newton solve, and the step of its last iteration
     near(tensor(mine.stress), matrix @ tensor(other.stress) @ matrix.T, tolerance)
     for start in (1, 7):
         state, expected = (point.statev[start : start + 6] for point in (mine, other))

@@ -171,6 +171,6 @@ def _later_tier(item: pytest.Item) -> tuple[str, str] | None:
 
 
 def _processor_seconds() -> float:
-    """Those of this process and of its children that have ended."""
+    """Return the seconds of this process and of its children that have ended."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in both)

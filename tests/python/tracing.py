@@ -21,7 +21,7 @@ def tracer(trace: Path) -> list[str]:
 
 
 def opened(trace: Path, folder: Path) -> set[Path]:
-    """The files that were asked for and are there, but those of the system.
+    """The files that were asked for and are there, but not the system's.
 
     `folder` is where the program ran.
     """

@@ -12,7 +12,7 @@ int main() {
     neml2::Call call(model);
     call.bind_input("strain", strain).bind_output("stress", stress);
 
-    // The stress is that of `young`.
+    // The stress belongs to `young`.
     const auto evaluate = [&] {
       CHECK_OK(call.run(8));
       for (std::size_t p = 0; p < 8; ++p) expected[p] = scenario::hooke(young[p], strain[p]);

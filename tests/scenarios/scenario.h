@@ -12,7 +12,7 @@
 
 #include "../c/materials.h"
 
-/* The traps that are on, in both units: fegetexcept() alone sees that of long doubles. */
+/* The traps that are on, in both units: fegetexcept() alone sees the one of long doubles. */
 static inline unsigned scenario_traps(void) {
   unsigned traps = (unsigned)fegetexcept();
 #if defined(__x86_64__)

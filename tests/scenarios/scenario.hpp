@@ -27,7 +27,7 @@ constexpr Tensor6 direction = {1, -0.3, -0.25, 0.1, -0.2, 0.05};
 
 constexpr double young = 200e3, poisson = 0.3;
 
-// The traps that are on, in both units: fegetexcept() alone sees that of long doubles.
+// The traps that are on, in both units: fegetexcept() alone sees the one of long doubles.
 inline unsigned traps() {
   unsigned on = static_cast<unsigned>(fegetexcept());
 #if defined(__x86_64__)

@@ -6,7 +6,7 @@
 constexpr std::size_t n = 64, quarters = 4, quarter = n / quarters;
 constexpr int steps = 5;
 
-// Returns the states of points after some steps of the cycle; empty where one failed.
+// Returns the states of points after some steps of the cycle; empty if one failed.
 static std::vector<scenario::State> after_steps(const neml2::Model& model, std::size_t count, std::size_t first) {
   scenario::Points points(model, count, first);
   for (int k = 1; k <= steps; ++k) {

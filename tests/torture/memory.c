@@ -18,7 +18,7 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-/* Those of this file take the place of the C library's in all libraries of the process. */
+/* The functions of this file replace the C library's in all libraries of the process. */
 #pragma GCC visibility push(default)
 
 int memory_traces;

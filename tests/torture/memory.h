@@ -12,10 +12,10 @@
 /* To be called first, while there is memory. */
 void memory_prepare(void);
 
-/* Thread-local memory is left alone: glibc ends the process itself where it cannot have that, when a thread first uses a
+/* Thread-local memory is left alone: glibc ends the process itself if it cannot have that, when a thread first uses a
  * thread_local variable of a package, or one with a destructor.
  *
- * Fails allocation number `at`, counted from 1, of those that follow; and all later ones where `lasting`. With `at` 0
+ * Fails allocation number `at`, counted from 1, of those that follow; and all later ones if `lasting`. With `at` 0
  * none fails. */
 void memory_fails(long at, int lasting);
 

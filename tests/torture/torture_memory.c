@@ -44,8 +44,8 @@ static struct {
 static walk own; /* of a trial */
 static int lasting, warm, trial_told;
 
-/* glibc's dynamic loader, where it lacks memory for the list of what an object needs, leaves marks on the libraries in
- * it: no later object finds their functions. Nobody else can take the marks away. Where it lacks memory also while it takes
+/* glibc's dynamic loader, if it lacks memory for the list of what an object needs, leaves marks on the libraries in
+ * it: no later object finds their functions. Nobody else can unset the marks. If it lacks memory also while it takes
  * a half-opened object back, it keeps its lock, and other threads wait for ever. */
 static int loader_is_damaged, loader_lacked_memory;
 
@@ -149,7 +149,7 @@ static int warm_trials(long from, long to, long every) {
       walk_alone();
       after = memory_blocks();
     } while (after > before && ++passes < 6);
-    /* The code that torch wrote loses the handle of a constant where it lacks memory for its name. */
+    /* The code that torch wrote loses the handle of a constant if it lacks memory for its name. */
     if (after > before && !in_package) {
       __atomic_add_fetch(&all->leaks, 1, __ATOMIC_SEQ_CST);
       problem("blocks are left behind", "", (int)(after - before), "");

@@ -6,7 +6,7 @@
  * so on, wherever it comes from: this library, the C++ library, or the dynamic loader. The walk frees what it has, and a
  * second one, left alone, must come to the numbers of one that was always left alone.
  *
- * A call may fail without an effect, where there is another way. Else there must be a status that fits, with words; an
+ * A call may fail without an effect, if there is another way. Else there must be a status that fits, with words; an
  * internal error or a death is none. 77: this system lets nobody trace. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -153,7 +153,7 @@ static void bury(int status) {
   }
 }
 
-/* Runs the walk with call number `at` of this kind failing; with none where `at` is 0. Returns how many there were. */
+/* Runs the walk with call number `at` of this kind failing; with none if `at` is 0. Returns how many there were. */
 static long run(const kind *k, long at) {
   const pid_t first = fork();
   struct user_regs_struct registers;

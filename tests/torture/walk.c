@@ -253,7 +253,7 @@ typedef struct {
   final_state s1;
 } behaviour_data;
 
-/* Tells whether the words of a plug-in are those of a lack of memory: it has no status. */
+/* Tells whether the words of a plug-in tell of a lack of memory: it has no status. */
 static int32_t status_of(const char *message) {
   return strstr(message, "ut of memory") ? NEML2_ERROR_MEMORY : NEML2_ERROR_RUNTIME;
 }
@@ -290,7 +290,7 @@ static int32_t work_on_a_plugin(walk *w) {
   keep(w, 6, stress);
   keep(w, 13, states);
   keep(w, 36, K);
-  /* The tables are filled when the library is opened: where they could not be, it offers no hypothesis. */
+  /* The tables are filled when the library is opened: if they could not be, it offers no hypothesis. */
   if (*(unsigned short *)dlsym(library, "NEML2_nModellingHypotheses") == 1) {
     if (*(unsigned short *)dlsym(library, "NEML2_nMaterialProperties") != 2) return NEML2_ERROR_INTERNAL;
     if (*(unsigned short *)dlsym(library, "NEML2_nInternalStateVariables") != 3) return NEML2_ERROR_INTERNAL;

@@ -14,7 +14,7 @@ typedef struct walk {
   const char *name;               /* of the work, such as "elasticity" */
   const char *path;               /* the artifact, the package or the plug-in */
   int32_t runtime;                /* NEML2_RUNTIME_* */
-  int32_t (*work)(struct walk *); /* returns NEML2_OK where it came to its end */
+  int32_t (*work)(struct walk *); /* returns NEML2_OK if it came to its end */
   int threads;                    /* that share an evaluation */
   int resumes;                    /* whether calls that failed are made again */
   void (*failed)(const struct walk *, const char *call, int32_t status, const char *message);

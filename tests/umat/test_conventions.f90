@@ -29,7 +29,7 @@ program test_conventions
   call check(state_of_statev("scalar", values([5, 6]), turn), values([5, 6]), "scalars do not turn")
   call check(state_of_statev("vector", values([1, 2, 3]), turn), values([-2, 1, 3]), "a vector turns")
 
-  ! 11 21 31 ...: the components of A are 10 i + j; those of the turned one are A(2, 2), -A(2, 1), -A(2, 3), ...
+  ! 11 21 31 ...: the components of A are 10 i + j; the turned one has A(2, 2), -A(2, 1), -A(2, 3), ...
   call check(state_of_statev("tensor", values([11, 12, 13, 21, 22, 23, 31, 32, 33]), turn), &
              values([22, -21, -23, -12, 11, 13, -32, 31, 33]), "a tensor turns, and is kept by rows")
 

@@ -1,5 +1,5 @@
 ! An increment that is too large leaves STRESS and STATEV as they were, and asks for a smaller one by PNEWDT. Its host is
-! the argument: for CalculiX DDSDDE is that of a point at rest, and STATEV does not turn.
+! the argument: for CalculiX DDSDDE is the tangent of a point at rest, and STATEV does not turn.
 program test_failed_increment
   use, intrinsic :: iso_fortran_env, only: error_unit, real64
   implicit none(type, external)
@@ -48,7 +48,7 @@ program test_failed_increment
   call check(all(same(statev, kept)), "STATEV is as it was")
   old_tangent = ddsdde
   if (calculix) then
-    call check(all([(ddsdde(i, i) > 1e3_real64, i=1, 6)]), "DDSDDE is that of a point at rest")
+    call check(all([(ddsdde(i, i) > 1e3_real64, i=1, 6)]), "DDSDDE is the tangent at rest")
     call check(ddsdde(1, 1) < 300e3_real64, "DDSDDE is one of E = 200e3")
   else
     call check(all(same(reshape(ddsdde, [36]), [(7.0_real64, i=1, 36)])), "DDSDDE is as it was")
@@ -58,7 +58,7 @@ program test_failed_increment
   pnewdt = 1e-3_real64
   call evaluate([1.0_real64, -1.0_real64, 1.0_real64, 0.0_real64, 0.0_real64, 1.0_real64])
   call check(same(pnewdt, 1e-3_real64), "PNEWDT is the smaller one of another point")
-  call check(all(same(ddsdde, old_tangent)), "DDSDDE is that of the same failure before")
+  call check(all(same(ddsdde, old_tangent)), "DDSDDE is as at the failure before")
 
   ! A smaller step has its result, and PNEWDT as it came.
   pnewdt = neutral
@@ -67,7 +67,7 @@ program test_failed_increment
   call check(.not. any(same(stress, given)), "STRESS is new")
   call check(.not. any(same(statev(:13), kept(:13))), "STATEV is new")
   call check(same(statev(14), kept(14)), "what the mapping does not name is as it was")
-  if (calculix) then ! the same where nothing turns
+  if (calculix) then ! the same if nothing turns
     stress = given
     ddsdde = 7
     turned = statev

@@ -194,7 +194,7 @@ contains
     r = r + sin(angle) * w + (1 - cos(angle)) * matmul(w, w)
   end function rotation
 
-  ! A symmetric tensor, turned; its shear components are `shear` times those of the matrix.
+  ! A symmetric tensor, turned; its shear components are `shear` times the matrix's.
   pure function turned(six, drot, shear)
     real(real64), intent(in) :: six(6), drot(3, 3), shear
     real(real64) :: turned(6), a(3, 3)

@@ -49,7 +49,7 @@ def require_compiler(cc: str) -> str:
 
 @pytest.fixture(params=["gcc", "clang"])
 def cc(request: pytest.FixtureRequest) -> str:
-    """Each of the two compilers; $CC where this Python is of another machine than they."""
+    """Each of the two compilers; $CC if this Python is of another machine than they."""
     if FOREIGN:
         if request.param == "clang":
             pytest.skip("its compiler is gcc")
@@ -126,7 +126,7 @@ def model_names() -> list[str]:
 
 
 def with_kernels(name: str, target: str = "") -> Path:
-    """An artifact of the tests with kernels; the test is skipped where it was not compiled."""
+    """An artifact of the tests with kernels; the test is skipped if it was not compiled."""
     try:
         return models.with_kernels(name, target or native_target())
     except models.NotCompiledError as error:

@@ -48,7 +48,7 @@ def dense(total: int) -> list[list[Entry]]:
 
 
 def solved(jacobian: Program, groups: Sequence[int], x: Values) -> tuple[Values, Values, Values]:
-    """The step by the line, that of numpy, and whether the line is trusted; points are columns."""
+    """The steps by the line and by numpy, and whether the line is trusted; points are columns."""
     step = newton_step(jacobian, groups)
     assert step is not None
     returned = evaluate(jacobian, [x])

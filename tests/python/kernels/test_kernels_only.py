@@ -60,7 +60,7 @@ def pair(name: str, into: Path, kernels: str) -> tuple[Model, Model, dict[str, A
 
 @pytest.mark.parametrize("kernels", ["auto", "off"])
 def test_a_model_needs_no_packages(name: str, kernels: str, tmp_path: Path) -> None:
-    """In lanes, and by tensors where there are none."""
+    """In lanes, and by tensors if there are none."""
     ours, theirs, inputs = pair(name, tmp_path, kernels)
     assert_same(ours.evaluate(inputs), theirs.evaluate(inputs), LOOSER.get(name, VALUES))
     for kind in ("inputs", "outputs", "parameters"):

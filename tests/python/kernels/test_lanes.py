@@ -97,7 +97,7 @@ def assert_same(
         assert_near(ours[0][name], value, tolerance, name)
     for name in ("status", "iterations", "suggested_cut"):
         np.testing.assert_array_equal(ours[1][name], theirs[1][name], err_msg=name)
-    # Norms are differences of what nearly cancels: they agree where they are large. Of infinite
+    # Norms are differences of what nearly cancels: they agree if they are large. Of infinite
     # numbers they are infinite or NaN, as the order of the operations has it.
     first, second = (np.copy(each[1]["residual_history"]) for each in (ours, theirs))
     for norms in (first, second):
@@ -253,7 +253,7 @@ def test_sums_over_points_that_may_be_cut_need_the_packages() -> None:
     inputs: dict[str, Any] = states(packages, "substepping")
     inputs["t"] = float(inputs["t"][0])  # one value, whose adjoint is a sum
     cotangents = {name: np.ones_like(value) for name, value in packages.forward(inputs).items()}
-    with pytest.raises(Error, match="where increments are cut"):
+    with pytest.raises(Error, match="if increments are cut"):
         lanes.bind(inputs, cotangents=cotangents)()
     lanes.options["kernels"] = "auto"
     calls = [model.bind(inputs, cotangents=cotangents) for model in (lanes, packages)]

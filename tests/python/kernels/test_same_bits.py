@@ -48,7 +48,7 @@ def tiered(name: str) -> Any:
 
 
 def metadata_of(name: str) -> Any:
-    """What tells the names in arrays; nothing where the packages are not in the archive."""
+    """What tells the names in arrays; nothing if the packages are not in the archive."""
     prebuilt = ROOT / "examples" / "artifacts" / name
     try:
         root = prebuilt if prebuilt.is_dir() else artifact(name)

@@ -25,7 +25,7 @@ class _Module(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 def exported(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
-    """A graph of many points; shapes are those of one."""
+    """A graph of many points; shapes are one point's."""
     batch = torch.export.Dim("batch", min=2, max=1 << 20)
     inputs = tuple(torch.rand(5, *shape, dtype=torch.float64) + 0.5 for shape in shapes)
     axes = tuple({0: batch} for _ in shapes)

@@ -1,4 +1,4 @@
-"""Products with zero are left out only where an output tells of what is not finite."""
+"""Products with zero are left out only if an output tells of what is not finite."""
 
 from __future__ import annotations
 
